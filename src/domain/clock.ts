@@ -1,0 +1,3 @@
+/** Time and ids come in as arguments, so that rules can be tried at any hour. */
+export type Clock = () => number
+export type Ids = () => string

@@ -1,0 +1,69 @@
+/**
+ * A fault: something that should have worked did not. Expected outcomes (refused, limit reached) are values, not errors.
+ * `code` is stable and is what programs match on; `message` says what happened; `remedy` says what to do.
+ */
+export type ErrorCode =
+  | 'usage'
+  | 'config-invalid'
+  | 'not-a-repository'
+  | 'no-commits'
+  | 'name-invalid'
+  | 'path-outside-root'
+  | 'path-taken'
+  | 'branch-in-use'
+  | 'base-not-found'
+  | 'remote-unreachable'
+  | 'pr-not-found'
+  | 'disk-full'
+  | 'setup-failed'
+  | 'submodules-failed'
+  | 'not-found'
+  | 'ambiguous'
+  | 'codebase-in-use'
+  | 'not-adoptable'
+  | 'restore-failed'
+  | 'busy'
+  | 'cancelled'
+  | 'timeout'
+  | 'git-failed'
+  | 'git-unavailable'
+  | 'program-failed'
+  | 'store-failed'
+  | 'illegal-transition'
+  | 'isolation-blocked'
+  | 'unsupported'
+  | 'unexpected'
+
+export type AppErrorOptions = { cause?: unknown; remedy?: string }
+
+export class AppError extends Error {
+  readonly code: ErrorCode
+  readonly remedy: string | undefined
+
+  constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'AppError'
+    this.code = code
+    this.remedy = options.remedy
+  }
+}
+
+export const isAppError = (value: unknown, code?: ErrorCode): value is AppError =>
+  value instanceof AppError && (code === undefined || value.code === code)
+
+/** Turns whatever was thrown into an AppError without losing it. */
+export const toAppError = (value: unknown): AppError => {
+  if (value instanceof AppError) return value
+  const message = value instanceof Error ? value.message : String(value)
+  if (isDiskFull(value)) {
+    return new AppError('disk-full', `the disk is full: ${message}`, {
+      cause: value,
+      remedy: 'free some space and try again; nothing was left half done',
+    })
+  }
+  return new AppError('unexpected', message, { cause: value })
+}
+
+const isDiskFull = (value: unknown): boolean =>
+  value instanceof Error &&
+  (('code' in value && value.code === 'ENOSPC') || /No space left on device/.test(value.message))

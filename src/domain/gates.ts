@@ -1,0 +1,31 @@
+/** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
+export const gateNames = [
+  'ours',
+  'not-in-use',
+  'nobody-elses',
+  'nothing-uncommitted',
+  'nothing-unreachable',
+  'no-kept-files',
+] as const
+export type GateName = (typeof gateNames)[number]
+
+export type Answer = 'yes' | 'no' | 'cannot-tell'
+
+/** One reason; a gate that passes has a single `yes`. */
+export type GateAnswer = { readonly gate: GateName; readonly answer: Answer; readonly detail: string }
+
+/**
+ * What --force may override: work that the restore point keeps, and other conversations' holds.
+ * Never a live process, never something that is not ours. A *cannot tell* is overridden by nothing.
+ */
+const forceable: Record<GateName, boolean> = {
+  ours: false,
+  'not-in-use': false,
+  'nobody-elses': true,
+  'nothing-uncommitted': true,
+  'nothing-unreachable': true,
+  'no-kept-files': true,
+}
+
+export const refusals = (answers: readonly GateAnswer[], force: boolean): GateAnswer[] =>
+  answers.filter((a) => a.answer !== 'yes' && !(force && a.answer === 'no' && forceable[a.gate]))

@@ -1,0 +1,33 @@
+import type { IsolatedEnvironment } from './environment.ts'
+import type { CodebaseId, EnvironmentId, Sha } from './names.ts'
+import type { Work } from './work.ts'
+
+/** Everything a removed environment held. Git objects hang on `ref`; what git must not hold lies in `directory`. */
+export type RestorePoint = {
+  readonly id: string
+  readonly host: string
+  readonly codebaseId: CodebaseId
+  readonly environmentId: EnvironmentId
+  readonly createdAt: number
+  readonly expiresAt: number
+  /** The ref that keeps the objects, `refs/coppice/restore/<id>`. */
+  readonly ref: string
+  readonly commit: Sha
+  readonly contents: RestoreContents
+}
+
+export type RestoreContents = {
+  readonly environment: IsolatedEnvironment
+  readonly aliases: readonly Work[]
+  /** HEAD: on a branch, or detached. */
+  readonly head: { readonly branch: string | undefined; readonly sha: Sha | undefined }
+  /** Present only when index or working files differ from HEAD. */
+  readonly dirty: boolean
+  /** Files kept beside git, under `<home>/restore/<id>`; relative paths. */
+  readonly ignored: readonly string[]
+  readonly nested: readonly string[]
+  /** What was not kept, and why; named in the answer. */
+  readonly leftOut: readonly LeftOut[]
+}
+
+export type LeftOut = { readonly path: string; readonly reason: string }

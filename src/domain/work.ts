@@ -1,0 +1,108 @@
+import { createHash } from 'node:crypto'
+import { AppError } from './errors.ts'
+import { type BranchName, toBranchName } from './names.ts'
+
+export const workTypes = ['issue', 'pr', 'review', 'thread', 'task', 'agent'] as const
+export type WorkType = (typeof workTypes)[number]
+
+/** What is being worked on, as an identity. The same work is the same environment from every platform. */
+export type Work = { readonly type: WorkType; readonly id: string }
+
+export const sameWork = (a: Work, b: Work): boolean => a.type === b.type && a.id === b.id
+
+const numbered: ReadonlySet<WorkType> = new Set(['issue', 'pr', 'review'])
+export const isNumbered = (type: WorkType): boolean => numbered.has(type)
+
+/** The one place a work is made, so that `issue 042`, an empty task or a control character never become identities. */
+export const toWork = (type: WorkType, id: string): Work => {
+  if (isNumbered(type)) {
+    if (!/^[1-9][0-9]{0,9}$/.test(id)) {
+      throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 40))} is not an ${type} number`, {
+        remedy: `give a positive number, such as ${type} 42`,
+      })
+    }
+    return { type, id }
+  }
+  if (id.trim() === '' || id.length > 500 || id.includes('\0')) {
+    throw new AppError('name-invalid', `a ${type} needs an id of 1 to 500 characters`)
+  }
+  if (type === 'agent' && !/^[a-z0-9][a-z0-9-]{0,49}$/.test(id)) {
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 60))} cannot be an agent's name`, {
+      remedy: 'use lower-case letters, digits and "-"',
+    })
+  }
+  return { type, id }
+}
+
+/** A task is named by its text, and its id is the slug of that text. */
+export const taskWork = (text: string): Work => toWork('task', slug(text))
+
+const slugLimit = 50
+
+/**
+ * A slug that would be empty (a title in Japanese, an emoji) or was cut gets a short hash of the full text,
+ * so two works never collide by accident.
+ */
+export const slug = (text: string): string => {
+  const full = text
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[\u0300-\u036f]/g, '')
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-+|-+$/g, '')
+  // Letters that were dropped, not merely folded: two titles that differ only in those must not meet.
+  const dropped = /[^\p{ASCII}\p{M}\p{P}\p{Z}]/u.test(text.normalize('NFKD'))
+  if (full !== '' && full.length <= slugLimit && !dropped) return full
+  const cut = full.slice(0, slugLimit).replace(/-+$/, '')
+  return cut === '' ? shortHash(text) : `${cut}-${shortHash(text)}`
+}
+
+const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
+
+/** `now` is only used for agents, whose branches carry a base36 time. */
+export const branchForWork = (work: Work, now: number): BranchName => {
+  switch (work.type) {
+    case 'issue':
+      return toBranchName(`issue-${work.id}`)
+    case 'pr':
+      return toBranchName(`pr-${work.id}`)
+    case 'review':
+      return toBranchName(`pr-${work.id}-review`)
+    case 'thread':
+      return toBranchName(`thread-${shortHash(work.id)}`)
+    case 'task':
+      return toBranchName(`task-${work.id}`)
+    case 'agent':
+      return toBranchName(`agent/${work.id}-${now.toString(36)}`)
+  }
+}
+
+/** How people write a work: `issue-42`, `pr-99`, `task-add-dark-mode`. Threads are shown by their branch. */
+export const workLabel = (work: Work): string => {
+  switch (work.type) {
+    case 'issue':
+      return `issue #${work.id}`
+    case 'pr':
+      return `PR #${work.id}`
+    case 'review':
+      return `review of PR #${work.id}`
+    case 'thread':
+      return `thread ${work.id}`
+    case 'task':
+      return `task ${work.id}`
+    case 'agent':
+      return `agent ${work.id}`
+  }
+}
+
+/** Reads a reference such as `issue-42`, `pr-99` or `task-add-dark-mode`; undefined when it is not of that form. */
+export const parseWorkRef = (text: string): Work | undefined => {
+  const match = /^(issue|pr|review|thread|task|agent)[-:#](.+)$/s.exec(text)
+  if (!match) return undefined
+  const [, type, id] = match
+  try {
+    return toWork(type as WorkType, id ?? '')
+  } catch {
+    return undefined
+  }
+}
