@@ -1,0 +1,42 @@
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { readDarwinProcess } from './identity-darwin.ts'
+import { readLinuxProcess } from './identity-linux.ts'
+
+/** What can be known about a pid at this moment. `startTime` and `zombie` are from one reading, so they belong together. */
+export type ProcessReading =
+  | { readonly kind: 'there'; readonly startTime: string; readonly zombie: boolean }
+  | { readonly kind: 'gone' }
+  | { readonly kind: 'cannot-tell' }
+
+export type Liveness = 'alive' | 'dead' | 'cannot-tell'
+
+/** The identity of whoever has this pid now; undefined when nobody has, or when it cannot be read. */
+export const identifySync = (pid: number): ProcessIdentity | undefined => {
+  const reading = readProcess(pid)
+  return reading.kind === 'there' ? { pid, startTime: reading.startTime } : undefined
+}
+
+export const selfIdentity = (): ProcessIdentity => {
+  const identity = identifySync(process.pid)
+  // Without it nothing we start could be recognised after a crash, so it is better not to begin.
+  if (identity === undefined) throw new Error('this process cannot read its own start time')
+  return identity
+}
+
+/**
+ * Whether this very process still runs. A zombie has ended and only waits for its parent to notice: dead.
+ * A pid with another start time (or from another boot) belongs to somebody else: ours is dead.
+ */
+export const liveness = (identity: ProcessIdentity): Liveness => {
+  const reading = readProcess(identity.pid)
+  if (reading.kind === 'cannot-tell') return 'cannot-tell'
+  if (reading.kind === 'gone') return 'dead'
+  return reading.startTime === identity.startTime && !reading.zombie ? 'alive' : 'dead'
+}
+
+const readProcess = (pid: number): ProcessReading => {
+  if (!Number.isSafeInteger(pid) || pid <= 0) return { kind: 'gone' }
+  if (process.platform === 'linux') return readLinuxProcess(pid)
+  if (process.platform === 'darwin') return readDarwinProcess(pid)
+  return { kind: 'cannot-tell' }
+}
