@@ -1,0 +1,36 @@
+import type { Kysely } from 'kysely'
+import { codebaseStore } from './codebases.ts'
+import { conversationStore } from './conversations.ts'
+import type { Engine } from './engine.ts'
+import { environmentStore } from './environments.ts'
+import { eventStore } from './events.ts'
+import { journalStore } from './journal.ts'
+import { leaseStore } from './leases.ts'
+import { mergeAnswerStore } from './merge-answers.ts'
+import { portStore } from './ports.ts'
+import { restorePointStore } from './restore-points.ts'
+import { spareStore } from './spares.ts'
+import type { Store } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Promise<void>): Store => {
+  const store: Store = {
+    engine: engine.name,
+    codebases: codebaseStore(db, engine),
+    environments: environmentStore(db, engine),
+    conversations: conversationStore(db),
+    restorePoints: restorePointStore(db),
+    leases: leaseStore(db),
+    journal: journalStore(db, engine),
+    spares: spareStore(db),
+    ports: portStore(db),
+    mergeAnswers: mergeAnswerStore(db),
+    events: eventStore(db),
+    transaction: (work) =>
+      db.isTransaction
+        ? work(store)
+        : db.transaction().execute((transaction) => work(buildStore(transaction, engine, close))),
+    close,
+  }
+  return store
+}

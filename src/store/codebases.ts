@@ -1,0 +1,115 @@
+import type { Kysely } from 'kysely'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import { toCodebaseId } from '../domain/names.ts'
+import { type Engine, inTransaction } from './engine.ts'
+import { isLive } from './environment-rows.ts'
+import { fromFlag, orNull, orUndefined, patched, toFlag } from './rows.ts'
+import type { CodebasePatch, CodebaseStore } from './store.ts'
+import type { CodebaseRow, Tables } from './tables.ts'
+
+export const codebaseStore = (db: Kysely<Tables>, engine: Engine): CodebaseStore => {
+  const all = () => db.selectFrom('codebases').selectAll()
+  return {
+    insert: async (codebase) => {
+      const result = await db
+        .insertInto('codebases')
+        .values(toRow(codebase))
+        .onConflict((conflict) => conflict.doNothing())
+        .executeTakeFirst()
+      return result.numInsertedOrUpdatedRows === 1n
+    },
+    get: async (id) => found(await all().where('id', '=', id).executeTakeFirst()),
+    byName: async (host, name) =>
+      found(await all().where('host', '=', host).where('name', '=', name).executeTakeFirst()),
+    byRepoPath: async (host, repoPath) =>
+      found(await all().where('host', '=', host).where('repo_path', '=', repoPath).executeTakeFirst()),
+    list: async (host) => (await all().where('host', '=', host).orderBy('name').execute()).map(fromRow),
+    update: async (id, patch) => {
+      const set = patched<CodebasePatch, CodebaseRow>(patch, patchColumns)
+      if (Object.keys(set).length > 0) await db.updateTable('codebases').set(set).where('id', '=', id).execute()
+    },
+    remove: (id) =>
+      inTransaction(db, async (transaction) => {
+        await lockCodebase(transaction, engine, id)
+        await refuseInUse(transaction, id)
+        await transaction.deleteFrom('codebases').where('id', '=', id).execute()
+      }),
+  }
+}
+
+/** Decisions about a codebase's environments are taken one after the other. False when there is no such codebase. */
+export const lockCodebase = async (db: Kysely<Tables>, engine: Engine, id: string): Promise<boolean> => {
+  const query = db.selectFrom('codebases').select('id').where('id', '=', id)
+  // Not `for update`: that would also stop every insert whose foreign key names this codebase.
+  const row = await (engine.rowLocks ? query.forNoKeyUpdate() : query).executeTakeFirst()
+  return row !== undefined
+}
+
+/** Its dead environments go with it by cascade; live ones and spares are directories that would be forgotten. */
+const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
+  const environment = await db
+    .selectFrom('environments')
+    .select('branch')
+    .where('codebase_id', '=', id)
+    .where(isLive())
+    .executeTakeFirst()
+  if (environment !== undefined) {
+    throw new AppError('codebase-in-use', `the codebase still has environments, such as ${environment.branch}`, {
+      remedy: 'remove its environments first',
+    })
+  }
+  const spare = await db.selectFrom('spares').select('path').where('codebase_id', '=', id).executeTakeFirst()
+  if (spare !== undefined) {
+    throw new AppError('codebase-in-use', `the codebase still has a prepared checkout at ${spare.path}`, {
+      remedy: 'remove its prepared checkouts first',
+    })
+  }
+}
+
+const patchColumns = {
+  remote: 'remote',
+  remoteUrl: 'remote_url',
+  baseBranch: 'base_branch',
+  github: 'github',
+  defaultAgent: 'default_agent',
+  trustedConfig: 'trusted_config',
+  fetchedAt: 'fetched_at',
+  checkoutPath: 'checkout_path',
+} as const satisfies Record<keyof CodebasePatch, keyof CodebaseRow>
+
+const found = (row: CodebaseRow | undefined): Codebase | undefined => (row === undefined ? undefined : fromRow(row))
+
+const toRow = (codebase: Codebase): CodebaseRow => ({
+  id: codebase.id,
+  host: codebase.host,
+  name: codebase.name,
+  repo_path: codebase.repoPath,
+  checkout_path: orNull(codebase.checkoutPath),
+  remote: orNull(codebase.remote),
+  remote_url: orNull(codebase.remoteUrl),
+  base_branch: orNull(codebase.baseBranch),
+  github: orNull(codebase.github),
+  default_agent: orNull(codebase.defaultAgent),
+  cloned: toFlag(codebase.cloned),
+  trusted_config: orNull(codebase.trustedConfig),
+  fetched_at: orNull(codebase.fetchedAt),
+  created_at: codebase.createdAt,
+})
+
+const fromRow = (row: CodebaseRow): Codebase => ({
+  id: toCodebaseId(row.id),
+  host: row.host,
+  name: row.name,
+  repoPath: row.repo_path,
+  checkoutPath: orUndefined(row.checkout_path),
+  remote: orUndefined(row.remote),
+  remoteUrl: orUndefined(row.remote_url),
+  baseBranch: orUndefined(row.base_branch),
+  github: orUndefined(row.github),
+  defaultAgent: orUndefined(row.default_agent),
+  cloned: fromFlag(row.cloned),
+  trustedConfig: orUndefined(row.trusted_config),
+  fetchedAt: orUndefined(row.fetched_at),
+  createdAt: row.created_at,
+})

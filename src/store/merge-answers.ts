@@ -1,0 +1,50 @@
+import type { Kysely } from 'kysely'
+import type { Merged } from '../domain/merge-proof.ts'
+import type { Sha } from '../domain/names.ts'
+import { inTransaction } from './engine.ts'
+import { fromJson, toJson } from './rows.ts'
+import type { MergeAnswerStore } from './store.ts'
+import type { Tables } from './tables.ts'
+
+/** Six parameters a row; SQLite takes 32,766 in one statement. */
+const rowsPerStatement = 500
+
+export const mergeAnswerStore = (db: Kysely<Tables>): MergeAnswerStore => ({
+  find: async (codebaseId, base) => {
+    const rows = await db
+      .selectFrom('merge_answers')
+      .select(['tip', 'start_sha', 'answer'])
+      .where('codebase_id', '=', codebaseId)
+      .where('base', '=', base)
+      .execute()
+    return rows.map((row) => ({
+      question: { tip: row.tip as Sha, base, start: row.start_sha === '' ? undefined : (row.start_sha as Sha) },
+      answer: fromJson(row.answer) as Merged,
+    }))
+  },
+  save: (codebaseId, answers, at) =>
+    inTransaction(db, async (transaction) => {
+      const rows = answers.map(({ question, answer }) => ({
+        codebase_id: codebaseId,
+        base: question.base,
+        tip: question.tip,
+        start_sha: question.start ?? '',
+        answer: toJson(answer),
+        created_at: at,
+      }))
+      for (let first = 0; first < rows.length; first += rowsPerStatement) {
+        await transaction
+          .insertInto('merge_answers')
+          .values(rows.slice(first, first + rowsPerStatement))
+          .onConflict((conflict) =>
+            conflict
+              .columns(['codebase_id', 'base', 'tip', 'start_sha'])
+              .doUpdateSet((eb) => ({ answer: eb.ref('excluded.answer') })),
+          )
+          .execute()
+      }
+    }),
+  keepOnly: async (codebaseId, base) => {
+    await db.deleteFrom('merge_answers').where('codebase_id', '=', codebaseId).where('base', '<>', base).execute()
+  },
+})

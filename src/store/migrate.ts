@@ -1,0 +1,66 @@
+import { type Kysely, sql, type Transaction } from 'kysely'
+import { AppError } from '../domain/errors.ts'
+import type { Engine } from './engine.ts'
+import * as ground from './migrations/0001-ground.ts'
+import type { Tables } from './tables.ts'
+
+export type Migration = {
+  readonly number: number
+  readonly name: string
+  readonly up: (transaction: Transaction<Tables>, engine: Engine) => Promise<void>
+}
+
+/** In order, numbered without gaps; one that has landed is never edited. */
+const migrations: readonly Migration[] = [{ number: 1, name: 'ground', up: ground.up }]
+
+/** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */
+export const migrate = async (
+  db: Kysely<Tables>,
+  engine: Engine,
+  known: readonly Migration[] = migrations,
+): Promise<void> => {
+  const newest = known.at(-1)?.number ?? 0
+  const reached = await reachedBy(db).catch((error: unknown) => {
+    if (engine.isMissingTable(error)) return 0
+    throw error
+  })
+  refuseNewer(reached, newest)
+  if (reached === newest) return
+  for (const migration of known) {
+    await db.transaction().execute((transaction) => apply(transaction, engine, migration, newest))
+  }
+}
+
+const apply = async (
+  transaction: Transaction<Tables>,
+  engine: Engine,
+  migration: Migration,
+  newest: number,
+): Promise<void> => {
+  await engine.lockMigrations(transaction)
+  await sql`create table if not exists migrations (number integer primary key, name text not null)`.execute(transaction)
+  // Somebody else may have been here while we waited for the lock, even a newer version.
+  const reached = await reachedBy(transaction)
+  refuseNewer(reached, newest)
+  if (reached >= migration.number) return
+  await migration.up(transaction, engine)
+  await transaction.insertInto('migrations').values({ number: migration.number, name: migration.name }).execute()
+}
+
+const reachedBy = async (db: Kysely<Tables>): Promise<number> => {
+  const row = await db
+    .selectFrom('migrations')
+    .select((eb) => eb.fn.max('number').as('reached'))
+    .executeTakeFirst()
+  // `max` of nothing is null in both engines, whatever the type says.
+  return (row?.reached as number | null | undefined) ?? 0
+}
+
+const refuseNewer = (reached: number, newest: number): void => {
+  if (reached <= newest) return
+  throw new AppError(
+    'store-failed',
+    `the database was written by a newer version of coppice: it is at step ${reached}, this version knows ${newest}`,
+    { remedy: 'use the newer version; this one changed nothing' },
+  )
+}

@@ -1,0 +1,31 @@
+import type { Kysely } from 'kysely'
+import type { PortStore } from './store.ts'
+import type { Tables } from './tables.ts'
+
+export const portStore = (db: Kysely<Tables>): PortStore => ({
+  lease: async (host, port, environmentId, name, at) => {
+    // Asking again for one's own port is fine; somebody else's row is left alone and counts as no change.
+    const result = await db
+      .insertInto('ports')
+      .values({ host, port, environment_id: environmentId, name, created_at: at })
+      .onConflict((conflict) =>
+        conflict.columns(['host', 'port']).doUpdateSet({ name }).where('ports.environment_id', '=', environmentId),
+      )
+      .executeTakeFirst()
+    return result.numInsertedOrUpdatedRows === 1n
+  },
+  ofEnvironment: (environmentId) =>
+    db
+      .selectFrom('ports')
+      .select(['name', 'port'])
+      .where('environment_id', '=', environmentId)
+      .orderBy('port')
+      .execute(),
+  taken: async (host) => {
+    const rows = await db.selectFrom('ports').select('port').where('host', '=', host).orderBy('port').execute()
+    return rows.map((row) => row.port)
+  },
+  release: async (environmentId) => {
+    await db.deleteFrom('ports').where('environment_id', '=', environmentId).execute()
+  },
+})

@@ -1,0 +1,101 @@
+import { Kysely, PostgresDialect, sql } from 'kysely'
+import type * as Pg from 'pg'
+import { AppError } from '../domain/errors.ts'
+import type { Database, Engine } from './engine.ts'
+import type { Tables } from './tables.ts'
+
+export type PostgresPatience = {
+  /** How long to wait for a connection, for a lock, and at the end for connections to come back; in milliseconds. */
+  readonly wait: number
+}
+
+/** `pg` is loaded here and nowhere else: the default engine must not pay for it at every start. */
+export const openPostgres = async (url: string, patience: Partial<PostgresPatience> = {}): Promise<Database> => {
+  const wait = patience.wait ?? 30_000
+  const pg = await import('pg')
+  const pool = makePool(pg, url, wait)
+  // A server that restarts ends idle connections; unheard, that event would end our process. The pool makes new ones.
+  pool.on('error', () => {})
+  try {
+    const client = await pool.connect()
+    client.release()
+  } catch (error) {
+    await pool.end()
+    throw cannotUse(url, error)
+  }
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const inUse = () => pool.totalCount - pool.idleCount
+  return { db, engine: postgres, inUse, close: () => closeWithin(wait, () => db.destroy()) }
+}
+
+const postgres: Engine = {
+  name: 'postgres',
+  rowLocks: true,
+  countingKey: 'bigint generated always as identity primary key',
+  lockMigrations: async (transaction) => {
+    // Any number does as long as it never changes: "copp" in ASCII.
+    await sql`select pg_advisory_xact_lock(1668247664)`.execute(transaction)
+  },
+  isMissingTable: (error) => sqlState(error) === '42P01',
+  isUniqueViolation: (error) => sqlState(error) === '23505',
+}
+
+const sqlState = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
+
+const makePool = (pg: typeof Pg, url: string, wait: number): Pg.Pool => {
+  // Times are bigint and fit a double until the year 287396. For this pool only, not for everybody who uses `pg`.
+  const types: Pg.CustomTypesConfig = {
+    getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)),
+  }
+  try {
+    return new pg.Pool({
+      connectionString: url,
+      application_name: 'coppice',
+      max: 10,
+      connectionTimeoutMillis: wait,
+      lock_timeout: wait,
+      types,
+    })
+  } catch (error) {
+    throw cannotUse(url, error)
+  }
+}
+
+const closeWithin = async (wait: number, close: () => Promise<void>): Promise<void> => {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const alarm = setTimeout(() => {
+    reject(new AppError('store-failed', `a database connection was not given back within ${wait / 1000} s`))
+  }, wait)
+  try {
+    await Promise.race([close(), late])
+  } finally {
+    clearTimeout(alarm)
+  }
+}
+
+/** The URL and the original error stay out of it: both may carry the password (`new URL` quotes its input). */
+const cannotUse = (url: string, error: unknown): AppError => {
+  const text = error instanceof Error && error.message !== '' ? error.message : codeOf(error)
+  const message = `cannot use the PostgreSQL database: ${withoutPassword(text, url)}`
+  return new AppError('store-failed', message, { remedy: 'check the database URL and that the server is running' })
+}
+
+/** An AggregateError (localhost as ::1 and 127.0.0.1, both refused) has a code and no message. */
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'it cannot be reached'
+
+const withoutPassword = (text: string, url: string): string => {
+  const inAuthority = /^[^:]*:\/\/[^:/]*:(.*)@/s.exec(url)?.[1] ?? ''
+  const inQuery = /[?&]password=([^&]*)/.exec(url)?.[1] ?? ''
+  return [url, inAuthority, decoded(inAuthority), inQuery, decoded(inQuery)]
+    .filter((secret) => secret !== '')
+    .reduce((clean, secret) => clean.replaceAll(secret, '***'), text)
+}
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

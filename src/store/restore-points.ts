@@ -1,0 +1,62 @@
+import type { Kysely } from 'kysely'
+import { type Sha, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
+import type { RestoreContents, RestorePoint } from '../domain/restore-point.ts'
+import { fromJson, toJson } from './rows.ts'
+import type { RestorePointStore } from './store.ts'
+import type { RestorePointRow, Tables } from './tables.ts'
+
+export const restorePointStore = (db: Kysely<Tables>): RestorePointStore => {
+  const newestFirst = () =>
+    db.selectFrom('restore_points').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
+  return {
+    insert: async (point) => {
+      await db.insertInto('restore_points').values(toRow(point)).execute()
+    },
+    get: async (id) => {
+      const row = await db.selectFrom('restore_points').selectAll().where('id', '=', id).executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    list: async (codebaseId) => (await newestFirst().where('codebase_id', '=', codebaseId).execute()).map(fromRow),
+    latestOf: async (environmentId) => {
+      const row = await newestFirst().where('environment_id', '=', environmentId).limit(1).executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    expired: async (host, now) => {
+      const rows = await db
+        .selectFrom('restore_points')
+        .selectAll()
+        .where('host', '=', host)
+        .where('expires_at', '<=', now)
+        .orderBy('expires_at')
+        .execute()
+      return rows.map(fromRow)
+    },
+    remove: async (id) => {
+      await db.deleteFrom('restore_points').where('id', '=', id).execute()
+    },
+  }
+}
+
+const toRow = (point: RestorePoint): RestorePointRow => ({
+  id: point.id,
+  host: point.host,
+  codebase_id: point.codebaseId,
+  environment_id: point.environmentId,
+  created_at: point.createdAt,
+  expires_at: point.expiresAt,
+  ref: point.ref,
+  commit_sha: point.commit,
+  contents: toJson(point.contents),
+})
+
+const fromRow = (row: RestorePointRow): RestorePoint => ({
+  id: row.id,
+  host: row.host,
+  codebaseId: toCodebaseId(row.codebase_id),
+  environmentId: toEnvironmentId(row.environment_id),
+  createdAt: row.created_at,
+  expiresAt: row.expires_at,
+  ref: row.ref,
+  commit: row.commit_sha as Sha,
+  contents: fromJson(row.contents) as RestoreContents,
+})

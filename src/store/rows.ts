@@ -1,0 +1,29 @@
+/** Where the domain's values meet the tables' columns: the only place that maps undefined, booleans and JSON. */
+
+export const orNull = <T>(value: T | undefined): T | null => (value === undefined ? null : value)
+
+export const orUndefined = <T>(value: T | null): T | undefined => (value === null ? undefined : value)
+
+export const toFlag = (value: boolean): number => (value ? 1 : 0)
+
+export const fromFlag = (value: number): boolean => value !== 0
+
+/** JSON leaves out what is undefined, and so a reader gets `undefined` for it again. */
+export const toJson = (value: unknown): string => JSON.stringify(value)
+
+/** Its reader says what it is, which is safe: only ever what `toJson` wrote into the same column. */
+export const fromJson = (text: string): unknown => JSON.parse(text)
+
+type Plain = string | number | undefined
+
+/** The columns a patch speaks of: a key that is absent leaves its column alone, one that is `undefined` clears it. */
+export const patched = <Patch extends { readonly [K in keyof Patch]?: Plain }, Row extends object>(
+  patch: Patch,
+  columns: { readonly [K in keyof Required<Patch>]: keyof Row & string },
+): Partial<Row> => {
+  const set: Record<string, string | number | null> = {}
+  for (const [key, column] of Object.entries<string>(columns)) {
+    if (Object.hasOwn(patch, key)) set[column] = orNull((patch as Record<string, Plain>)[key])
+  }
+  return set as Partial<Row>
+}

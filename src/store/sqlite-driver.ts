@@ -1,0 +1,164 @@
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
+import { AppError } from '../domain/errors.ts'
+import { busyFor, explained, isBusy } from './sqlite-errors.ts'
+import { Turn } from './turn.ts'
+
+export type SqlitePatience = {
+  /** How long another process may hold the database before we give up, in milliseconds. */
+  readonly busy: number
+  /** How long one transaction of this process may keep others of this process waiting. */
+  readonly turn: number
+}
+
+/**
+ * `node:sqlite` behind Kysely: one connection, taken in turns. SQLite's own busy handler would block the event loop,
+ * so its time-out is 0 and we wait asynchronously, where waiting is safe: at BEGIN and COMMIT and at a statement
+ * outside a transaction.
+ */
+export class SqliteDriver implements Driver {
+  readonly #file: string
+  readonly #patience: SqlitePatience
+  readonly #turn: Turn
+  #database: DatabaseSync | undefined
+  #connection: SqliteConnection | undefined
+
+  constructor(file: string, patience: SqlitePatience) {
+    this.#file = file
+    this.#patience = patience
+    this.#turn = new Turn(patience.turn)
+  }
+
+  get inUse(): number {
+    return this.#turn.inUse
+  }
+
+  async init(): Promise<void> {
+    try {
+      this.#database = new DatabaseSync(this.#file, { timeout: 0, enableForeignKeyConstraints: true })
+    } catch (error) {
+      throw explained(error, this.#file)
+    }
+    this.#connection = new SqliteConnection(this.#database, this.#file, this.#patience.busy)
+    try {
+      // The mode stays in the file; changing it needs the file for oneself, hence the same patience as for a BEGIN.
+      await this.#connection.command('pragma journal_mode = wal')
+      await this.#connection.command('pragma synchronous = full')
+    } catch (error) {
+      this.#database.close()
+      throw error
+    }
+  }
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    await this.#turn.take()
+    if (this.#connection !== undefined) return this.#connection
+    this.#turn.give()
+    throw new AppError('store-failed', `the database ${this.#file} is closed`)
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#turn.give()
+  }
+
+  /** Immediate: a transaction that reads first and writes later could not be retried half-way. */
+  async beginTransaction(): Promise<void> {
+    await this.#connection?.command('begin immediate')
+  }
+
+  async commitTransaction(): Promise<void> {
+    await this.#connection?.command('commit')
+  }
+
+  async rollbackTransaction(): Promise<void> {
+    // A full disk makes SQLite roll back by itself, and a second rollback would hide the first error.
+    if (this.#database?.isTransaction === true) await this.#connection?.command('rollback')
+  }
+
+  /** Waits for its turn, so that what is running ends first; a leaked connection becomes an error here. */
+  async destroy(): Promise<void> {
+    try {
+      await this.#turn.take()
+    } finally {
+      this.#database?.close()
+      this.#database = undefined
+      this.#connection = undefined
+    }
+    this.#turn.give()
+  }
+}
+
+type Prepared = { readonly statement: StatementSync; readonly reads: boolean }
+
+/** Statements differ by the length of their `in` lists, so there is a bound; preparing one anew takes about 20 µs. */
+const preparedLimit = 200
+
+class SqliteConnection implements DatabaseConnection {
+  readonly #database: DatabaseSync
+  readonly #file: string
+  readonly #patience: number
+  readonly #prepared = new Map<string, Prepared>()
+
+  constructor(database: DatabaseSync, file: string, patience: number) {
+    this.#database = database
+    this.#file = file
+    this.#patience = patience
+  }
+
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    // Inside a transaction we are the writer already: nothing there is worth waiting for.
+    const run = () => this.#run<R>(query.sql, query.parameters as readonly SQLInputValue[])
+    return this.#database.isTransaction ? this.#explain(run) : this.#patiently(run)
+  }
+
+  // oxlint-disable-next-line require-yield
+  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+    throw new Error('the store does not stream')
+  }
+
+  async command(sql: string): Promise<void> {
+    await this.#patiently(() => this.#database.exec(sql))
+  }
+
+  #run<R>(sql: string, parameters: readonly SQLInputValue[]): QueryResult<R> {
+    const { statement, reads } = this.#prepare(sql)
+    if (reads) return { rows: statement.all(...parameters) as R[] }
+    return { rows: [], numAffectedRows: BigInt(statement.run(...parameters).changes) }
+  }
+
+  #prepare(sql: string): Prepared {
+    const known = this.#prepared.get(sql)
+    if (known !== undefined) return known
+    const statement = this.#database.prepare(sql)
+    const prepared = { statement, reads: statement.columns().length > 0 }
+    const [oldest] = this.#prepared.keys()
+    if (this.#prepared.size >= preparedLimit && oldest !== undefined) this.#prepared.delete(oldest)
+    this.#prepared.set(sql, prepared)
+    return prepared
+  }
+
+  async #patiently<T>(attempt: () => T): Promise<T> {
+    let waited = 0
+    for (let delay = 2; ; delay = Math.min(delay * 2, 50)) {
+      try {
+        return attempt()
+      } catch (error) {
+        if (!isBusy(error)) throw explained(error, this.#file)
+        if (waited >= this.#patience) throw busyFor(this.#file, waited, error)
+      }
+      // Jitter, so that two processes that met once do not meet again at every try.
+      const jittered = Math.ceil(delay * (0.5 + Math.random()))
+      waited += jittered
+      await pause(jittered)
+    }
+  }
+
+  #explain<T>(attempt: () => T): T {
+    try {
+      return attempt()
+    } catch (error) {
+      throw explained(error, this.#file)
+    }
+  }
+}

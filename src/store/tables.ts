@@ -1,0 +1,161 @@
+import type { Generated } from 'kysely'
+
+/**
+ * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds,
+ * JSON as text. What is `undefined` in the domain is `null` here; `rows.ts` is where they meet.
+ */
+export type Tables = {
+  codebases: CodebaseRow
+  environments: EnvironmentRow
+  environment_aliases: AliasRow
+  conversations: ConversationRow
+  restore_points: RestorePointRow
+  leases: LeaseRow
+  journal: JournalRow
+  spares: SpareRow
+  ports: PortRow
+  merge_answers: MergeAnswerRow
+  events: EventTableRow
+  migrations: MigrationRow
+}
+
+export type CodebaseRow = {
+  id: string
+  host: string
+  name: string
+  repo_path: string
+  checkout_path: string | null
+  remote: string | null
+  remote_url: string | null
+  base_branch: string | null
+  github: string | null
+  default_agent: string | null
+  cloned: number
+  trusted_config: string | null
+  fetched_at: number | null
+  created_at: number
+}
+
+export type EnvironmentRow = {
+  id: string
+  host: string
+  codebase_id: string
+  work_type: string
+  work_id: string
+  provider: string
+  path: string
+  branch: string
+  branch_origin: string
+  status: string
+  owned: number
+  created_by: string
+  created_at: number
+  last_activity_at: number
+  start_sha: string | null
+  admin_name: string | null
+  base_branch: string | null
+  is_fork: number
+  pr_number: number | null
+  pr_branch: string | null
+}
+
+export type AliasRow = {
+  environment_id: string
+  codebase_id: string
+  work_type: string
+  work_id: string
+  created_at: number
+}
+
+export type ConversationRow = {
+  id: string
+  platform: string
+  conversation_id: string
+  codebase_id: string | null
+  environment_id: string | null
+  persistent: number
+  last_activity_at: number
+  closed_at: number | null
+  created_at: number
+}
+
+export type RestorePointRow = {
+  id: string
+  host: string
+  codebase_id: string
+  environment_id: string
+  created_at: number
+  expires_at: number
+  ref: string
+  commit_sha: string
+  contents: string
+}
+
+export type LeaseRow = {
+  id: string
+  host: string
+  environment_id: string
+  purpose: string
+  holder_pid: number
+  holder_start_time: string
+  created_at: number
+}
+
+export type JournalRow = {
+  id: string
+  host: string
+  codebase_id: string | null
+  environment_id: string | null
+  kind: string
+  step: string
+  data: string
+  holder_pid: number
+  holder_start_time: string
+  child_pid: number | null
+  child_start_time: string | null
+  started_at: number
+}
+
+export type SpareRow = {
+  id: string
+  host: string
+  codebase_id: string
+  path: string
+  admin_name: string
+  sha: string
+  created_at: number
+}
+
+export type PortRow = {
+  host: string
+  port: number
+  environment_id: string
+  name: string
+  created_at: number
+}
+
+export type MergeAnswerRow = {
+  codebase_id: string
+  base: string
+  tip: string
+  /** Empty when the start is not known: a null would let the same question be stored twice. */
+  start_sha: string
+  answer: string
+  created_at: number
+}
+
+export type EventTableRow = {
+  /** Counts up by itself. */
+  seq: Generated<number>
+  id: string
+  at: number
+  kind: string
+  codebase_id: string | null
+  environment_id: string | null
+  data: string
+}
+
+export type MigrationRow = {
+  number: number
+  name: string
+}
