@@ -13,7 +13,7 @@ export const readLinuxProcess = (pid: number): ProcessReading => {
     return {
       kind: 'there',
       startTime: linuxStartTime(readBootId(), stat.startTicks),
-      zombie: stat.state === 'Z' || stat.state === 'X' || stat.state === 'x',
+      zombie: stat.zombie,
     }
   } catch (error) {
     // Without /proc, and with hidepid=2 for foreign processes, ENOENT says nothing: the kernel is asked a second way.

@@ -2,7 +2,10 @@
 export type ProcStat = {
   readonly pid: number
   readonly command: string
-  readonly state: string
+  /** Ended, only its parent has not noticed yet */
+  readonly zombie: boolean
+  /** A thread of the kernel itself: has no files, no directory, no owner to speak of */
+  readonly kernelThread: boolean
   readonly parentPid: number
   readonly processGroup: number
   readonly session: number
@@ -15,17 +18,17 @@ export const parseStat = (text: string): ProcStat | undefined => {
   const close = text.lastIndexOf(')')
   if (open < 0 || close < open) return undefined
   const fields = text.slice(close + 2).split(' ')
-  // fields[0] is field 3 of the manual page
-  const [state, parentPid, processGroup, session] = fields
-  const startTicks = fields[19]
-  if (state === undefined || startTicks === undefined || !/^\d+$/.test(startTicks)) return undefined
+  const field = (number: number): string => fields[number - 3] ?? ''
+  const startTicks = field(22)
+  if (!/^\d+$/.test(startTicks)) return undefined
   return {
     pid: Number(text.slice(0, open)),
     command: text.slice(open + 1, close),
-    state,
-    parentPid: Number(parentPid),
-    processGroup: Number(processGroup),
-    session: Number(session),
+    zombie: isEnded(field(3), Number(field(20))),
+    kernelThread: (Number(field(9)) & PF_KTHREAD) !== 0,
+    parentPid: Number(field(4)),
+    processGroup: Number(field(5)),
+    session: Number(field(6)),
     startTicks,
   }
 }
@@ -38,3 +41,10 @@ export const isForbidden = (error: unknown): boolean => hasCode(error, 'EACCES')
 
 export const hasCode = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code
+
+/** include/linux/sched.h; pid 2 as parent will not do: in a container pid 2 is an ordinary process. */
+const PF_KTHREAD = 0x0020_0000
+
+/** A main thread that ended shows Z while its other threads still run; such a process is not dead. */
+const isEnded = (state: string, threads: number): boolean =>
+  state === 'X' || state === 'x' || (state === 'Z' && threads <= 1)

@@ -1,0 +1,101 @@
+import { readFileSync, readlinkSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { placesOf, processesInside, realPlace } from './inside.ts'
+import { isGone } from './proc.ts'
+import { processTable } from './table.ts'
+import type { ProcessRow } from './table.ts'
+
+export type GitProcess = { readonly identity: ProcessIdentity; readonly commandLine: string }
+
+/**
+ * The git processes of this host that work on the repository: by their directory, `--git-dir`, GIT_DIR or open files.
+ * Asked before a record that nobody can account for is touched, so one that cannot be looked at makes it throw.
+ */
+export const gitProcessesUsing = async (commonDir: string): Promise<readonly GitProcess[]> => {
+  if (process.platform !== 'linux') throw cannotTell('this system does not tell what other processes work on')
+  const repository = await realPlace(resolve(commonDir))
+  const gits = (await processTable()).filter((row) => !row.zombie && isGit(row.command))
+  if (gits.length === 0) return []
+  const { inside, unreadable } = await processesInside([repository])
+  const withFilesThere = new Set(inside.map((entry) => entry.pid))
+  const hidden = new Set(unreadable.map((entry) => entry.pid))
+  const users: GitProcess[] = []
+  for (const git of gits) {
+    if (hidden.has(git.identity.pid)) throw cannotTell(`git process ${git.identity.pid} belongs to another user`)
+    const told = await ownWords(git)
+    if (told === undefined) continue
+    if (withFilesThere.has(git.identity.pid) || (await speaksOf(told, repository))) {
+      users.push({ identity: git.identity, commandLine: told.args.join(' ') })
+    }
+  }
+  return users
+}
+
+type OwnWords = { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] }
+
+/** `git`, and its helpers `git-remote-https`, `git-upload-pack`, …; the kernel cuts names at 15 characters. */
+const isGit = (command: string): boolean => /^git(?:-|$)/.test(command)
+
+/** Undefined when it has ended meanwhile. */
+const ownWords = async (git: ProcessRow): Promise<OwnWords | undefined> => {
+  const base = `/proc/${git.identity.pid}`
+  try {
+    return {
+      cwd: readlinkSync(`${base}/cwd`),
+      args: readFileSync(`${base}/cmdline`, 'utf8').split('\0'),
+      env: readFileSync(`${base}/environ`, 'utf8').split('\0'),
+    }
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw cannotTell(`git process ${git.identity.pid} cannot be looked at`, error)
+  }
+}
+
+const speaksOf = async (told: OwnWords, repository: string): Promise<boolean> => {
+  for (const path of pathsNamed(told)) {
+    const place = await realPlace(resolve(told.cwd, path))
+    const common = repositoryOf(place)
+    const places = new Map([[repository, [repository]]])
+    if (placesOf(place, places).length > 0) return true
+    if (common !== undefined && placesOf(await realPlace(common), places).length > 0) return true
+  }
+  return false
+}
+
+const GIT_DIR_VARIABLE = /^(?:GIT_DIR|GIT_COMMON_DIR|GIT_WORK_TREE|GIT_OBJECT_DIRECTORY|GIT_INDEX_FILE)=(.+)$/s
+
+const pathsNamed = ({ args, env }: OwnWords): readonly string[] => [
+  '.',
+  ...args.flatMap((arg, index) => {
+    const joined = /^--(?:git-dir|work-tree)=(.+)$/s.exec(arg)?.[1]
+    if (joined !== undefined) return [joined]
+    // also the directory that upload-pack, receive-pack or clone are given as a plain argument
+    return index > 0 && arg !== '' && !arg.startsWith('-') && arg.includes('/') ? [arg] : []
+  }),
+  ...env.flatMap((entry) => GIT_DIR_VARIABLE.exec(entry)?.[1] ?? []),
+]
+
+/** The git directory that git would find from here, by its own rule: `.git` in this or the nearest directory above. */
+const repositoryOf = (place: string): string | undefined => {
+  for (let at = place; ; at = dirname(at)) {
+    const dotGit = join(at, '.git')
+    const kind = statSync(dotGit, { throwIfNoEntry: false })
+    if (kind?.isDirectory() === true) return dotGit
+    if (kind?.isFile() === true) return linkedGitDir(dotGit)
+    if (at === dirname(at)) return undefined
+  }
+}
+
+/** `.git` of a linked worktree or a submodule: one line that names a directory inside the repository's own. */
+const linkedGitDir = (dotGit: string): string | undefined => {
+  const named = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
+  return named === undefined ? undefined : resolve(dirname(dotGit), named)
+}
+
+const cannotTell = (why: string, cause?: unknown): AppError =>
+  new AppError('unexpected', `cannot tell whether git is at work in the repository: ${why}`, {
+    cause,
+    remedy: 'try again when no git command runs',
+  })

@@ -1,0 +1,73 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import type { HowInside, Scan, ScanOptions } from './inside.ts'
+import { isForbidden, isGone, parseStat } from './proc.ts'
+import { listProcPids } from './table.ts'
+
+/**
+ * Everything from links in /proc, read synchronously: 300 processes with 1,300 descriptors take 14 ms that way, while
+ * asynchronous calls spend longer on the thread pool than in the kernel. Mappings add 11 ms (40 µs a process).
+ */
+export function* scanLinux(options: ScanOptions): Iterable<Scan> {
+  for (const pid of listProcPids()) {
+    if (options.skip(pid)) continue
+    const command = () => readStat(pid)?.command ?? ''
+    const forbidden = () => {
+      const stat = readStat(pid)
+      // Gone meanwhile, or a thread of the kernel (which only root may look at): nobody to name.
+      if (stat !== undefined && !stat.kernelThread) options.unreadable({ pid, command: stat.command })
+    }
+    yield { pid, command, links: links(pid, options, forbidden) }
+  }
+}
+
+function* links(pid: number, options: ScanOptions, forbidden: () => void): Iterable<readonly [HowInside, string]> {
+  const base = `/proc/${pid}`
+  try {
+    yield ['cwd', readlinkSync(`${base}/cwd`)]
+    yield ['root', readlinkSync(`${base}/root`)]
+    const exe = unlessGone(() => readlinkSync(`${base}/exe`)) // a kernel thread has none
+    if (exe === undefined) return
+    yield ['exe', exe]
+    for (const descriptor of readdirSync(`${base}/fd`)) {
+      const file = unlessGone(() => readlinkSync(`${base}/fd/${descriptor}`)) // closed meanwhile
+      if (file !== undefined) yield ['file', file]
+    }
+    if (options.mappings) for (const file of mappedFiles(base, options.prefixes)) yield ['file', file]
+  } catch (error) {
+    if (isForbidden(error)) forbidden()
+    else if (!isGone(error)) throw error
+  }
+}
+
+/** Searched as bytes first: of the hundreds of lines of a process hardly ever one is in a directory of ours. */
+const mappedFiles = (base: string, prefixes: readonly string[]): readonly string[] => {
+  const maps = readFileSync(`${base}/maps`)
+  if (!prefixes.some((prefix) => maps.includes(escaped(prefix)))) return []
+  return maps
+    .toString('utf8')
+    .split('\n')
+    .flatMap((line) => {
+      const path = line.indexOf('/')
+      return path < 0 ? [] : [line.slice(path).replaceAll(String.raw`\012`, '\n')]
+    })
+}
+
+/** proc(5): a newline in a mapped file's name is written \012, nothing else is escaped. */
+const escaped = (path: string): string => path.replaceAll('\n', String.raw`\012`)
+
+const unlessGone = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+const readStat = (pid: number): ReturnType<typeof parseStat> => {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch {
+    return undefined
+  }
+}

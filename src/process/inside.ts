@@ -1,0 +1,125 @@
+import { realpath } from 'node:fs/promises'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { scanDarwin } from './inside-darwin.ts'
+import { scanLinux } from './inside-linux.ts'
+import { hasCode } from './proc.ts'
+
+/** `cwd`: works there. `root`: chrooted there. `exe`: its program lies there. `file`: has a file there open or mapped. */
+export type HowInside = 'cwd' | 'root' | 'exe' | 'file'
+export type ProcessInside = {
+  readonly dir: string
+  readonly pid: number
+  readonly command: string
+  readonly how: HowInside
+}
+export type UnreadableProcess = { readonly pid: number; readonly command: string }
+export type ProcessesInside = {
+  readonly inside: readonly ProcessInside[]
+  readonly unreadable: readonly UnreadableProcess[]
+}
+
+export type InsideOptions = {
+  /** Pids that do not count, such as our own and that of a git we run there ourselves */
+  readonly except?: readonly number[]
+  /**
+   * Whether files that are mapped into memory and no longer open count (a numpy memmap: what is written to it after
+   * removal would be lost). They do, unless the answer is only for display: it is nearly half of the cost.
+   */
+  readonly mappings?: boolean
+}
+
+/** What one process touches. `links` may yield more than needed; the caller stops when it has seen enough. */
+export type Scan = {
+  readonly pid: number
+  readonly command: () => string
+  readonly links: Iterable<readonly [HowInside, string]>
+}
+
+/**
+ * Which processes use one of the directories: one pass for all of them. A process in two directories is listed for both,
+ * once each, with the strongest reason. Throws when processes cannot be listed at all: that is "cannot tell".
+ */
+export const processesInside = async (
+  dirs: readonly string[],
+  options: InsideOptions = {},
+): Promise<ProcessesInside> => {
+  const except = new Set(options.except)
+  const places = await realPlaces(dirs)
+  const unreadable: UnreadableProcess[] = []
+  const scans = scanAll({
+    skip: (pid) => except.has(pid),
+    mappings: options.mappings ?? true,
+    prefixes: [...places.keys()],
+    unreadable: (process) => unreadable.push(process),
+  })
+  const inside: ProcessInside[] = []
+  for await (const scan of scans) inside.push(...judge(scan, places, dirs.length))
+  return { inside, unreadable }
+}
+
+/** The directories, of those given, that the path is or lies in. */
+export const placesOf = (path: string, places: ReadonlyMap<string, readonly string[]>): readonly string[] => {
+  const found: string[] = []
+  for (let at = path; ; at = dirname(at)) {
+    found.push(...(places.get(at) ?? []))
+    if (at === dirname(at)) return found
+  }
+}
+
+/** The kernel knows real paths only. A directory that is gone is taken at the place where it would be. */
+export const realPlace = async (path: string): Promise<string> => {
+  try {
+    return await realpath(path)
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT') || path === dirname(path)) throw error
+    return join(await realPlace(dirname(path)), basename(path))
+  }
+}
+
+export type ScanOptions = {
+  readonly skip: (pid: number) => boolean
+  readonly mappings: boolean
+  /** Real paths of the directories asked for, to look through long lists cheaply */
+  readonly prefixes: readonly string[]
+  readonly unreadable: (process: UnreadableProcess) => void
+}
+
+const scanAll = (options: ScanOptions): Iterable<Scan> | AsyncIterable<Scan> => {
+  if (process.platform === 'linux') return scanLinux(options)
+  if (process.platform === 'darwin') return scanDarwin(options)
+  throw new AppError('unsupported', `processes cannot be looked at on ${process.platform}`)
+}
+
+const realPlaces = async (dirs: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>> => {
+  const places = new Map<string, string[]>()
+  for (const dir of dirs) {
+    const place = await realPlace(resolve(dir))
+    places.set(place, [...(places.get(place) ?? []), dir])
+  }
+  return places
+}
+
+const judge = (
+  scan: Scan,
+  places: ReadonlyMap<string, readonly string[]>,
+  enough: number,
+): readonly ProcessInside[] => {
+  const found = new Map<string, ProcessInside>()
+  for (const [how, link] of scan.links) {
+    if (!link.startsWith(sep)) continue // pipe:[…], socket:[…], anon_inode:…
+    for (const dir of namedPlaces(link, places)) {
+      if (!found.has(dir)) found.set(dir, { dir, pid: scan.pid, command: scan.command(), how })
+    }
+    if (found.size >= enough) break
+  }
+  return [...found.values()]
+}
+
+const DELETED = ' (deleted)'
+
+/** The kernel marks what was unlinked; a directory may also really be called so. Either reading counts. */
+const namedPlaces = (link: string, places: ReadonlyMap<string, readonly string[]>): readonly string[] =>
+  link.endsWith(DELETED)
+    ? [...placesOf(link, places), ...placesOf(link.slice(0, -DELETED.length), places)]
+    : placesOf(link, places)

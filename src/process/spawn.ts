@@ -1,0 +1,177 @@
+import { spawn } from 'node:child_process'
+import type { ChildProcess, SpawnOptions } from 'node:child_process'
+import { closeSync, openSync } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../domain/clock.ts'
+import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { identifySync } from './identity.ts'
+import { killTree } from './kill.ts'
+import { createOutput } from './output.ts'
+import type { OutputStream } from './output.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+type What = { readonly command: string; readonly args: readonly string[] } | { readonly shell: string }
+
+export type RunProgram = What & {
+  readonly cwd: string
+  /** The whole environment: nothing is inherited beside it */
+  readonly env: Environment
+  readonly clock: Clock
+  readonly stdin?: string | Uint8Array
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+  /** How long the tree may take to end by itself after SIGTERM */
+  readonly graceMs?: number
+  readonly outputLimitBytes: number
+  readonly onOutput?: (text: string, stream: OutputStream) => void
+  /** Called before the program can have done much, so that the journal can name it */
+  readonly onStart?: (identity: ProcessIdentity) => void
+}
+
+export type ProgramResult = {
+  readonly exitCode: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+  readonly output: string
+  readonly truncated: boolean
+  readonly timedOut: boolean
+}
+
+/**
+ * Runs a program to its end. On time-out and on abort its whole tree is dead before this settles: the time-out is a
+ * result, the abort an AppError `cancelled`. A program that cannot be started is an AppError `program-failed`.
+ */
+export const runProgram = async (program: RunProgram): Promise<ProgramResult> => {
+  if (program.signal?.aborted === true) throw cancelled(program)
+  const { child, identity } = await start(program, {
+    cwd: program.cwd,
+    env: program.env,
+    stdio: [program.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+  })
+  const output = createOutput(program.outputLimitBytes, program.onOutput)
+  child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
+  child.stderr?.on('data', (chunk: Buffer) => output.add('stderr', chunk))
+  feed(child, program.stdin)
+  const ended = untilEnded(child)
+  program.onStart?.(identity)
+  const why = await firstOf(ended, program)
+  if (why !== 'ended') await endTree(identity, program)
+  const { exitCode, signal } = await ended
+  if (why === 'aborted') throw cancelled(program)
+  return { exitCode, signal, ...output.result(), timedOut: why === 'timed-out' }
+}
+
+export type DetachedProgram = {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Environment
+  /** Appended to; without it the output is thrown away */
+  readonly logFile?: string
+}
+
+/** Starts background work that outlives us: a session of its own, no pipe to us that could break under it. */
+export const spawnDetached = async (program: DetachedProgram): Promise<ProcessIdentity> => {
+  const log = program.logFile === undefined ? undefined : openSync(program.logFile, 'a', 0o600)
+  try {
+    const { child, identity } = await start(program, {
+      cwd: program.cwd,
+      env: program.env,
+      stdio: ['ignore', log ?? 'ignore', log ?? 'ignore'],
+    })
+    child.unref()
+    return identity
+  } finally {
+    if (log !== undefined) closeSync(log)
+  }
+}
+
+type Started = { readonly child: ChildProcess; readonly identity: ProcessIdentity }
+
+/** `detached` makes it the leader of a session and group of its own, by which its tree is found again. */
+const start = async (what: What & { readonly cwd: string }, options: SpawnOptions): Promise<Started> => {
+  const [command, args] = 'shell' in what ? ['/bin/sh', ['-c', what.shell]] : [what.command, what.args]
+  const child = spawn(command, args, { ...options, detached: true })
+  // Read in the same turn: Node cannot have reaped it yet, so the pid is still its own even if it has ended.
+  const identity = child.pid === undefined ? undefined : identifySync(child.pid)
+  if (identity !== undefined) return { child, identity }
+  const cause = await new Promise<unknown>((resolve) => {
+    child.once('error', resolve)
+    child.once('spawn', () => resolve(undefined))
+  })
+  child.kill('SIGKILL')
+  const noDirectory = await stat(what.cwd).then(
+    () => false,
+    () => true,
+  )
+  // spawn says "ENOENT" and the command's name also when it is the working directory that is missing
+  const why = noDirectory ? `the directory ${what.cwd} does not exist` : reason(cause)
+  throw new AppError('program-failed', `${nameOf(what)} could not be started: ${why}`, { cause })
+}
+
+const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : 'its start time cannot be read')
+
+const feed = (child: ChildProcess, stdin: string | Uint8Array | undefined): void => {
+  // A program need not read its input: EPIPE is its choice, not a fault.
+  child.stdin?.on('error', () => undefined)
+  if (stdin !== undefined) child.stdin?.end(stdin)
+}
+
+type Ended = { readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }
+
+/**
+ * How long after the program's end its pipes may stay open. A server it left in the background holds them for ever;
+ * we go on without it, and go on draining, so that it does not die of a broken pipe.
+ */
+const LINGER_MS = 500
+
+const untilEnded = async (child: ChildProcess): Promise<Ended> => {
+  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  const ended = await new Promise<Ended>((resolve) => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
+  })
+  const waiting = new AbortController()
+  await Promise.race([closed, delay(LINGER_MS, undefined, { signal: waiting.signal }).catch(() => undefined)])
+  waiting.abort()
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream !== null && 'unref' in stream && typeof stream.unref === 'function') stream.unref()
+  }
+  return ended
+}
+
+/** The time-out also covers the lingering pipes. */
+const firstOf = async (
+  ended: Promise<Ended>,
+  { timeoutMs, signal }: RunProgram,
+): Promise<'ended' | 'timed-out' | 'aborted'> => {
+  const { promise, resolve } = Promise.withResolvers<'ended' | 'timed-out' | 'aborted'>()
+  const onAbort = () => resolve('aborted')
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => resolve('timed-out'), timeoutMs)
+  signal?.addEventListener('abort', onAbort, { once: true })
+  if (signal?.aborted === true) onAbort()
+  void ended.then(() => resolve('ended'))
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', onAbort)
+  }
+}
+
+const endTree = async (identity: ProcessIdentity, program: RunProgram): Promise<void> => {
+  const { clock, graceMs = 5_000 } = program
+  const killed = await killTree(identity, { graceMs, clock, leaderMayBeGone: true })
+  if (killed.outcome !== 'survivors') return
+  const pids = killed.identities.map(({ pid }) => pid).join(', ')
+  throw new AppError('program-failed', `${nameOf(program)} could not be ended: process ${pids} survives`, {
+    remedy: `end process ${pids} by hand and try again`,
+  })
+}
+
+const cancelled = (program: RunProgram): AppError => new AppError('cancelled', `${nameOf(program)} was cancelled`)
+
+/** Without its arguments: they may hold a secret, and this goes into messages. */
+const nameOf = (what: What): string => ('shell' in what ? 'the shell command' : what.command)

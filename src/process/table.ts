@@ -1,0 +1,69 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { linuxStartTime, readBootId } from './identity-linux.ts'
+import { isForbidden, isGone, parseStat } from './proc.ts'
+import { parsePsTable } from './table-darwin.ts'
+
+export type ProcessRow = {
+  readonly identity: ProcessIdentity
+  readonly command: string
+  readonly parentPid: number
+  readonly processGroup: number
+  /** 0 where the system does not tell (macOS) */
+  readonly session: number
+  readonly zombie: boolean
+}
+
+/** Every process of this host that can be seen. Throws when the question cannot be answered at all. */
+export const processTable = async (): Promise<readonly ProcessRow[]> => {
+  if (process.platform === 'linux') return linuxTable()
+  if (process.platform === 'darwin') return darwinTable()
+  throw new AppError('unsupported', `processes cannot be listed on ${process.platform}`)
+}
+
+/** The numbers in /proc. An unreadable /proc is "cannot tell", never "no processes". */
+export const listProcPids = (): readonly number[] => {
+  try {
+    const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
+    // A /proc of another pid namespace, or an empty directory in its place, would answer "nobody".
+    if (!pids.includes(process.pid)) throw new Error('this process itself is not listed')
+    return pids
+  } catch (error) {
+    throw new AppError('unexpected', 'the list of processes in /proc cannot be read', {
+      cause: error,
+      remedy: 'mount /proc for this user and try again',
+    })
+  }
+}
+
+const linuxTable = (): readonly ProcessRow[] => {
+  const bootId = readBootId()
+  return listProcPids().flatMap((pid) => {
+    const stat = readStat(pid)
+    if (stat === undefined || stat.kernelThread) return []
+    const { command, parentPid, processGroup, session, zombie } = stat
+    const identity = { pid, startTime: linuxStartTime(bootId, stat.startTicks) }
+    return [{ identity, command, parentPid, processGroup, session, zombie }]
+  })
+}
+
+const readStat = (pid: number): ReturnType<typeof parseStat> => {
+  try {
+    return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+  } catch (error) {
+    // hidepid=1 forbids foreign entries; those are never ours to signal
+    if (isGone(error) || isForbidden(error)) return undefined
+    throw error
+  }
+}
+
+const darwinTable = async (): Promise<readonly ProcessRow[]> => {
+  const { stdout } = await promisify(execFile)('/bin/ps', ['-axo', 'pid=,ppid=,pgid=,stat=,lstart=,comm='], {
+    env: { LC_ALL: 'C', TZ: 'UTC' },
+    maxBuffer: 16 * 1024 * 1024,
+  })
+  return parsePsTable(stdout)
+}
