@@ -66,4 +66,5 @@ export const toAppError = (value: unknown): AppError => {
 
 const isDiskFull = (value: unknown): boolean =>
   value instanceof Error &&
-  (('code' in value && value.code === 'ENOSPC') || /No space left on device/.test(value.message))
+  (('code' in value && (value.code === 'ENOSPC' || value.code === 'EDQUOT')) ||
+    /No space left on device|Disk quota exceeded/.test(value.message))

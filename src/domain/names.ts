@@ -37,6 +37,8 @@ export const branchNameProblem = (name: string): string | undefined => {
   if (name === '@' || name === 'HEAD') return `"${name}" is a name git keeps for itself`
   // eslint-disable-next-line no-control-regex
   if (/[\u0000-\u0020\u007f~^:?*[\\]/.test(name)) return 'it has a space, a control character or one of ~ ^ : ? * [ \\'
+  // Half a surrogate pair reaches git as U+FFFD: another name than the one we recorded.
+  if (!name.isWellFormed()) return 'it has half of a character'
   if (name.includes('..')) return 'it has ".."'
   if (name.includes('@{')) return 'it has "@{"'
   if (name.startsWith('/') || name.endsWith('/') || name.includes('//')) return 'it has an empty part between slashes'

@@ -17,14 +17,14 @@ export const isNumbered = (type: WorkType): boolean => numbered.has(type)
 export const toWork = (type: WorkType, id: string): Work => {
   if (isNumbered(type)) {
     if (!/^[1-9][0-9]{0,9}$/.test(id)) {
-      throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 40))} is not an ${type} number`, {
+      throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 40))} is not ${article(type)} ${type} number`, {
         remedy: `give a positive number, such as ${type} 42`,
       })
     }
     return { type, id }
   }
   if (id.trim() === '' || id.length > 500 || id.includes('\0')) {
-    throw new AppError('name-invalid', `a ${type} needs an id of 1 to 500 characters`)
+    throw new AppError('name-invalid', `${article(type)} ${type} needs an id of 1 to 500 characters`)
   }
   if (type === 'agent' && !/^[a-z0-9][a-z0-9-]{0,49}$/.test(id)) {
     throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 60))} cannot be an agent's name`, {
@@ -33,6 +33,8 @@ export const toWork = (type: WorkType, id: string): Work => {
   }
   return { type, id }
 }
+
+const article = (type: WorkType): string => (type === 'issue' || type === 'agent' ? 'an' : 'a')
 
 /** A task is named by its text, and its id is the slug of that text. */
 export const taskWork = (text: string): Work => toWork('task', slug(text))
@@ -97,6 +99,9 @@ export const workLabel = (work: Work): string => {
 
 /** Reads a reference such as `issue-42`, `pr-99` or `task-add-dark-mode`; undefined when it is not of that form. */
 export const parseWorkRef = (text: string): Work | undefined => {
+  // A review's branch is named after its PR.
+  const review = /^pr-([1-9][0-9]{0,9})-review$/.exec(text)
+  if (review?.[1] !== undefined) return { type: 'review', id: review[1] }
   const match = /^(issue|pr|review|thread|task|agent)[-:#](.+)$/s.exec(text)
   if (!match) return undefined
   const [, type, id] = match
