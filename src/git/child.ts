@@ -1,0 +1,174 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import type { Readable } from 'node:stream'
+import type { Clock } from '../domain/clock.ts'
+import { AppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { identifySync } from '../process/identity.ts'
+import { killTree } from '../process/kill.ts'
+
+export type ChildRequest = {
+  readonly program: string
+  readonly operation: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Record<string, string>
+  readonly timeoutMs: number
+  readonly now: Clock
+  readonly network?: boolean
+  readonly stdin?: string | Buffer | Readable
+  readonly signal?: AbortSignal
+  readonly onStarted: () => void
+  readonly onSpawn?: (identity: ProcessIdentity) => void
+  readonly onStdout?: (chunk: Buffer) => void | Promise<void>
+  readonly onStderr?: (chunk: string) => void
+}
+
+export type Ended = {
+  readonly exitCode: number | null
+  readonly signal: string | null
+  readonly stdout: Buffer
+  readonly stderr: string
+}
+
+/**
+ * One git process from start to end; used by the door alone. It leads a process group and session of its own:
+ * Ctrl-C then reaches us only, and we end it (with its ssh, index-pack and the rest) and know that it has ended,
+ * instead of its dying half-way beside us; and without a terminal nothing in it can stop to ask. If we are killed
+ * it lives on: that is what `onSpawn` and the journal are for.
+ */
+export const runChild = async (request: ChildRequest): Promise<Ended> => {
+  refuseAborted(request)
+  const child = startChild(request)
+  const exited = exitOf(child, request)
+  exited.catch(() => undefined)
+  const identity = child.pid === undefined ? undefined : identifySync(child.pid)
+  const stop = stopReason(request)
+  try {
+    if (child.pid !== undefined) request.onStarted()
+    if (identity !== undefined) request.onSpawn?.(identity)
+    feed(child, request)
+    return await Promise.race([finished(child, exited, request), stop.reached])
+  } catch (error) {
+    if (identity !== undefined) await end(identity, request)
+    letGo(child)
+    throw error
+  } finally {
+    stop.clear()
+  }
+}
+
+const startChild = ({ program, args, cwd, env, stdin, operation }: ChildRequest): ChildProcess => {
+  try {
+    return spawn(program, args, {
+      cwd,
+      env,
+      detached: true,
+      stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+    })
+  } catch (cause) {
+    // A NUL in an argument, or more of them than the system takes.
+    throw new AppError('git-failed', `git ${operation} cannot be started with these arguments`, { cause })
+  }
+}
+
+type Exit = Pick<Ended, 'exitCode' | 'signal'>
+
+const exitOf = (child: ChildProcess, request: ChildRequest): Promise<Exit> =>
+  new Promise((resolve, reject) => {
+    child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
+    child.once('error', (cause) => reject(notStarted(request, cause)))
+  })
+
+const notStarted = ({ cwd, program, operation }: ChildRequest, cause: Error): AppError => {
+  // The system says ENOENT for a missing program and for a missing working directory alike.
+  if (!existsSync(cwd)) return new AppError('not-found', `git ${operation}: the directory ${cwd} is gone`, { cause })
+  return new AppError('git-unavailable', `git cannot be started: ${cause.message}`, {
+    cause,
+    remedy: program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,
+  })
+}
+
+const finished = async (child: ChildProcess, exited: Promise<Exit>, request: ChildRequest): Promise<Ended> => {
+  // ssh with ControlPersist leaves a process behind that keeps our pipes open for minutes after git has ended.
+  if (request.network === true)
+    exited.then(
+      () => setTimeout(() => letGo(child), lingerMs).unref(),
+      () => undefined,
+    )
+  const decoder = new TextDecoder()
+  const errors = (chunk: Buffer): void => request.onStderr?.(decoder.decode(chunk, { stream: true }))
+  const [exit, stdout, stderr] = await Promise.all([
+    exited,
+    collect(child.stdout, request.onStdout),
+    collect(child.stderr, undefined, request.onStderr && errors),
+  ])
+  return { ...exit, stdout, stderr: stderr.toString('utf8') }
+}
+
+const lingerMs = 2_000
+
+const collect = async (
+  stream: Readable | null,
+  take: ChildRequest['onStdout'],
+  watch?: (chunk: Buffer) => void,
+): Promise<Buffer> => {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of (stream ?? []) as AsyncIterable<Buffer>) {
+      watch?.(chunk)
+      if (take) await take(chunk)
+      else chunks.push(chunk)
+    }
+  } catch (error) {
+    // Let go of after the end of the process: what it had to say has been read.
+    if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) throw error
+  }
+  return Buffer.concat(chunks)
+}
+
+/** A child that does not read to the end (it failed early) makes writing fail; its exit code says why. */
+const feed = (child: ChildProcess, { stdin }: ChildRequest): void => {
+  if (!child.stdin || stdin === undefined) return
+  child.stdin.on('error', () => undefined)
+  if (typeof stdin === 'string' || Buffer.isBuffer(stdin)) child.stdin.end(stdin)
+  else stdin.pipe(child.stdin)
+}
+
+const stopReason = (request: ChildRequest): { reached: Promise<never>; clear: () => void } => {
+  const { promise: reached, reject } = Promise.withResolvers<never>()
+  reached.catch(() => undefined)
+  const timer = setTimeout(() => reject(timedOut(request)), request.timeoutMs)
+  const abort = (): void => reject(cancelled(request))
+  request.signal?.addEventListener('abort', abort, { once: true })
+  return {
+    reached,
+    clear: () => {
+      clearTimeout(timer)
+      request.signal?.removeEventListener('abort', abort)
+    },
+  }
+}
+
+const timedOut = ({ operation, timeoutMs }: ChildRequest): AppError =>
+  new AppError('timeout', `git ${operation} took longer than ${Math.round(timeoutMs / 100) / 10} s and was ended`)
+
+export const refuseAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
+  if (request.signal?.aborted === true) throw cancelled(request)
+}
+
+const cancelled = ({ operation }: Pick<ChildRequest, 'operation'>): AppError =>
+  new AppError('cancelled', `git ${operation} was cancelled`)
+
+/** SIGTERM first: git then removes its lock files, and `worktree add` what it has made so far. */
+const end = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
+  const { outcome } = await killTree(identity, { graceMs: 5_000, clock: now, leaderMayBeGone: true })
+  if (outcome !== 'survivors') return
+  throw new AppError('busy', `git ${operation} (process ${identity.pid}) was told to end and still runs`)
+}
+
+const letGo = (child: ChildProcess): void => {
+  child.stdin?.destroy()
+  child.stdout?.destroy()
+  child.stderr?.destroy()
+}

@@ -1,0 +1,194 @@
+import type { Readable } from 'node:stream'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../domain/clock.ts'
+import { AppError } from '../domain/errors.ts'
+import type { RepoPath } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { createRedactor } from '../process/redact.ts'
+import { askpassEnvironment, type HostToken, writeAskpass } from './askpass.ts'
+import { refuseAborted, runChild } from './child.ts'
+import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
+import { type ConfigPlace, createConfigCache } from './config-cache.ts'
+import {
+  bareEnvironment,
+  childEnvironment,
+  settingsEnvironment,
+  settingsFor,
+  userConfigFiles,
+  type Variables,
+} from './environment.ts'
+import { gitFailure } from './failure.ts'
+import type { Setting } from './neutral.ts'
+
+/** A repository by its common git directory: explicit, never found by looking around. */
+export type Repo = { readonly commonDir: RepoPath }
+/** A worktree: git's record of it (`gitDir`) and the directory with the files. */
+export type Tree = Repo & { readonly gitDir: string; readonly path: string }
+
+export type GitRequest = {
+  /** A name for logs and errors, such as `worktree add`. */
+  readonly operation: string
+  /** `{ cwd }` only for discovery and clone, where no repository is known yet. */
+  readonly at: Repo | Tree | { readonly cwd: string }
+  readonly args: readonly string[]
+  /** Exit codes that are answers; [0] unless said. */
+  readonly ok?: readonly number[]
+  readonly stdin?: string | Buffer | Readable
+  /** May take git's optional locks (refresh the index). Reads never do. */
+  readonly locks?: boolean
+  /** On disk, not merely written, when git says so. */
+  readonly durable?: boolean
+  /** Speaks to a remote: gets the askpass and a longer time-out. */
+  readonly network?: boolean
+  readonly indexFile?: string
+  readonly timeoutMs?: number
+  readonly signal?: AbortSignal
+  /** Called before anything else can happen, so that the journal can name a child that outlives us. */
+  readonly onSpawn?: (identity: ProcessIdentity) => void
+  /** Takes standard output as it comes, at the pace it is taken; the result's is then empty. */
+  readonly onStdout?: (chunk: Buffer) => void | Promise<void>
+  readonly onStderr?: (chunk: string) => void
+  /** More settings, after the ones that make the call safe. */
+  readonly settings?: readonly Setting[]
+  /** Author and committer of a commit we make. */
+  readonly identity?: Readonly<Record<string, string>>
+}
+
+export type GitResult = {
+  readonly exitCode: number
+  /** Decoded as UTF-8; file names may not be, see `stdoutBytes`. */
+  readonly stdout: string
+  readonly stdoutBytes: Buffer
+  readonly stderr: string
+}
+
+/** What a caller may pass to any operation. */
+export type CallOptions = { readonly signal?: AbortSignal | undefined }
+
+export type Git = {
+  run(request: GitRequest): Promise<GitResult>
+  /** The configuration as data, with its scopes; asked again only when a file it came from has changed. */
+  config(at: GitRequest['at']): Promise<readonly ConfigEntry[]>
+  /** How many git processes were started so far. */
+  spawned(): number
+}
+
+export type GitOptions = {
+  readonly env: Variables
+  /** The state directory; the askpass script is written there. */
+  readonly home: string
+  readonly now: Clock
+  /** `GITHUB_TOKEN` and the host it is for. */
+  readonly token?: HostToken | undefined
+  /** Another git than the one on PATH. */
+  readonly program?: string | undefined
+}
+
+const localTimeoutMs = 5 * 60_000
+const networkTimeoutMs = 15 * 60_000
+
+/** The only place that starts git. Every call is neutralised against the repository's own configuration. */
+export const createGit = (options: GitOptions): Git => {
+  const { env, now, program = 'git' } = options
+  const redact = createRedactor(options.token === undefined ? [] : [options.token.secret])
+  let started = 0
+
+  const start = async (request: GitRequest, environment: Record<string, string>): Promise<GitResult> => {
+    const timeoutMs = request.timeoutMs ?? (request.network === true ? networkTimeoutMs : localTimeoutMs)
+    const cwd = workingDirectory(request.at)
+    const ended = await runChild({
+      ...request,
+      program,
+      cwd,
+      timeoutMs,
+      env: { ...environment, ...placeEnvironment(request.at) },
+      now,
+      onStarted: () => (started += 1),
+    })
+    if (ended.exitCode === null || !(request.ok ?? [0]).includes(ended.exitCode)) {
+      throw gitFailure(request.operation, ended, redact)
+    }
+    return {
+      exitCode: ended.exitCode,
+      stdoutBytes: ended.stdout,
+      stderr: redact(ended.stderr),
+      get stdout() {
+        return ended.stdout.toString('utf8')
+      },
+    }
+  }
+
+  const list = async (place: ConfigPlace): Promise<readonly ConfigEntry[]> => {
+    const request = { operation: 'config', at: { cwd: '/' }, args: configListArgs }
+    const { stdout } = await start(request, {
+      ...bareEnvironment(env),
+      // A git directory that cannot exist: the user's own configuration, and none that happens to lie around.
+      GIT_DIR: place.gitDir ?? '/dev/null/none',
+      ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
+    })
+    return parseConfigList(stdout)
+  }
+
+  const cache = createConfigCache({ list, userFiles: userConfigFiles(env), now })
+
+  const config = (at: GitRequest['at']): Promise<readonly ConfigEntry[]> => {
+    refuseRedirected(at)
+    return cache.read(configPlace(at))
+  }
+
+  return {
+    spawned: () => started,
+    config,
+    run: async (request) => {
+      refuseAborted(request)
+      const entries = await config(request.at)
+      const settings = [...settingsFor(env, entries), ...(request.durable === true ? durable : [])]
+      return start(request, {
+        ...childEnvironment(env, entries),
+        ...settingsEnvironment([...settings, ...(request.settings ?? [])]),
+        ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
+        ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
+        ...(request.network === true ? askpass(options, entries) : {}),
+        ...request.identity,
+      })
+    },
+  }
+}
+
+/** By default git leaves loose objects and refs to the page cache, and a power cut leaves empty files. */
+const durable: readonly Setting[] = [
+  ['core.fsync', 'all'],
+  ['core.fsyncMethod', 'fsync'],
+]
+
+const askpass = ({ home, token }: GitOptions, entries: readonly ConfigEntry[]): Record<string, string> =>
+  token === undefined
+    ? {}
+    : askpassEnvironment(writeAskpass(home), token, lastValue(entries.filter(isUserScope), 'core.askpass'))
+
+/** The record of a worktree and its `.git` file are an agent's to rewrite: git is told where everything is. */
+const placeEnvironment = (at: GitRequest['at']): Record<string, string> => {
+  if ('cwd' in at) return {}
+  if (!('gitDir' in at)) return { GIT_DIR: at.commonDir, GIT_IMPLICIT_WORK_TREE: '0' }
+  const place = { GIT_DIR: at.gitDir, GIT_WORK_TREE: at.path }
+  return at.gitDir === at.commonDir ? place : { ...place, GIT_COMMON_DIR: at.commonDir }
+}
+
+const workingDirectory = (at: GitRequest['at']): string => {
+  if ('cwd' in at) return at.cwd
+  return 'gitDir' in at ? at.path : '/'
+}
+
+const configPlace = (at: GitRequest['at']): ConfigPlace => {
+  if ('cwd' in at) return { commonDir: undefined, gitDir: undefined }
+  return { commonDir: at.commonDir, gitDir: 'gitDir' in at ? at.gitDir : at.commonDir }
+}
+
+/** A file `commondir` in the common directory itself would send git to another repository, with another configuration. */
+const refuseRedirected = (at: GitRequest['at']): void => {
+  if ('cwd' in at || !existsSync(join(at.commonDir, 'commondir'))) return
+  throw new AppError('not-a-repository', `${at.commonDir} is not a repository of its own: it points to another one`, {
+    remedy: `remove the file "commondir" in ${at.commonDir}, which git never puts there`,
+  })
+}

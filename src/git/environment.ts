@@ -1,0 +1,91 @@
+import { join } from 'node:path'
+import { type ConfigEntry, isUserScope, lastValue } from './config-entries.ts'
+import { lazyFetchIsSafe, neutralSettings, type Setting, type UserPlaces } from './neutral.ts'
+
+export type Variables = Readonly<Record<string, string | undefined>>
+
+/** The variables of the user's that git may see. Everything else, and above all every `GIT_*`, stays outside. */
+const inherited = [
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'TMPDIR',
+  'XDG_CONFIG_HOME',
+  'XDG_RUNTIME_DIR',
+  'SSH_AUTH_SOCK',
+  'SSH_AGENT_PID',
+  'http_proxy',
+  'https_proxy',
+  'HTTPS_PROXY',
+  'all_proxy',
+  'ALL_PROXY',
+  'no_proxy',
+  'NO_PROXY',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+] as const
+
+/** Enough to read the configuration with: that runs no program. */
+export const bareEnvironment = (env: Variables): Record<string, string> => {
+  const built: Record<string, string> = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' }
+  for (const name of inherited) {
+    const value = env[name]
+    if (value !== undefined) built[name] = value
+  }
+  return built
+}
+
+/** What every git child of ours gets, given the configuration it will read. Built, not inherited. */
+export const childEnvironment = (env: Variables, entries: readonly ConfigEntry[]): Record<string, string> => {
+  const own = entries.filter(isUserScope)
+  const proxyCommand = lastValue(own, 'core.gitproxy')
+  return {
+    ...bareEnvironment(env),
+    GIT_EDITOR: ':',
+    GIT_SEQUENCE_EDITOR: ':',
+    GIT_PAGER: 'cat',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_GRAFT_FILE: '/dev/null',
+    // Empty is not the same as unset: git then asks neither core.askPass nor SSH_ASKPASS.
+    GIT_ASKPASS: lastValue(own, 'core.askpass') ?? '',
+    GIT_SSH_COMMAND: lastValue(own, 'core.sshcommand') ?? 'ssh',
+    GIT_SSH_VARIANT: lastValue(own, 'ssh.variant') ?? 'auto',
+    // Of core.gitProxy git takes the first value, so no later setting undoes it; this variable does, even when empty.
+    GIT_PROXY_COMMAND: proxyCommand === undefined || / for /.test(proxyCommand) ? '' : proxyCommand,
+    ...(lazyFetchIsSafe(entries) ? {} : { GIT_NO_LAZY_FETCH: '1' }),
+  }
+}
+
+/** Settings go through the environment: a key's subsection may hold `=`, and a command line is for all to read. */
+export const settingsEnvironment = (settings: readonly Setting[]): Record<string, string> => {
+  const built: Record<string, string> = { GIT_CONFIG_COUNT: String(settings.length) }
+  for (const [i, [key, value]] of settings.entries()) {
+    built[`GIT_CONFIG_KEY_${i}`] = key
+    built[`GIT_CONFIG_VALUE_${i}`] = value
+  }
+  return built
+}
+
+export const settingsFor = (env: Variables, entries: readonly ConfigEntry[]): Setting[] =>
+  neutralSettings(entries, userPlaces(env))
+
+/** The files that hold the user's own configuration; one that appears later must be noticed. */
+export const userConfigFiles = (env: Variables): string[] => {
+  const home = env['HOME']
+  const { xdgConfig } = userPlaces(env)
+  return [
+    '/etc/gitconfig',
+    ...(xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'config')]),
+    ...(home === undefined ? [] : [join(home, '.gitconfig')]),
+  ]
+}
+
+const userPlaces = (env: Variables): UserPlaces => {
+  const home = env['HOME']
+  const xdg = env['XDG_CONFIG_HOME']
+  return {
+    xdgConfig: xdg !== undefined && xdg !== '' ? xdg : home === undefined ? undefined : join(home, '.config'),
+    proxy: env['https_proxy'] ?? env['HTTPS_PROXY'] ?? env['all_proxy'] ?? env['ALL_PROXY'],
+  }
+}

@@ -1,0 +1,36 @@
+import { AppError } from '../domain/errors.ts'
+import type { Redact } from '../process/redact.ts'
+
+/** What a git process that did not do its work left behind. `signal` when it was killed. */
+export type Ending = { readonly exitCode: number | null; readonly signal: string | null; readonly stderr: string }
+
+/** An exit code that the caller did not declare an answer. */
+export const gitFailure = (operation: string, ending: Ending, redact: Redact): AppError => {
+  const { exitCode, signal } = ending
+  const stderr = redact(ending.stderr)
+  const said = meaningfulLine(stderr)
+  const cause = { operation, exitCode, signal, stderr }
+  if (/No space left on device/.test(stderr)) {
+    return new AppError('disk-full', `git ${operation} failed: the disk is full`, {
+      cause,
+      remedy: 'free some space and try again',
+    })
+  }
+  const how = signal === null ? `exit code ${exitCode}` : `killed by ${signal}`
+  return new AppError('git-failed', `git ${operation} failed: ${said === '' ? how : said}`, { cause })
+}
+
+/** git says what is wrong after `fatal:` or `error:`; around it are hints, warnings and progress. */
+export const meaningfulLine = (stderr: string): string => {
+  const lines = stderr
+    .split(/[\r\n]+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
+  const line =
+    lines.find((text) => text.startsWith('fatal:')) ??
+    lines.find((text) => text.startsWith('error:')) ??
+    lines.find((text) => !/^(?:hint|warning|remote):|^Preparing worktree/.test(text)) ??
+    lines[0] ??
+    ''
+  return line.replace(/^(?:fatal|error): */, '')
+}

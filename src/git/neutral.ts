@@ -1,0 +1,172 @@
+import { join } from 'node:path'
+import { type ConfigEntry, isRepositoryScope, isUserScope, lastValue, splitKey } from './config-entries.ts'
+
+export type Setting = readonly [key: string, value: string]
+
+/**
+ * An agent in a worktree can write the repository's and the worktree's own configuration, and git runs programs named
+ * there. So every call of ours carries settings that win over the repository's: what the user's own files (system,
+ * global) say where they say something, else a value that runs nothing.
+ *
+ * Keys with a fixed name are always set, so there is no moment between reading and running in which an agent could
+ * slip them in. Keys with a free part (`filter.<any>.clean`) can only be answered once they have been seen.
+ */
+export const neutralSettings = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => [
+  ...alwaysThus,
+  ...fromUser(entries, user),
+  ...answersToRepository(entries, user),
+  ...credentialHelpers(entries),
+]
+
+/** Where the user's own files are looked for when no configuration names another place. */
+export type UserPlaces = { readonly xdgConfig: string | undefined; readonly proxy: string | undefined }
+
+/** Nothing of ours needs these, whoever asks for them. */
+const alwaysThus: readonly Setting[] = [
+  ['core.hooksPath', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['core.untrackedCache', 'false'],
+  // With it git believes that nothing changes behind its back, and a dirty tree looks clean.
+  ['core.ignoreStat', 'false'],
+  ['core.checkStat', 'default'],
+  ['core.trustctime', 'true'],
+  ['core.pager', 'cat'],
+  ['core.quotePath', 'false'],
+  ['core.logAllRefUpdates', 'true'],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+  ['log.showSignature', 'false'],
+  ['commit.gpgSign', 'false'],
+  ['tag.gpgSign', 'false'],
+  ['submodule.recurse', 'false'],
+  ['fetch.recurseSubmodules', 'false'],
+  ['fetch.writeCommitGraph', 'false'],
+  ['status.showUntrackedFiles', 'all'],
+  ['worktree.guessRemote', 'false'],
+  ['advice.detachedHead', 'false'],
+  ['advice.statusHints', 'false'],
+]
+
+/** Fixed names that are the user's to set: the user's value, else what git does without one. */
+const fromUser = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => {
+  const own = entries.filter(isUserScope)
+  const place = (name: string): string =>
+    user.xdgConfig === undefined ? '/dev/null' : join(user.xdgConfig, 'git', name)
+  const defaults: readonly Setting[] = [
+    ['core.excludesFile', place('ignore')],
+    ['core.attributesFile', place('attributes')],
+    // Asked for the tips of borrowed object stores during a fetch; `true` is a program that names none.
+    ['core.alternateRefsCommand', 'true'],
+    ['core.sshCommand', 'ssh'],
+    ['core.askPass', ''],
+    ['core.editor', ':'],
+    ['sequence.editor', ':'],
+    ['gpg.program', 'false'],
+    ['protocol.ext.allow', 'never'],
+    ['http.sslVerify', 'true'],
+  ]
+  return defaults.map(([key, fallback]) => [key, lastValue(own, key.toLowerCase()) ?? fallback])
+}
+
+/** Each key of the repository's own that names a program or leads elsewhere, answered with the user's value or a harmless one. */
+const answersToRepository = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => {
+  const own = entries.filter(isUserScope)
+  const answers = new Map<string, string>()
+  for (const { key } of entries.filter(isRepositoryScope)) {
+    const harmless = harmlessValue(key, user)
+    if (harmless !== undefined) answers.set(key, lastValue(own, key) ?? harmless)
+  }
+  return [...answers]
+}
+
+/**
+ * undefined: the key neither runs anything nor leads anywhere. What an empty value does was tried with git 2.39:
+ * an empty filter passes the bytes through (unless it is `required`); an empty diff command or textconv makes the
+ * diff fail instead of run, and ours ask for neither; an empty merge driver breaks the merge and `true` resolves it
+ * silently in favour of one side, so that one is `false`, which makes a conflict.
+ */
+const harmlessValue = (key: string, user: UserPlaces): string | undefined => {
+  const { section, subsection, variable } = splitKey(key)
+  const harmless = harmlessByName[subsection === undefined ? key : `${section}.*.${variable}`]
+  if (harmless !== undefined) return harmless
+  // An empty http.proxy also switches off the proxy of the environment, which is the user's.
+  if (section === 'http' && variable === 'proxy') return user.proxy ?? ''
+  if (section === 'http') return httpValues[variable] ?? ''
+  if (section === 'protocol' && variable === 'allow') return protocolValue(subsection)
+  return undefined
+}
+
+const harmlessByName: Readonly<Record<string, string>> = {
+  'filter.*.clean': '',
+  'filter.*.smudge': '',
+  'filter.*.process': '',
+  'filter.*.required': 'false',
+  'merge.*.driver': 'false',
+  'merge.*.recursive': 'binary',
+  'diff.external': '',
+  'diff.*.command': '',
+  'diff.*.textconv': '',
+  'diff.*.cachetextconv': 'false',
+  'submodule.*.update': 'checkout',
+  'gpg.*.program': 'false',
+  'gpg.ssh.defaultkeycommand': '',
+  'gpg.*.defaultkeycommand': '',
+  'uploadpack.packobjectshook': '',
+  'init.templatedir': '',
+  'core.gitproxy': 'none',
+  'ssh.variant': 'auto',
+  'interactive.difffilter': '',
+  'fetch.bundleuri': '',
+  'fetch.negotiationalgorithm': 'consecutive',
+}
+
+/** What git does without the key. Anything not named here becomes empty, and a connection that needs it fails closed. */
+const httpValues: Readonly<Record<string, string>> = {
+  sslverify: 'true',
+  followredirects: 'initial',
+  proxyauthmethod: 'anyauth',
+  emptyauth: 'auto',
+  savecookies: 'false',
+  delegation: 'none',
+  version: 'HTTP/2',
+  postbuffer: '1048576',
+  lowspeedlimit: '0',
+  lowspeedtime: '0',
+  maxrequests: '5',
+  minsessions: '1',
+  noepsv: 'false',
+  sslcertpasswordprotected: 'false',
+  sslbackend: 'openssl',
+  schannelcheckrevoke: 'true',
+  schannelusesslcainfo: 'true',
+  useragent: 'git/coppice',
+}
+
+/** git's own defaults: local transports only when asked for directly, `ext` (runs any program) never. */
+const protocolValue = (protocol: string | undefined): string => {
+  if (protocol === undefined) return 'user'
+  if (['http', 'https', 'git', 'ssh'].includes(protocol)) return 'always'
+  return protocol === 'ext' ? 'never' : 'user'
+}
+
+/** Helpers are a list: an empty one clears it whoever filled it, then the user's come back in their order. */
+const credentialHelpers = (entries: readonly ConfigEntry[]): Setting[] => [
+  ['credential.helper', ''],
+  ...entries
+    .filter((entry) => isUserScope(entry) && /^credential\.(?:.*\.)?helper$/s.test(entry.key))
+    .map((entry): Setting => [entry.key, entry.value ?? '']),
+]
+
+/**
+ * A partial clone fetches what it lacks by the name of its remote, and of a remote's settings git takes the *first*
+ * value: what the repository says about it cannot be answered. So such a fetch is allowed only where the repository
+ * says nothing that runs a program or leads elsewhere.
+ */
+export const lazyFetchIsSafe = (entries: readonly ConfigEntry[]): boolean =>
+  !entries.filter(isRepositoryScope).some(({ key, value }) => {
+    const { section, subsection, variable } = splitKey(key)
+    if (section === 'url' && subsection !== undefined) return true
+    if (section !== 'remote') return false
+    if (['uploadpack', 'vcs', 'proxy', 'proxyauthmethod'].includes(variable)) return true
+    return variable === 'url' && !/^(?:https|ssh):\/\/|^[\w.-]+@[\w.-]+:/.test(value ?? '')
+  })

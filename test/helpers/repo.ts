@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { type Sha, toRepoPath, toSha } from '../../src/domain/names.ts'
+import { createGit, type Git, type GitOptions, type Repo, type Tree } from '../../src/git/door.ts'
+
+/** A directory of its own with a HOME, an identity and nothing of the machine's configuration. */
+export type Sandbox = {
+  readonly root: string
+  readonly home: string
+  readonly env: Record<string, string>
+  /** The door, as main would make it, for this sandbox's user. */
+  git(options?: Partial<GitOptions>): Git
+  /** Plain git, as a person would type it. Throws with git's own words when it fails. */
+  raw(cwd: string, ...args: string[]): string
+  /** A repository with one commit on `main`; `path` is its checkout. */
+  repo(name?: string): TestRepo
+  bare(name?: string): TestRepo
+  path(...parts: string[]): string
+  [Symbol.dispose](): void
+}
+
+export type TestRepo = Repo & {
+  readonly path: string
+  git(...args: string[]): string
+  write(file: string, content: string | Buffer): void
+  /** Writes the file, commits it, returns the commit. */
+  commit(file: string, content: string | Buffer, message?: string): Sha
+  sha(rev?: string): Sha
+  /** A worktree made with plain git. */
+  worktree(name: string, ...args: string[]): Tree
+}
+
+export const makeSandbox = (): Sandbox => {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'coppice-test-')))
+  const home = join(root, 'home')
+  mkdirSync(home)
+  const env: Record<string, string> = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: home, LC_ALL: 'C' }
+  writeFileSync(
+    join(home, '.gitconfig'),
+    '[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n',
+  )
+  const raw = (cwd: string, ...args: string[]): string =>
+    execFileSync('git', args, {
+      cwd,
+      env: { ...env, GIT_CONFIG_NOSYSTEM: '1' },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }).trimEnd()
+  return {
+    root,
+    home,
+    env,
+    raw,
+    git: (options) => createGit({ env, home: join(home, '.coppice'), now: Date.now, ...options }),
+    path: (...parts) => join(root, ...parts),
+    repo: (name = 'repo') => {
+      const path = join(root, name)
+      raw(root, 'init', '-q', path)
+      const repo = testRepo(raw, path, join(path, '.git'))
+      repo.commit('README', 'hello\n', 'first')
+      return repo
+    },
+    bare: (name = 'bare.git') => {
+      const path = join(root, name)
+      raw(root, 'init', '-q', '--bare', path)
+      return testRepo(raw, path, path)
+    },
+    [Symbol.dispose]: () => {
+      rmSync(root, { recursive: true, force: true, maxRetries: 3 })
+    },
+  }
+}
+
+const testRepo = (raw: Sandbox['raw'], path: string, commonDir: string): TestRepo => {
+  const git = (...args: string[]): string => raw(path, ...args)
+  const write = (file: string, content: string | Buffer): void => writeIn(path, file, content)
+  const sha = (rev = 'HEAD'): Sha => toSha(git('rev-parse', rev))
+  return {
+    commonDir: toRepoPath(commonDir),
+    path,
+    git,
+    write,
+    sha,
+    commit: (file, content, message = `change ${file}`) => {
+      write(file, content)
+      git('add', '--', file)
+      git('commit', '-q', '-m', message)
+      return sha()
+    },
+    worktree: (name, ...args) => {
+      const at = join(dirname(path), name)
+      git('worktree', 'add', '-q', at, ...args)
+      return { commonDir: toRepoPath(commonDir), gitDir: raw(at, 'rev-parse', '--absolute-git-dir'), path: at }
+    },
+  }
+}
+
+export const writeIn = (directory: string, file: string, content: string | Buffer): void => {
+  mkdirSync(dirname(join(directory, file)), { recursive: true })
+  writeFileSync(join(directory, file), content)
+}
+
+/** A program that leaves a file behind when it runs, then does what `then` says. */
+export const markerProgram = (path: string, marker: string, then = 'cat'): string => {
+  writeFileSync(path, `#!/bin/sh\necho ran >> '${marker}'\n${then}\n`)
+  chmodSync(path, 0o755)
+  return path
+}
+
+export const mainTree = (repo: TestRepo): Tree => ({
+  commonDir: repo.commonDir,
+  gitDir: repo.commonDir,
+  path: repo.path,
+})
