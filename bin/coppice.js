@@ -1,0 +1,99 @@
+#!/usr/bin/env node
+// Plain JavaScript for any Node since 18: it finds a runtime that is new enough and goes on in it.
+import { existsSync, readFileSync } from 'node:fs'
+import module from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const neededMajor = 24
+const self = fileURLToPath(import.meta.url)
+const majorOf = (version) => Number(version.split('.')[0])
+
+if (majorOf(process.versions.node) >= neededMajor) await start()
+else await goOnInNewerNode()
+
+async function start() {
+  // A second start reads compiled code from the cache instead of compiling it again.
+  module.enableCompileCache?.()
+  if (process.env.COPPICE_PARENT_PIPE) await endWithParent()
+  const built = new URL('../dist/main.js', import.meta.url)
+  await import(existsSync(built) ? built.href : new URL('../src/main.ts', import.meta.url).href)
+}
+
+async function goOnInNewerNode() {
+  const runtime = newerNode()
+  if (runtime === undefined) {
+    process.stderr.write(
+      `coppice needs Node ${neededMajor} or newer and this is ${process.version}: ` +
+        `install it (https://nodejs.org) and run coppice again.\n`,
+    )
+    process.exitCode = 1
+    return
+  }
+  const args = [...process.execArgv, self, ...process.argv.slice(2)]
+  // Where Node has execve (22.15, 23.11) the same process goes on: signals, exit and standard input need no help.
+  if (process.execve) {
+    process.removeAllListeners('warning') // "execve is an experimental feature" is nothing the user can act on
+    process.execve(runtime, [runtime, ...args], process.env)
+  }
+  await mirror(runtime, args)
+}
+
+/**
+ * The npm package `node`: a checkout has it as a development dependency, an installed coppice only beside another
+ * package that asked for it. Its version is looked at, since an old one would send us round in circles.
+ */
+function newerNode() {
+  try {
+    const manifest = module.createRequire(import.meta.url).resolve('node/package.json')
+    if (majorOf(JSON.parse(readFileSync(manifest, 'utf8')).version) < neededMajor) return undefined
+    const runtime = join(dirname(manifest), 'bin', 'node')
+    return existsSync(runtime) ? runtime : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The child has our terminal and our streams. Its exit is ours, our signals are its, and it does not outlive us. */
+async function mirror(runtime, args) {
+  const { spawn } = await import('node:child_process')
+  const { constants } = await import('node:os')
+  const { isatty } = await import('node:tty')
+  // Descriptor 3 is a pipe nobody writes to: the kernel closes our end when we die, even by SIGKILL.
+  // Standard input stays the user's.
+  const child = spawn(runtime, args, {
+    stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
+    env: { ...process.env, COPPICE_PARENT_PIPE: '3' },
+  })
+  // A terminal sends Ctrl-C to the whole group: passed on, it would reach the child twice.
+  const onTerminal = isatty(0) || isatty(1) || isatty(2)
+  const fromTerminal = ['SIGINT', 'SIGQUIT', 'SIGWINCH']
+  const signals = [...fromTerminal, 'SIGTERM', 'SIGHUP', 'SIGUSR2', 'SIGCONT']
+  const pass = (signal) => {
+    if (!(onTerminal && fromTerminal.includes(signal))) child.kill(signal)
+  }
+  for (const signal of signals) process.on(signal, pass)
+  child.on('error', (error) => {
+    process.stderr.write(`coppice could not start ${runtime}: ${error.message}\n`)
+    process.exit(1)
+  })
+  child.on('exit', (code, signal) => {
+    if (signal === null) process.exit(code)
+    for (const each of signals) process.off(each, pass)
+    // A shell expects to see an interrupted program die of the signal; where that does not kill us, its number.
+    process.kill(process.pid, signal)
+    setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 100)
+  })
+}
+
+/** In the child of `mirror`: SIGTERM, as the parent would have passed it on, when the parent is gone. */
+async function endWithParent() {
+  const fd = Number(process.env.COPPICE_PARENT_PIPE)
+  delete process.env.COPPICE_PARENT_PIPE // not for our own children
+  const { Socket } = await import('node:net')
+  const parent = new Socket({ fd, readable: true, writable: false })
+  parent.on('error', () => {})
+  parent.on('close', () => process.kill(process.pid, 'SIGTERM'))
+  parent.resume()
+  parent.unref()
+}

@@ -1,0 +1,259 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix, relative, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Rooms from the ground up. A file may import from its own room and from lower ones. */
+const floors = [
+  ['domain'],
+  ['git', 'process', 'store'],
+  ['isolation', 'agents'],
+  ['cleanup', 'conversations', 'fleet'],
+  ['platforms', 'server', 'cli'],
+  ['main.ts'],
+]
+
+/** The only doors between rooms on one floor. `conversations` and `fleet` have none to each other. */
+const doors: Record<string, readonly string[]> = {
+  git: ['process'], // the door to git starts and ends its children as process/ does all others
+  conversations: ['cleanup'], // /worktree cleanup
+  fleet: ['cleanup'], // fleet down --clean
+  server: ['platforms'], // their webhooks
+  cli: ['server'], // coppice serve
+}
+
+/** The outside world comes in as arguments; here is who may reach for it all the same, and why. */
+const reachOutside: readonly { file: string; what: string; why: string }[] = [
+  { file: 'src/store/sqlite-driver.ts', what: 'Math.random()', why: 'jitter between tries; no answer depends on it' },
+]
+
+/** Files that do a door's dangerous part. Nobody but the door opens them. */
+const behind: Record<string, string> = {
+  'src/git/child.ts': 'src/git/door.ts',
+  'src/isolation/lock-file.ts': 'src/isolation/lock.ts',
+}
+
+const domainMayUse = new Set(['node:path', 'node:crypto', 'yaml'])
+
+type Rule = (file: string, source: string) => string[]
+
+const importsPointDown: Rule = (file, source) => {
+  const from = room(file)
+  const floor = floorOf(from)
+  if (floor === -1) return [`${file}: the room ${from} has no floor in this test`]
+  return imports(source).flatMap((target) => {
+    if (!target.startsWith('.')) {
+      return from === 'domain' && !domainMayUse.has(target) ? [`${file}: domain is pure and imports ${target}`] : []
+    }
+    const path = posix.join(posix.dirname(file), target)
+    if (!path.startsWith('src/')) return [`${file}: imports ${path} from outside src/`]
+    const to = room(path)
+    const fine = to === from || (floorOf(to) !== -1 && floorOf(to) < floor) || doors[from]?.includes(to)
+    return fine ? [] : [`${file}: ${from} imports ${to}`]
+  })
+}
+
+const oneDoorEach: Rule = (file, source) =>
+  imports(source).flatMap((target) => {
+    const door = behind[posix.join(posix.dirname(file), target)]
+    if (door !== undefined && !isDoor(file, door)) return [`${file}: goes round ${door} to ${target}`]
+    const name = target.replace(/^node:/, '').split('/')[0] ?? ''
+    if (name === 'child_process' && !isDoor(file, 'src/git/door.ts') && room(file) !== 'process') {
+      return [`${file}: starts programs; only git/door.ts and process/ do`]
+    }
+    if (name === 'sqlite' && isDoor(file, 'src/isolation/lock.ts')) return []
+    if (['sqlite', 'pg', 'kysely'].includes(name) && room(file) !== 'store') {
+      return [`${file}: speaks SQL (${target}); only store/ does`]
+    }
+    return []
+  })
+
+const isDoor = (file: string, door: string): boolean => file === door || behind[file] === door
+
+/** The clock, ids and the environment belong to whoever wires things: main, cli and server. */
+const nothingFromOutside: Rule = (file, source) => {
+  if (['main.ts', 'cli', 'server'].includes(room(file))) return []
+  const code = withoutStrings(source)
+  const reaches = {
+    'process.env': /\bprocess\s*\.\s*env\b/,
+    'Date.now()': /\bDate\s*\.\s*now\b/,
+    'new Date()': /\bnew\s+Date\s*(?:\(\s*\)|(?!\s*\())/,
+    'Math.random()': /\bMath\s*\.\s*random\b/,
+    'randomUUID()': /\brandomUUID\b/,
+  }
+  const found = Object.entries(reaches).flatMap(([what, pattern]) =>
+    pattern.test(code) && !reachOutside.some((known) => known.file === file && known.what === what)
+      ? [`${file}: reads ${what}`]
+      : [],
+  )
+  return imports(source).some((target) => /^(?:node:)?process$/.test(target))
+    ? [...found, `${file}: imports process`]
+    : found
+}
+
+const staysSmall: Rule = (file, source) => {
+  const lines = source.replace(/\n$/, '').split('\n').length
+  return lines > 350 ? [`${file}: ${lines} lines; look for the second thing in it`] : []
+}
+
+const noModuleMocks: Rule = (file, source) =>
+  /\bvi\s*\.\s*(?:mock|doMock)\s*\(/.test(withoutStrings(source)) ? [`${file}: mocks a module`] : []
+
+const sources = files('src')
+const all = [...sources, ...files('test'), ...files('bench'), ...files('scripts')]
+const product = sources.filter(({ file }) => !file.endsWith('.test.ts'))
+const check = (rule: Rule, over: readonly { file: string; source: string }[]) =>
+  over.flatMap((f) => rule(f.file, f.source))
+
+describe('the house', () => {
+  test('imports point down', () => {
+    expect(product.length).toBeGreaterThan(0)
+    expect(check(importsPointDown, product)).toEqual([])
+  })
+
+  test('there is one door to programs and one to SQL', () => {
+    expect(check(oneDoorEach, product)).toEqual([])
+  })
+
+  test('clock, ids and environment come in as arguments', () => {
+    expect(check(nothingFromOutside, product)).toEqual([])
+  })
+
+  test('every exception is still needed', () => {
+    const sourceOf = (file: string) => product.find((f) => f.file === file)?.source ?? ''
+    // The same source under another name, which has no exception.
+    const unused = reachOutside.filter(
+      ({ file, what }) => !nothingFromOutside('src/store/other.ts', sourceOf(file)).join().includes(what),
+    )
+    expect(unused).toEqual([])
+    expect(Object.keys(behind).filter((file) => sourceOf(file) === '')).toEqual([])
+  })
+
+  test('no file grows past 350 lines', () => {
+    expect(check(staysSmall, product)).toEqual([])
+  })
+
+  test('no test mocks a module', () => {
+    expect(check(noModuleMocks, all)).toEqual([])
+  })
+})
+
+describe('each rule can fail', () => {
+  test.each([
+    ['src/domain/x.ts', "import { a } from '../git/door.ts'", 'domain imports git'],
+    ['src/domain/x.ts', "import { readFile } from 'node:fs/promises'", 'domain is pure'],
+    ['src/git/x.ts', "import type { Store } from '../store/store.ts'", 'git imports store'],
+    ['src/process/x.ts', "import { git } from '../git/door.ts'", 'process imports git'],
+    ['src/store/x.ts', "export { a } from '../isolation/resolve.ts'", 'store imports isolation'],
+    ['src/isolation/worktree/x.ts', "import { a } from '../../cleanup/sweep.ts'", 'isolation imports cleanup'],
+    ['src/isolation/x.ts', "const a = await import('../cli/run.ts')", 'isolation imports cli'],
+    ['src/fleet/x.ts', "import {\n  a,\n  b,\n} from '../conversations/inbox.ts'", 'fleet imports conversations'],
+    ['src/conversations/x.ts', "import '../fleet/sling.ts'", 'conversations imports fleet'],
+    ['src/cli/x.ts', "import { a } from '../main.ts'", 'cli imports main.ts'],
+    ['src/cli/x.ts', "import { a } from '../../test/helpers/repo.ts'", 'from outside src/'],
+    ['src/extras/x.ts', '', 'no floor'],
+    ['src/cli/x.ts', "import { a } from '../extras/x.ts'", 'cli imports extras'],
+  ])('direction: %s with %j', (file, source, problem) => {
+    expect(importsPointDown(file, source)).toEqual([expect.stringContaining(problem)])
+  })
+
+  test.each([
+    ['src/isolation/x.ts', "import { AppError } from '../domain/errors.ts'"],
+    ['src/git/x.ts', "import { run } from '../process/run.ts'"],
+    ['src/main.ts', "import { a } from './cli/run.ts'"],
+    ['src/domain/x.ts', "// import { a } from '../git/door.ts'\nimport { join } from 'node:path'"],
+  ])('direction: %s may say %j', (file, source) => {
+    expect(importsPointDown(file, source)).toEqual([])
+  })
+
+  test.each([
+    ['src/isolation/x.ts', "import { spawn } from 'node:child_process'"],
+    ['src/git/worktree-add.ts', "import { spawn } from 'child_process'"],
+    ['src/cli/x.ts', "const { spawn } = await import('node:child_process')"],
+    ['src/isolation/x.ts', "import { DatabaseSync } from 'node:sqlite'"],
+    ['src/isolation/lock.ts', "import { Pool } from 'pg'"],
+    ['src/cli/x.ts', "import { sql } from 'kysely'"],
+    ['src/git/fetch.ts', "import { runChild } from './child.ts'"],
+    ['src/isolation/worktree/create.ts', "import { open } from '../lock-file.ts'"],
+    ['src/cli/x.ts', "import type { Migration } from 'kysely/migration'"],
+  ])('doors: %s with %j', (file, source) => {
+    expect(oneDoorEach(file, source)).toHaveLength(1)
+  })
+
+  test.each([
+    ['src/git/door.ts', "import { spawn } from 'node:child_process'"],
+    ['src/git/child.ts', "import { spawn } from 'node:child_process'"],
+    ['src/git/door.ts', "import { runChild } from './child.ts'"],
+    ['src/process/run.ts', "import { spawn } from 'node:child_process'"],
+    ['src/isolation/lock.ts', "import { DatabaseSync } from 'node:sqlite'"],
+    ['src/store/sqlite.ts', "import { Kysely } from 'kysely'"],
+  ])('doors: %s is one, with %j', (file, source) => {
+    expect(oneDoorEach(file, source)).toEqual([])
+  })
+
+  test.each([
+    'const home = process.env.HOME',
+    "const home = process.env['HOME']",
+    'const now = Date.now()',
+    'const clock = Date.now',
+    'const now = new Date()',
+    'const text = `${Date.now()}`',
+    'const n = Math.random()',
+    'const id = crypto.randomUUID()',
+    "import { env } from 'node:process'",
+  ])('outside: %j', (source) => {
+    expect(nothingFromOutside('src/isolation/x.ts', source)).toHaveLength(1)
+    expect(nothingFromOutside('src/cli/x.ts', source)).toEqual([])
+  })
+
+  test.each([
+    '// Date.now() comes in',
+    '/* process.env */',
+    "const text = 'process.env'",
+    'new Date(at).toISOString()',
+  ])('outside: %j is harmless', (source) => {
+    expect(nothingFromOutside('src/isolation/x.ts', source)).toEqual([])
+  })
+
+  test('size and mocks', () => {
+    expect(staysSmall('src/cli/x.ts', 'a\n'.repeat(351))).toHaveLength(1)
+    expect(staysSmall('src/cli/x.ts', 'a\n'.repeat(350))).toEqual([])
+    expect(noModuleMocks('src/cli/x.test.ts', "vi.mock('../git/door.ts')".replaceAll("'", '`'))).toHaveLength(1)
+  })
+})
+
+function files(folder: string): { file: string; source: string }[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => ({ file: relative(root, path), source: readFileSync(path, 'utf8') }))
+}
+
+/** `src/git/door.ts` → `git`; `src/main.ts` → `main.ts`. */
+function room(file: string): string {
+  return file.split('/')[1] ?? ''
+}
+
+function floorOf(name: string): number {
+  return floors.findIndex((rooms) => rooms.includes(name))
+}
+
+function imports(source: string): string[] {
+  const pattern = /\bfrom\s*['"]([^'"\n]+)['"]|\bimport\s*\(\s*['"`]([^'"`\n]+)['"`]|\bimport\s*['"]([^'"\n]+)['"]/g
+  return [...withoutComments(source).matchAll(pattern)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
+}
+
+// A string ends with its line, so that a quote inside a regular expression cannot swallow more than that line.
+function pieces(source: string, change: (piece: string) => string): string {
+  return source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/[^\n]*|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"/g, change)
+}
+
+function withoutComments(source: string): string {
+  return pieces(source, (piece) => (piece.startsWith('/') ? ' ' : piece))
+}
+
+/** Templates stay: they hold code. */
+function withoutStrings(source: string): string {
+  return pieces(source, (piece) => (piece.startsWith('/') ? ' ' : "''"))
+}
