@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { afterEach, expect, test } from 'vitest'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { identifySync, liveness, selfIdentity } from './identity.ts'
+import { killTree } from './kill.ts'
+import { parsePsTable } from './table-darwin.ts'
+import { processTable } from './table.ts'
+import { collectTree, processTree, selfAndAncestors } from './tree.ts'
+
+const clock = () => performance.now()
+let toEnd: ProcessIdentity[] = []
+
+afterEach(() => {
+  for (const identity of toEnd) if (liveness(identity) === 'alive') process.kill(identity.pid, 'SIGKILL')
+  toEnd = []
+})
+
+const identified = (pid: number | undefined): ProcessIdentity => {
+  const identity = identifySync(pid ?? 0)
+  if (identity === undefined) throw new Error(`no process ${pid}`)
+  toEnd.push(identity)
+  return identity
+}
+
+/** Runs a script that prints `ready` and the pids of what it started. The first identity is the script's own. */
+const started = async (script: string, { pids = 0, detached = true } = {}): Promise<readonly ProcessIdentity[]> => {
+  const child = spawn('/bin/sh', ['-c', script], { detached, stdio: ['ignore', 'pipe', 'ignore'] })
+  const root = identified(child.pid)
+  let text = ''
+  const printed = () => (text.match(/\d+(?=\n)/g) ?? []).map(Number)
+  while (!text.includes('ready') || printed().length < pids) {
+    text += String(((await once(child.stdout, 'data')) as [Buffer])[0])
+  }
+  return [root, ...printed().map(identified)]
+}
+
+const states = (identities: readonly ProcessIdentity[]) => identities.map(liveness)
+
+test('a tree is the process, its descendants and the sessions they lead', async () => {
+  const family = await started(
+    `
+    sleep 60 & echo $!
+    sh -c 'sleep 60 & echo $!; wait' &
+    setsid sh -c 'echo $$; sleep 60 & echo $!; wait' &
+    echo $!; echo ready; wait`,
+    { pids: 5 },
+  )
+  const root = family[0]
+  if (root === undefined) throw new Error('no root')
+  const tree = await processTree(root)
+  expect(tree[0]).toEqual(root)
+  expect(tree).toEqual(expect.arrayContaining([...family]))
+  await killTree(root, { graceMs: 2_000, clock })
+  expect(new Set(states(family))).toEqual(new Set(['dead']))
+})
+
+test('an orphan under pid 1 is still found by the session of its dead parent', async () => {
+  const [root, orphan] = await started('(sleep 60 & echo $!); echo ready; wait; sleep 60', { pids: 1 })
+  if (root === undefined || orphan === undefined) throw new Error('not started')
+  expect(await processTree(root)).toContainEqual(orphan)
+  await expect(killTree(root, { graceMs: 2_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(states([root, orphan])).toEqual(['dead', 'dead'])
+})
+
+test('what ignores SIGTERM gets SIGKILL after the grace, and not before', async () => {
+  const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+  if (root === undefined) throw new Error('not started')
+  const before = clock()
+  await expect(killTree(root, { graceMs: 300, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(clock() - before).toBeGreaterThanOrEqual(300)
+  expect(liveness(root)).toBe('dead')
+})
+
+test('what ends by itself is not waited for', async () => {
+  const [root] = await started('echo ready; exec sleep 60')
+  if (root === undefined) throw new Error('not started')
+  const before = clock()
+  await expect(killTree(root, { graceMs: 30_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(clock() - before).toBeLessThan(5_000)
+})
+
+test('what a trap starts on SIGTERM is found by looking again', async () => {
+  const [root] = await started(`trap 'sleep 61 & exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
+  if (root === undefined) throw new Error('not started')
+  await expect(killTree(root, { graceMs: 5_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  const left = (await processTable()).filter((row) => row.session === root.pid && !row.zombie)
+  expect(left).toEqual([])
+})
+
+test('a pid with another start time is not ours, and nothing is signalled', async () => {
+  const [root] = await started('echo ready; exec sleep 60')
+  if (root === undefined) throw new Error('not started')
+  const other = { pid: root.pid, startTime: `${root.startTime}0` }
+  await expect(killTree(other, { graceMs: 10, clock })).resolves.toEqual({ outcome: 'not-ours' })
+  expect(liveness(root)).toBe('alive')
+  expect(await processTree(other)).toEqual([])
+})
+
+test('ourselves, our ancestors and pid 1 are never ours to kill', async () => {
+  const options = { graceMs: 10, clock }
+  await expect(killTree(selfIdentity(), options)).resolves.toEqual({ outcome: 'not-ours' })
+  await expect(killTree(identified(process.ppid), options)).resolves.toEqual({ outcome: 'not-ours' })
+  toEnd = []
+  await expect(killTree({ pid: 1, startTime: 'x' }, options)).resolves.toEqual({ outcome: 'not-ours' })
+  await expect(killTree({ pid: 0, startTime: 'x' }, options)).resolves.toEqual({ outcome: 'not-ours' })
+  await expect(killTree({ pid: -1, startTime: 'x' }, options)).resolves.toEqual({ outcome: 'not-ours' })
+  const line = selfAndAncestors(await processTable(), process.pid)
+  expect(line).toContain(process.pid)
+  expect(line).toContain(process.ppid)
+})
+
+test('a process that shares the session of its starter takes nobody of it along', async () => {
+  const [root] = await started('echo ready; exec sleep 60', { detached: false })
+  if (root === undefined) throw new Error('not started')
+  expect(await processTree(root)).toEqual([root])
+  await killTree(root, { graceMs: 1_000, clock })
+})
+
+test('the group of a leader long gone is left alone, unless the caller has just started it', async () => {
+  const [root, orphan] = await started('sleep 60 & echo $!; echo ready; exit 0', { pids: 1 })
+  if (root === undefined || orphan === undefined) throw new Error('not started')
+  while (liveness(root) !== 'dead' || identifySync(root.pid) !== undefined) await new Promise(setImmediate)
+  await expect(killTree(root, { graceMs: 1_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(liveness(orphan)).toBe('alive')
+  await expect(killTree(root, { graceMs: 1_000, clock, leaderMayBeGone: true })).resolves.toEqual({ outcome: 'dead' })
+  expect(liveness(orphan)).toBe('dead')
+})
+
+test('a pid of the tree that was given to another process leads to no relatives', () => {
+  const row = (pid: number, parentPid: number, startTime: string) => ({
+    identity: { pid, startTime },
+    command: 'x',
+    parentPid,
+    processGroup: pid,
+    session: pid,
+    zombie: false,
+  })
+  const rows = [row(10, 1, 'new'), row(11, 10, 'child of the new one')]
+  expect(collectTree(rows, [{ pid: 10, startTime: 'old' }])).toEqual([])
+})
+
+test('on macOS the table of ps is read with its five-word dates', () => {
+  expect(parsePsTable('  12     1    12 Ss   Sat Mar  1 09:05:07 2025 /usr/bin/a b\nnonsense\n')).toEqual([
+    {
+      identity: { pid: 12, startTime: 'Sat Mar 1 09:05:07 2025' },
+      command: '/usr/bin/a b',
+      parentPid: 1,
+      processGroup: 12,
+      session: 0,
+      zombie: false,
+    },
+  ])
+})

@@ -1,0 +1,167 @@
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { gitProcessesUsing } from './git-processes.ts'
+import { identifySync, liveness } from './identity.ts'
+import { killTree } from './kill.ts'
+import { runProgram, spawnDetached } from './spawn.ts'
+
+const clock = () => performance.now()
+const env = { PATH: process.env['PATH'] }
+const base = { env, clock, cwd: '/', outputLimitBytes: 10_000, graceMs: 1_000 }
+
+let dir = ''
+beforeEach(() => {
+  dir = realpathSync(mkdtempSync(join(tmpdir(), 'coppice-spawn-')))
+})
+afterEach(() => rmSync(dir, { recursive: true, force: true }))
+
+test('a program gets its arguments, directory, input and environment, and nothing of ours', async () => {
+  const code = `process.stdin.pipe(process.stdout); process.stderr.write(process.cwd() + process.argv[1] + Object.keys(process.env))`
+  const result = await runProgram({
+    ...base,
+    command: process.execPath,
+    args: ['-e', code, 'a b;$(c)'],
+    cwd: dir,
+    env: { ONLY: 'this' },
+    stdin: 'grüße',
+  })
+  expect(result).toMatchObject({ exitCode: 0, signal: null, stdout: 'grüße', timedOut: false, truncated: false })
+  expect(result.stderr).toBe(`${dir}a b;$(c)ONLY`)
+})
+
+test('exit code and signal are told apart, and the two streams are also kept in their order', async () => {
+  const failed = await runProgram({
+    ...base,
+    shell: 'echo one; sleep 0.05; echo two >&2; sleep 0.05; echo three; exit 3',
+  })
+  expect(failed).toMatchObject({ exitCode: 3, output: 'one\ntwo\nthree\n', stdout: 'one\nthree\n', stderr: 'two\n' })
+  expect(await runProgram({ ...base, shell: 'kill -9 $$' })).toMatchObject({ exitCode: null, signal: 'SIGKILL' })
+})
+
+test('of long output the end is kept and the cut is told', async () => {
+  const result = await runProgram({ ...base, outputLimitBytes: 100, shell: 'seq 1 100000; echo the reason' })
+  expect(result.truncated).toBe(true)
+  expect(result.stdout).toHaveLength(100)
+  expect(result.stdout.endsWith('100000\nthe reason\n')).toBe(true)
+  const exact = await runProgram({ ...base, outputLimitBytes: 4, shell: 'printf 1234' })
+  expect(exact).toMatchObject({ stdout: '1234', truncated: false })
+})
+
+test('a time-out ends the whole tree, what it put in the background included', async () => {
+  const family: ProcessIdentity[] = []
+  const result = await runProgram({
+    ...base,
+    shell: `trap '' TERM; sleep 60 & echo $!; (trap '' TERM; sleep 60) & echo $!; wait; sleep 60`,
+    timeoutMs: 500,
+    graceMs: 200,
+    onStart: (identity) => family.push(identity),
+    onOutput: (text) =>
+      family.push(
+        ...text
+          .trim()
+          .split('\n')
+          .flatMap((pid) => identifySync(Number(pid)) ?? []),
+      ),
+  })
+  expect(result.timedOut).toBe(true)
+  expect(family.map(liveness)).toEqual(['dead', 'dead', 'dead'])
+})
+
+test('an abort ends the tree and is an error of its own', async () => {
+  const abort = new AbortController()
+  let root: ProcessIdentity | undefined
+  const run = runProgram({
+    ...base,
+    shell: 'echo up; sleep 60',
+    signal: abort.signal,
+    onStart: (identity) => (root = identity),
+    onOutput: () => abort.abort(),
+  })
+  await expect(run).rejects.toMatchObject({ code: 'cancelled' })
+  expect(root === undefined ? 'unknown' : liveness(root)).toBe('dead')
+  await expect(runProgram({ ...base, shell: 'true', signal: AbortSignal.abort() })).rejects.toMatchObject({
+    code: 'cancelled',
+  })
+})
+
+test('a server left in the background does not keep us waiting, and lives on', async () => {
+  const before = clock()
+  const { stdout } = await runProgram({ ...base, shell: 'sleep 60 & echo $!' })
+  expect(clock() - before).toBeLessThan(10_000)
+  const server = identifySync(Number(stdout))
+  if (server === undefined) throw new Error('it did not live on')
+  await killTree(server, { graceMs: 1_000, clock })
+})
+
+test('a program that does not read its input is no fault', async () => {
+  const result = await runProgram({ ...base, shell: 'exit 0', stdin: 'x'.repeat(1_000_000) })
+  expect(result.exitCode).toBe(0)
+})
+
+test('what cannot be started says which of the two is missing, without its arguments', async () => {
+  const missing = runProgram({ ...base, command: 'no-such-program', args: ['--token=hunter2'] })
+  await expect(missing).rejects.toMatchObject({ code: 'program-failed', message: /no-such-program could not.*ENOENT/ })
+  await expect(missing).rejects.not.toThrow(/hunter2/)
+  const nowhere = runProgram({ ...base, command: 'true', args: [], cwd: join(dir, 'gone') })
+  await expect(nowhere).rejects.toThrow(/the directory .*gone does not exist/)
+})
+
+test('background work writes to its log and has no tie to us', async () => {
+  const logFile = join(dir, 'log')
+  const identity = await spawnDetached({
+    command: '/bin/sh',
+    args: ['-c', 'echo out; echo err >&2; exec sleep 60'],
+    cwd: dir,
+    env,
+    logFile,
+  })
+  while (!readFileSync(logFile, 'utf8').includes('err')) await new Promise(setImmediate)
+  expect(readFileSync(logFile, 'utf8')).toBe('out\nerr\n')
+  expect(liveness(identity)).toBe('alive')
+  await killTree(identity, { graceMs: 1_000, clock })
+  await expect(spawnDetached({ command: 'no-such-program', args: [], cwd: dir, env })).rejects.toMatchObject({
+    code: 'program-failed',
+  })
+})
+
+test('a git at work is found by its directory, its --git-dir and its GIT_DIR, also in a linked worktree', async () => {
+  const gitEnv = { ...env, HOME: dir, GIT_CONFIG_NOSYSTEM: '1' }
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: dir, env: gitEnv, stdio: 'pipe' })
+  const who = ['-c', 'user.name=t', '-c', 'user.email=t@example.org']
+  for (const name of ['one', 'two']) {
+    git('init', '-q', name)
+    git('-C', name, ...who, 'commit', '-q', '--allow-empty', '-m', 'start')
+  }
+  git('-C', 'one', 'worktree', 'add', '-q', '-b', 'x', join(dir, 'linked'))
+  mkdirSync(join(dir, 'one', 'deep'))
+  const oneGit = join(dir, 'one', '.git')
+  // `cat-file --batch` waits for its input, so it stays for as long as we like
+  const waiting = (args: string[], cwd: string, extra: Record<string, string> = {}) =>
+    spawnDetached({
+      command: '/bin/sh',
+      args: ['-c', 'tail -f /dev/null | git "$@" cat-file --batch', 'sh', ...args],
+      cwd,
+      env: { ...gitEnv, ...extra },
+    })
+  const places: [string[], string, Record<string, string>?][] = [
+    [[], join(dir, 'one', 'deep')],
+    [[], join(dir, 'linked')],
+    [['-C', join(dir, 'one')], '/'],
+    [[`--git-dir=${oneGit}`], '/'],
+    [[], '/', { GIT_DIR: oneGit }],
+  ]
+  expect(await gitProcessesUsing(oneGit)).toEqual([])
+  for (const [args, cwd, extra] of places) {
+    const identity = await waiting(args, cwd, extra)
+    let found = await gitProcessesUsing(oneGit)
+    while (found.length === 0 && liveness(identity) === 'alive') found = await gitProcessesUsing(oneGit)
+    expect(found.map(({ commandLine }) => commandLine)).toEqual([expect.stringContaining('cat-file --batch')])
+    expect(await gitProcessesUsing(join(dir, 'two', '.git'))).toEqual([])
+    await killTree(identity, { graceMs: 1_000, clock })
+  }
+  expect(await gitProcessesUsing(oneGit)).toEqual([])
+})
