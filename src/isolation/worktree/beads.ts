@@ -1,0 +1,46 @@
+import { lstat, readFile, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import type { Dressing } from './dressing.ts'
+import { layFile } from './lay-file.ts'
+import { unlessMissing } from './missing.ts'
+import { realParent } from './real-parent.ts'
+
+export const redirectPath = '.beads/redirect'
+
+/** Lets all environments share the one issue store of the canonical checkout. */
+export const layBeadsRedirect = async ({ codebase, environment, tree }: Dressing): Promise<string[]> => {
+  const content = await redirectContent(codebase)
+  if (content === undefined) return []
+  const make = (temporary: string) => writeFile(temporary, content, { flag: 'wx' })
+  const laid = await layFile({
+    tree,
+    environmentId: environment.id,
+    relativePath: redirectPath,
+    like: undefined,
+    make,
+  })
+  if (laid.outcome === 'blocked') return [`No ${redirectPath}: ${laid.at} is not a real directory on this branch.`]
+  if (laid.outcome === 'exists' && !(await isOurRedirect(codebase, tree.path))) {
+    return [`${redirectPath} is there already and was left as it is; the shared store is ${content.trim()}.`]
+  }
+  return []
+}
+
+export const isOurRedirect = async (codebase: Codebase, treePath: string): Promise<boolean> => {
+  const content = await redirectContent(codebase)
+  if (content === undefined || (await realParent(treePath, redirectPath)).kind !== 'real') return false
+  const path = join(treePath, redirectPath)
+  const found = await unlessMissing(lstat(path))
+  return found?.isFile() === true && (await readFile(path, 'utf8')) === content
+}
+
+const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {
+  if (codebase.checkoutPath === undefined) return undefined
+  const store = join(codebase.checkoutPath, '.beads')
+  const found = await unlessMissing(stat(store))
+  if (found?.isDirectory() !== true) return undefined
+  // beads follows one redirect and no second one, so ours has to name the end of the way.
+  const further = (await unlessMissing(readFile(join(store, 'redirect'), 'utf8')))?.trim() ?? ''
+  return `${further === '' ? store : resolve(codebase.checkoutPath, further)}\n`
+}

@@ -1,0 +1,89 @@
+import { constants } from 'node:fs'
+import { copyFile, lstat, readlink, realpath, symlink } from 'node:fs/promises'
+import { dirname, isAbsolute, join, normalize } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { toRepoPath } from '../../domain/names.ts'
+import type { IsolationContext } from '../context.ts'
+import { isInside } from '../paths.ts'
+import type { Dressing } from './dressing.ts'
+import { layFile } from './lay-file.ts'
+import { type Match, matchingFiles } from './matching-files.ts'
+import { isMissing, unlessMissing } from './missing.ts'
+import { fileSource } from './shared-area.ts'
+import { trackedFiles } from './tracked-files.ts'
+
+/**
+ * Brings `worktree.copy` into the tree: untracked and ignored files only, since git has brought the others.
+ * A file that cannot be copied is told and loses nothing: its source stays where it is.
+ */
+export const copyFiles = async (context: IsolationContext, dressing: Dressing): Promise<string[]> => {
+  const { codebase, config, tree, signal } = dressing
+  const source = fileSource(context, codebase)
+  if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return []
+  const notices: string[] = []
+  const matches = await matchingFiles(source, config.copy, (directory, error) => {
+    if (directory === '') throw error
+    notices.push(`Not copied: ${directory} in ${source} cannot be read.`)
+  })
+  if (matches.length === 0) return notices
+  const tracked = await trackedFiles(context.git, tree, signal)
+  const trackedThere = await trackedInSource(context, codebase, signal)
+  for (const match of matches) {
+    if (signal?.aborted === true) throw new AppError('cancelled', 'copying files was cancelled')
+    if (tracked.has(match.path) || trackedThere.has(match.path)) continue
+    const problem = await copyOne(dressing, source, match)
+    if (problem !== undefined) notices.push(`Not copied: ${match.path} ${problem}.`)
+  }
+  return notices
+}
+
+/** Nobody has to fill the area of a bare repository; a checkout that is not there is a fault. */
+const isAbsentArea = async (codebase: Codebase, source: string): Promise<boolean> =>
+  codebase.checkoutPath === undefined && (await unlessMissing(lstat(source))) === undefined
+
+const trackedInSource = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlySet<string>> => {
+  if (codebase.checkoutPath === undefined) return new Set()
+  const commonDir = toRepoPath(codebase.repoPath)
+  return trackedFiles(context.git, { commonDir, gitDir: codebase.repoPath, path: codebase.checkoutPath }, signal)
+}
+
+/** Why it was not copied, or undefined when it is there. */
+const copyOne = async (dressing: Dressing, source: string, match: Match): Promise<string | undefined> => {
+  if (!match.exact) return 'has a name that is not UTF-8'
+  if (match.kind === 'other') return 'is neither a file nor a link'
+  const from = join(source, match.path)
+  if (match.kind === 'link' && !(await staysInside(source, match.path))) return 'is a link that leads out'
+  const make = async (temporary: string): Promise<void> => {
+    if (match.kind === 'link') await symlink(await readlink(from), temporary)
+    // Shares the blocks where the file system can, and keeps the mode.
+    else await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+  }
+  const { tree, environment } = dressing
+  try {
+    const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
+    return laid.outcome === 'blocked' ? `would go through ${laid.at}, which is not a real directory` : undefined
+  } catch (error) {
+    if (isForbidden(error)) return 'cannot be read'
+    if (isMissing(error)) return 'went away meanwhile'
+    throw error
+  }
+}
+
+/** An absolute target would lead every environment into the checkout, which the agents must never touch. */
+const staysInside = async (source: string, path: string): Promise<boolean> => {
+  const target = await readlink(join(source, path))
+  if (isAbsolute(target)) return false
+  const way = normalize(join(dirname(path), target))
+  if (way === '..' || way.startsWith('../') || way.split('/').some((part) => part.toLowerCase() === '.git'))
+    return false
+  const real = await unlessMissing(realpath(join(source, path)))
+  return real === undefined || isInside(await realpath(source), real)
+}
+
+const isForbidden = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
