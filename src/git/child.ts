@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
@@ -82,7 +82,9 @@ const exitOf = (child: ChildProcess, request: ChildRequest): Promise<Exit> =>
 
 const notStarted = ({ cwd, program, operation }: ChildRequest, cause: Error): AppError => {
   // The system says ENOENT for a missing program and for a missing working directory alike.
-  if (!existsSync(cwd)) return new AppError('not-found', `git ${operation}: the directory ${cwd} is gone`, { cause })
+  if (statSync(cwd, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    return new AppError('not-found', `git ${operation}: there is no directory ${cwd}`, { cause })
+  }
   return new AppError('git-unavailable', `git cannot be started: ${cause.message}`, {
     cause,
     remedy: program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,

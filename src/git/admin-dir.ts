@@ -1,0 +1,193 @@
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { isSha, type Sha } from '../domain/names.ts'
+
+/*
+ * Git's own records, read as files: no subprocess. Promises outside like every question about a repository, but
+ * synchronous inside: a few small files take microseconds, the way through the thread pool ten times as long.
+ * What is not there is undefined; what cannot be read throws, because *cannot tell* is not *absent*.
+ */
+
+export type Head = { readonly branch: string } | { readonly sha: Sha }
+
+export type AdminDir = {
+  /** `<common>/worktrees/<name>` */
+  readonly name: string
+  readonly dir: string
+  /** Where git thinks the files are; the directory may be gone. */
+  readonly worktreePath: string | undefined
+  readonly head: Head | undefined
+  readonly lockReason: string | undefined
+  /** Branches that a rebase or bisect here will come back to: as taken as the one that is checked out. */
+  readonly busyBranches: readonly string[]
+}
+
+export const readAdminDirs = async (commonDir: string): Promise<AdminDir[]> => readAll(commonDir)
+
+const readAll = (commonDir: string): AdminDir[] => {
+  const root = join(commonDir, 'worktrees')
+  const names = orAbsent(() => readdirSync(root)) ?? []
+  return names.sort().flatMap((name) => readOne(join(root, name)) ?? [])
+}
+
+/** undefined when there is no such record (or it is not a directory). */
+export const readAdminDir = async (dir: string): Promise<AdminDir | undefined> => readOne(dir)
+
+const readOne = (dir: string): AdminDir | undefined => {
+  if (orAbsent(() => statSync(dir))?.isDirectory() !== true) return undefined
+  const link = readText(join(dir, 'gitdir'))
+  return {
+    name: basename(dir),
+    dir,
+    worktreePath: link === undefined || link === '' ? undefined : dirname(resolve(dir, link)),
+    head: headOf(dir),
+    lockReason: readText(join(dir, 'locked')),
+    busyBranches: busyBranches(dir),
+  }
+}
+
+/** HEAD of the canonical checkout, also when the repository is bare and nothing is checked out. */
+export const mainHead = async (commonDir: string): Promise<Head | undefined> => headOf(commonDir)
+
+/** HEAD of a worktree or repository; undefined when it is missing or makes no sense. */
+export const readHead = async (gitDir: string): Promise<Head | undefined> => headOf(gitDir)
+
+const headOf = (gitDir: string): Head | undefined => {
+  const text = readText(join(gitDir, 'HEAD'))
+  if (text === undefined) return undefined
+  const ref = /^ref:\s*refs\/heads\/(.+)$/.exec(text)?.[1]
+  if (ref !== undefined) return { branch: ref }
+  return isSha(text) ? { sha: text } : undefined
+}
+
+/** The record a worktree's `.git` file points to; undefined when there is no such file or no such record. */
+export const readWorktreeLink = async (path: string): Promise<string | undefined> => {
+  const dotGit = join(path, '.git')
+  if (orAbsent(() => statSync(dotGit))?.isFile() !== true) return undefined
+  const target = /^gitdir: (.+)$/s.exec(readText(dotGit) ?? '')?.[1]
+  return target === undefined ? undefined : orAbsent(() => realpathSync(resolve(path, target)))
+}
+
+/** The worktree (or main checkout) that has the branch, so that git would refuse it to another one. */
+export const branchCheckedOut = async (commonDir: string, branch: string): Promise<string | undefined> => {
+  if (!isBare(commonDir) && holds(headOf(commonDir), busyBranches(commonDir), branch)) {
+    return basename(commonDir) === '.git' ? dirname(commonDir) : commonDir
+  }
+  const holder = readAll(commonDir).find((admin) => holds(admin.head, admin.busyBranches, branch))
+  return holder && (holder.worktreePath ?? holder.dir)
+}
+
+const holds = (head: Head | undefined, busy: readonly string[], branch: string): boolean =>
+  (head !== undefined && 'branch' in head && head.branch === branch) || busy.includes(branch)
+
+/** A bare repository's HEAD names a branch that nobody has checked out. Unclear counts as not bare. */
+const isBare = (commonDir: string): boolean => {
+  const core = /^\s*\[core\]([^[]*)/im.exec(readText(join(commonDir, 'config')) ?? '')?.[1]
+  return core !== undefined && /^\s*bare\s*=\s*true\s*$/im.test(core)
+}
+
+const busyBranches = (gitDir: string): string[] => {
+  const heads = ['rebase-merge', 'rebase-apply'].map((dir) => readText(join(gitDir, dir, 'head-name')))
+  // `rebase --update-refs` moves these too: ref, old value, new value, and again.
+  const updated = (readText(join(gitDir, 'rebase-merge', 'update-refs')) ?? '').split('\n')
+  const bisect = readText(join(gitDir, 'BISECT_START'))
+  const refs = [...heads, ...updated].flatMap((ref) => /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1] ?? [])
+  return [...new Set([...refs, ...(bisect === undefined || isSha(bisect) ? [] : [bisect])])]
+}
+
+export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect'
+
+/** What was begun in a worktree and neither finished nor given up. */
+export const halfDone = async (gitDir: string): Promise<HalfDone[]> => {
+  const has = (...parts: string[]): boolean => orAbsent(() => statSync(join(gitDir, ...parts))) !== undefined
+  const applying = has('rebase-apply', 'applying')
+  // Between two commits of a sequence there is no CHERRY_PICK_HEAD, only the list of what is left.
+  const todo = readText(join(gitDir, 'sequencer', 'todo')) ?? ''
+  const found: [HalfDone, boolean][] = [
+    ['merge', has('MERGE_HEAD')],
+    ['rebase', has('rebase-merge') || (has('rebase-apply') && !applying)],
+    ['cherry-pick', has('CHERRY_PICK_HEAD') || /^p(?:ick)? /.test(todo)],
+    ['revert', has('REVERT_HEAD') || todo.startsWith('revert ')],
+    ['am', applying],
+    ['bisect', has('BISECT_LOG') || has('BISECT_START')],
+  ]
+  return found.flatMap(([name, there]) => (there ? [name] : []))
+}
+
+/** The id of the environment a record was made for: a recycled name never passes for this very instance. */
+export const writeToken = async (adminDir: string, id: string): Promise<void> => {
+  const path = join(adminDir, 'coppice')
+  const temporary = `${path}.${process.pid}.tmp`
+  writeSynced(temporary, `${id}\n`)
+  renameSync(temporary, path)
+}
+
+export const readToken = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'coppice'))
+
+/** The reason of the lock; empty for a lock without one, undefined for none. */
+export const readLock = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'locked'))
+
+/** As `git worktree lock` does it. False when somebody else's lock is there, which stays. */
+export const setLock = async (adminDir: string, reason: string): Promise<boolean> => {
+  const path = join(adminDir, 'locked')
+  const temporary = `${path}.${process.pid}.tmp`
+  writeSynced(temporary, `${reason}\n`)
+  try {
+    // A link fails where something is: the lock appears with its reason or not at all, and never over another.
+    linkSync(temporary, path)
+    return true
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error
+    return readText(path) === reason
+  } finally {
+    rmSync(temporary, { force: true })
+  }
+}
+
+/**
+ * Takes the lock away, with a reason only if it is the one with that reason; true when afterwards there is none.
+ * Without a reason the caller has made sure whose lock it is.
+ */
+export const clearLock = async (adminDir: string, reason?: string): Promise<boolean> => {
+  const path = join(adminDir, 'locked')
+  if (reason === undefined || readText(path) === reason) rmSync(path, { force: true })
+  return !existsSync(path)
+}
+
+const writeSynced = (path: string, text: string): void => {
+  const file = openSync(path, 'w', 0o644)
+  try {
+    writeSync(file, text)
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** A file's text without the newline at its end; undefined when there is no such file. */
+const readText = (path: string): string | undefined => orAbsent(() => readFileSync(path, 'utf8'))?.replace(/\s+$/, '')
+
+const orAbsent = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined
+    throw error
+  }
+}
+
+const hasCode = (error: unknown, code: string): boolean =>
+  error instanceof Error && 'code' in error && error.code === code

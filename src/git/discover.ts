@@ -1,0 +1,62 @@
+import { realpathSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { AppError, isAppError } from '../domain/errors.ts'
+import { type RepoPath, toRepoPath } from '../domain/names.ts'
+import { lastValue } from './config-entries.ts'
+import type { CallOptions, Git } from './door.ts'
+
+export type Discovered = {
+  readonly commonDir: RepoPath
+  /** The main working tree; undefined when the repository is bare. */
+  readonly checkoutPath: string | undefined
+  /** Set when the path lies in a linked worktree: its top directory. */
+  readonly linkedWorktree: string | undefined
+}
+
+/** Which repository a path belongs to. The only question that lets git look around by itself. */
+export const discoverRepository = async (git: Git, path: string, options: CallOptions = {}): Promise<Discovered> => {
+  const { stdout, exitCode, stderr } = await ask(git, path, options)
+  const [commonDir, gitDir, top] = stdout.split('\n').filter((line) => line !== '')
+  if (commonDir === undefined || gitDir === undefined) throw notARepository(path, stderr)
+  const common = toRepoPath(realpathSync(commonDir))
+  const linked = exitCode === 0 && realpathSync(gitDir) !== common
+  return {
+    commonDir: common,
+    checkoutPath: await checkoutOf(git, common),
+    linkedWorktree: linked && top !== undefined ? realpathSync(top) : undefined,
+  }
+}
+
+/** In a bare repository `--show-toplevel` fails after the rest has been answered, which is an answer too. */
+const ask = async (git: Git, path: string, { signal }: CallOptions) => {
+  const args = ['rev-parse', '--path-format=absolute', '--git-common-dir', '--git-dir', '--show-toplevel']
+  try {
+    return await git.run({ operation: 'rev-parse', at: { cwd: path }, args, ok: [0, 128], ...(signal && { signal }) })
+  } catch (error) {
+    if (!isAppError(error, 'not-found')) throw error
+    throw new AppError('not-a-repository', `${path} does not exist or is not a directory`, { cause: error })
+  }
+}
+
+const checkoutOf = async (git: Git, commonDir: RepoPath): Promise<string | undefined> => {
+  const entries = await git.config({ commonDir })
+  if (/^(?:true|yes|on|1)$/i.test(lastValue(entries, 'core.bare') ?? '')) return undefined
+  const named = lastValue(entries, 'core.worktree')
+  if (named !== undefined) return realpathSync(resolve(commonDir, named))
+  return basename(commonDir) === '.git' ? dirname(commonDir) : undefined
+}
+
+const notARepository = (path: string, stderr: string): AppError => {
+  if (/dubious ownership/.test(stderr)) {
+    return new AppError(
+      'not-a-repository',
+      `the repository at ${path} belongs to another user, so git refuses to use it`,
+      {
+        remedy: `if you trust it: git config --global --add safe.directory ${path}`,
+      },
+    )
+  }
+  return new AppError('not-a-repository', `${path} is not in a git repository`, {
+    remedy: 'go into one, or name it with --codebase',
+  })
+}

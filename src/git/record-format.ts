@@ -1,0 +1,29 @@
+/** A format string for git and the parser of what git then prints, made by one call so that they cannot drift apart. */
+export type RecordFormat<Field extends string> = {
+  readonly format: string
+  readonly parse: (output: string) => Record<Field, string>[]
+}
+
+/**
+ * `nul` is how the command writes a NUL in its format (`%00` in for-each-ref, `%x00` in log). Each field ends with one;
+ * the newline git puts after a record then stands at the beginning of the next one's first field.
+ */
+export const recordFormat = <Field extends string>(
+  fields: Readonly<Record<Field, string>>,
+  nul: '%00' | '%x00',
+): RecordFormat<Field> => {
+  const names = Object.keys(fields) as Field[]
+  const placeholders = Object.values<string>(fields)
+  return {
+    format: placeholders.map((placeholder) => `${placeholder}${nul}`).join(''),
+    parse: (output) => {
+      const values = output.split('\0')
+      const records: Record<Field, string>[] = []
+      for (let i = 0; i + names.length <= values.length - 1; i += names.length) {
+        const record = names.map((name, j) => [name, (values[i + j] ?? '').replace(j === 0 ? /^\n/ : /^$/, '')])
+        records.push(Object.fromEntries(record) as Record<Field, string>)
+      }
+      return records
+    },
+  }
+}

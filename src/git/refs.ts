@@ -1,0 +1,141 @@
+import { AppError } from '../domain/errors.ts'
+import { type BranchName, isSha, type Sha, toSha } from '../domain/names.ts'
+import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import { meaningfulLine } from './failure.ts'
+import { recordFormat } from './record-format.ts'
+
+export type Ref = {
+  /** The full name, `refs/heads/x`. */
+  readonly name: string
+  readonly sha: Sha
+  /** Milliseconds; undefined for what is not a commit. */
+  readonly committerDate: number | undefined
+  readonly upstream: string | undefined
+}
+
+const refFormat = recordFormat(
+  {
+    name: '%(refname)',
+    sha: '%(objectname)',
+    date: '%(committerdate:unix)',
+    upstream: '%(upstream)',
+  },
+  '%00',
+)
+
+/** Patterns as for-each-ref takes them: `refs/heads`, `refs/coppice/restore/*`. One process for all. */
+export const listRefs = async (
+  git: Git,
+  repo: Repo,
+  patterns: readonly string[],
+  { signal }: CallOptions = {},
+): Promise<Ref[]> => {
+  const args = ['for-each-ref', `--format=${refFormat.format}`, '--end-of-options', ...patterns]
+  const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args, ...(signal && { signal }) })
+  return refFormat.parse(stdout).map(({ name, sha, date, upstream }) => ({
+    name,
+    sha: toSha(sha),
+    committerDate: date === '' ? undefined : Number(date) * 1000,
+    upstream: upstream === '' ? undefined : upstream,
+  }))
+}
+
+export type RefCommand =
+  | { readonly create: string; readonly to: Sha }
+  /** `from` undefined: whatever it was. */
+  | { readonly update: string; readonly to: Sha; readonly from: Sha | undefined }
+  | { readonly delete: string; readonly from: Sha | undefined }
+  /** `is` undefined: it must not exist. */
+  | { readonly verify: string; readonly is: Sha | undefined }
+
+export type RefOutcome = { readonly ok: true } | { readonly ok: false; readonly stderr: string }
+
+/** All or none. Not ok: some ref is not where a command expected it, and nothing has changed. */
+export const updateRefs = async (
+  git: Git,
+  repo: Repo,
+  commands: readonly RefCommand[],
+  { reason, durable = false, signal }: CallOptions & { reason: string; durable?: boolean },
+): Promise<RefOutcome> => {
+  const zero = '0'.repeat(commands.map(anySha).find((sha) => sha !== undefined)?.length ?? 40)
+  const { exitCode, stderr } = await git.run({
+    operation: 'update-ref',
+    at: repo,
+    args: ['update-ref', '-m', reason, '--no-deref', '--stdin', '-z'],
+    stdin: ['start\0', ...commands.map((command) => writeCommand(command, zero)), 'prepare\0', 'commit\0'].join(''),
+    ok: [0, 128],
+    durable,
+    locks: true,
+    ...(signal && { signal }),
+  })
+  if (exitCode === 0) return { ok: true }
+  if (/\.lock': File exists/.test(stderr)) {
+    throw new AppError('busy', `git update-ref failed: another git holds a lock: ${meaningfulLine(stderr)}`)
+  }
+  if (/No space left on device/.test(stderr)) throw new AppError('disk-full', 'git update-ref failed: the disk is full')
+  if (!/cannot lock ref|already exists|cannot create|cannot process/.test(stderr)) {
+    throw new AppError('git-failed', `git update-ref failed: ${meaningfulLine(stderr)}`, { cause: { stderr } })
+  }
+  return { ok: false, stderr }
+}
+
+const anySha = (command: RefCommand): Sha | undefined => {
+  if ('to' in command) return command.to
+  return 'is' in command ? command.is : command.from
+}
+
+/** In `update` and `delete` an empty old value means *whatever*; in `verify` zeros mean *must not exist*. */
+const writeCommand = (command: RefCommand, zero: string): string => {
+  if ('create' in command) return `create ${command.create}\0${command.to}\0`
+  if ('update' in command) return `update ${command.update}\0${command.to}\0${command.from ?? ''}\0`
+  if ('delete' in command) return `delete ${command.delete}\0${command.from ?? ''}\0`
+  return `verify ${command.verify}\0${command.is ?? zero}\0`
+}
+
+/** undefined when the name leads to no commit. */
+export const resolveCommit = async (
+  git: Git,
+  at: Repo | Tree,
+  rev: string,
+  { signal }: CallOptions = {},
+): Promise<Sha | undefined> => {
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${rev}^{commit}`]
+  const { stdout, exitCode } = await git.run({
+    operation: 'rev-parse',
+    at,
+    args,
+    ok: [0, 1, 128],
+    ...(signal && { signal }),
+  })
+  const sha = stdout.trim()
+  return exitCode === 0 && isSha(sha) ? sha : undefined
+}
+
+/** Puts a worktree's HEAD on a branch without touching index or files: for a branch at the commit HEAD is on. */
+export const setHeadBranch = async (
+  git: Git,
+  tree: Tree,
+  branch: BranchName,
+  { reason = 'coppice: take up the branch', signal }: CallOptions & { reason?: string } = {},
+): Promise<void> => {
+  const args = ['symbolic-ref', '-m', reason, 'HEAD', `refs/heads/${branch}`]
+  await git.run({ operation: 'symbolic-ref', at: tree, args, locks: true, ...(signal && { signal }) })
+}
+
+/** What a symbolic ref points to; undefined when it is detached or not there. */
+export const readSymbolicRef = async (
+  git: Git,
+  at: Repo | Tree,
+  name: string,
+  { signal }: CallOptions = {},
+): Promise<string | undefined> => {
+  const args = ['symbolic-ref', '--quiet', '--end-of-options', name]
+  const { stdout, exitCode } = await git.run({
+    operation: 'symbolic-ref',
+    at,
+    args,
+    ok: [0, 1, 128],
+    ...(signal && { signal }),
+  })
+  return exitCode === 0 ? stdout.trim() : undefined
+}

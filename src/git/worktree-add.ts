@@ -1,0 +1,64 @@
+import { AppError, isAppError } from '../domain/errors.ts'
+import type { BranchName, Sha } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { readWorktreeLink } from './admin-dir.ts'
+import type { CallOptions, Git, Repo, Tree } from './door.ts'
+
+export type AddWorktree = {
+  /** Absolute. */
+  readonly path: string
+  /** An existing branch is used as it is: `at` is not applied to it. */
+  readonly branch: { readonly create: BranchName } | { readonly existing: BranchName } | { readonly detached: true }
+  readonly at: Sha
+  /** In git's `locked` file from the first instant, where otherwise `initializing` would stand after a crash. */
+  readonly lockReason: string
+  readonly checkout?: boolean
+  readonly onSpawn?: (identity: ProcessIdentity) => void
+}
+
+/** `--no-track`: of 48 parallel adds that set up tracking, 23 failed over the lock of the shared configuration. */
+export const addWorktree = async (
+  git: Git,
+  repo: Repo,
+  { path, branch, at, lockReason, checkout = true, onSpawn }: AddWorktree,
+  { signal }: CallOptions = {},
+): Promise<Tree> => {
+  const args = [
+    'worktree',
+    'add',
+    '--no-track',
+    '--lock',
+    '--reason',
+    lockReason,
+    ...(checkout ? [] : ['--no-checkout']),
+  ]
+  if ('create' in branch) args.push('-b', branch.create, '--end-of-options', path, at)
+  else if ('existing' in branch) args.push('--end-of-options', path, branch.existing)
+  else args.push('--detach', '--end-of-options', path, at)
+  try {
+    await git.run({
+      operation: 'worktree add',
+      at: { commonDir: repo.commonDir },
+      args,
+      locks: true,
+      ...(onSpawn && { onSpawn }),
+      ...(signal && { signal }),
+    })
+  } catch (error) {
+    throw explained(error, path)
+  }
+  const gitDir = await readWorktreeLink(path)
+  if (gitDir === undefined) throw new AppError('git-failed', `git worktree add left no record of ${path}`)
+  return { commonDir: repo.commonDir, gitDir, path }
+}
+
+const explained = (error: unknown, path: string): unknown => {
+  if (!isAppError(error, 'git-failed')) return error
+  if (/already (?:checked out|used by worktree) at/.test(error.message)) {
+    return new AppError('branch-in-use', error.message, { cause: error })
+  }
+  if (error.message.includes(`'${path}' already exists`)) {
+    return new AppError('path-taken', `${path} already exists`, { cause: error })
+  }
+  return error
+}
