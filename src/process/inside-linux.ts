@@ -32,7 +32,7 @@ function* links(pid: number, options: ScanOptions, forbidden: () => void): Itera
       const file = unlessGone(() => readlinkSync(`${base}/fd/${descriptor}`)) // closed meanwhile
       if (file !== undefined) yield ['file', file]
     }
-    if (options.mappings) for (const file of mappedFiles(base, options.prefixes)) yield ['file', file]
+    if (options.mappings) for (const file of mappedFiles(base, options.within)) yield ['file', file]
   } catch (error) {
     if (isForbidden(error)) forbidden()
     else if (!isGone(error)) throw error
@@ -40,9 +40,9 @@ function* links(pid: number, options: ScanOptions, forbidden: () => void): Itera
 }
 
 /** Searched as bytes first: of the hundreds of lines of a process hardly ever one is in a directory of ours. */
-const mappedFiles = (base: string, prefixes: readonly string[]): readonly string[] => {
+const mappedFiles = (base: string, within: string): readonly string[] => {
   const maps = readFileSync(`${base}/maps`)
-  if (!prefixes.some((prefix) => maps.includes(escaped(prefix)))) return []
+  if (!maps.includes(escaped(within))) return []
   return maps
     .toString('utf8')
     .split('\n')

@@ -114,6 +114,13 @@ test('a directory named through a symbolic link is the same directory', async ()
   expect((await processesInside([join(dir, 'link')])).inside).toMatchObject([{ dir: join(dir, 'link'), pid }])
 })
 
+test('a directory given under two names does not hide the use of another', async () => {
+  await staying(join(dir, 'a'), `exec 5>${join(dir, 'b', 'f')}`)
+  symlinkSync(join(dir, 'a'), join(dir, 'link'))
+  const dirs = [join(dir, 'a'), join(dir, 'b'), join(dir, 'link')]
+  expect(new Set((await processesInside(dirs)).inside.map((entry) => entry.dir))).toEqual(new Set(dirs))
+})
+
 test('only the pids that are named are left out', async () => {
   const one = await staying(join(dir, 'a'), '')
   const two = await staying(join(dir, 'a'), '')

@@ -63,6 +63,16 @@ test('an orphan under pid 1 is still found by the session of its dead parent', a
   expect(states([root, orphan])).toEqual(['dead', 'dead'])
 })
 
+test('an orphan in a process group of its own is still found by the session', async () => {
+  // with job control each job is a group; this one's leader has ended already
+  const [root, orphan] = await started('set -m; (sleep 60 & echo $!); echo ready; sleep 60', { pids: 1 })
+  if (root === undefined || orphan === undefined) throw new Error('not started')
+  const tree = await processTree(root)
+  await killTree(root, { graceMs: 2_000, clock })
+  expect(tree).toContainEqual(orphan)
+  expect(liveness(orphan)).toBe('dead')
+})
+
 test('what ignores SIGTERM gets SIGKILL after the grace, and not before', async () => {
   const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
   if (root === undefined) throw new Error('not started')
