@@ -45,6 +45,7 @@ export const openLockFile = (commonDir: string): LockFile => {
   let database: DatabaseSync | undefined
   let opened: number | undefined
   let takenAt: number | undefined
+  let anchor: NodeJS.Timeout | undefined
   const shut = () => {
     database?.close()
     database = undefined
@@ -61,7 +62,12 @@ export const openLockFile = (commonDir: string): LockFile => {
         const file = statSync(path)
         // A repository deleted and cloned anew while we waited has another lock file: ours keeps nobody out.
         if (file.ino !== opened) shut()
-        else takenAt = file.mtimeMs
+        else {
+          takenAt = file.mtimeMs
+          // A collected DatabaseSync closes its file. Work that waits for something nobody refers to any more is
+          // collected with all it holds, and the lock was free while its holder lived; a timer is always referred to.
+          anchor = setInterval(() => database?.isOpen, ANCHOR_MS).unref()
+        }
         return takenAt !== undefined
       } catch (error) {
         if (isBusy(error)) return false
@@ -87,10 +93,14 @@ export const openLockFile = (commonDir: string): LockFile => {
     close: () => {
       if (takenAt !== undefined) quietly(() => rmSync(infoPath, { force: true }))
       takenAt = undefined
+      clearInterval(anchor)
       shut()
     },
   }
 }
+
+/** Long, since nothing is done then */
+const ANCHOR_MS = 3_600_000
 
 const ensureFile = (path: string, commonDir: string): Stats => {
   const there = statSync(path, { throwIfNoEntry: false })

@@ -50,7 +50,7 @@ const inAnotherProcess = (code: string): ChildProcess => {
     const lock = createRepositoryLock({ clock: Date.now, random: Math.random })
     const dir = ${JSON.stringify(dir)}
     ${code}`
-  const child = spawn(process.execPath, ['--no-warnings', '--input-type=module', '-e', source], {
+  const child = spawn(process.execPath, ['--no-warnings', '--expose-gc', '--input-type=module', '-e', source], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   children.push(child)
@@ -105,6 +105,19 @@ test('a holder that is killed frees the lock at once', async () => {
   await waiting
   expect(performance.now() - died).toBeLessThan(1_000)
   expect(readdirSync(dir)).toEqual(['coppice.lock'])
+})
+
+test('the lock is not lost to garbage collection while its holder waits for something nobody refers to', async () => {
+  const holder = inAnotherProcess(`
+    void lock.withRepositoryLock(dir, { purpose: 'stuck' }, () => new Promise(() => {
+      setInterval(() => { for (let i = 0; i < 3; i += 1) gc(); process.stdout.write('collected ') }, 20)
+    }))`)
+  if (holder.stdout === null) throw new Error('no output')
+  for (let text = ''; text.split('collected').length < 6;) {
+    text += String(((await once(holder.stdout, 'data')) as [Buffer])[0])
+  }
+  const other = newLock().withRepositoryLock(dir, { purpose: 'other', timeoutMs: 100 }, async () => 'in')
+  await expect(other).rejects.toMatchObject({ code: 'busy' })
 })
 
 test('within a process the turns are given in order of arrival', async () => {

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { realpath } from 'node:fs/promises'
+import { realpathSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
@@ -35,7 +35,8 @@ export const createRepositoryLock = ({ clock, random }: RepositoryLockDependenci
   const held = new AsyncLocalStorage<readonly Held[]>()
 
   const withRepositoryLock = async <T>(commonDir: string, options: LockOptions, work: () => Promise<T>): Promise<T> => {
-    const key = await realpath(commonDir)
+    // Synchronous, since the thread pool answers in any order, and the place in the queue is that of arrival.
+    const key = realpathSync.native(commonDir)
     const outer = held.getStore() ?? []
     if (outer.some((lock) => lock.key === key && lock.active)) {
       // It would wait for itself for ever.

@@ -63,16 +63,6 @@ test('an orphan under pid 1 is still found by the session of its dead parent', a
   expect(states([root, orphan])).toEqual(['dead', 'dead'])
 })
 
-test('an orphan in a process group of its own is still found by the session', async () => {
-  // with job control each job is a group; this one's leader has ended already
-  const [root, orphan] = await started('set -m; (sleep 60 & echo $!); echo ready; sleep 60', { pids: 1 })
-  if (root === undefined || orphan === undefined) throw new Error('not started')
-  const tree = await processTree(root)
-  await killTree(root, { graceMs: 2_000, clock })
-  expect(tree).toContainEqual(orphan)
-  expect(liveness(orphan)).toBe('dead')
-})
-
 test('what ignores SIGTERM gets SIGKILL after the grace, and not before', async () => {
   const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
   if (root === undefined) throw new Error('not started')
@@ -137,16 +127,22 @@ test('the group of a leader long gone is left alone, unless the caller has just 
   expect(liveness(orphan)).toBe('dead')
 })
 
+const row = (pid: number, parentPid: number, processGroup: number, session: number, startTime = 'then') => ({
+  identity: { pid, startTime },
+  command: 'x',
+  parentPid,
+  processGroup,
+  session,
+  zombie: false,
+})
+
+test('an orphan is found by its group or its session alone, and a stranger by neither', () => {
+  const rows = [row(10, 5, 10, 10), row(11, 1, 10, 99), row(12, 1, 98, 10), row(13, 1, 97, 97), row(5, 1, 5, 5)]
+  expect(collectTree(rows, [{ pid: 10, startTime: 'then' }]).map(({ pid }) => pid)).toEqual([10, 11, 12])
+})
+
 test('a pid of the tree that was given to another process leads to no relatives', () => {
-  const row = (pid: number, parentPid: number, startTime: string) => ({
-    identity: { pid, startTime },
-    command: 'x',
-    parentPid,
-    processGroup: pid,
-    session: pid,
-    zombie: false,
-  })
-  const rows = [row(10, 1, 'new'), row(11, 10, 'child of the new one')]
+  const rows = [row(10, 1, 10, 10, 'new'), row(11, 10, 10, 10, 'child of the new one')]
   expect(collectTree(rows, [{ pid: 10, startTime: 'old' }])).toEqual([])
 })
 
