@@ -1,0 +1,30 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type BranchName, isSha, type Sha } from '../domain/names.ts'
+import type { Repo } from './door.ts'
+
+/** One move of a branch. `from` is undefined where the branch was made. */
+export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
+
+/** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
+export const branchMoves = async (repo: Repo, branch: BranchName): Promise<BranchMove[]> => {
+  const lines = (await read(join(repo.commonDir, 'logs', 'refs', 'heads', branch))).split('\n')
+  return lines.filter((line) => line !== '').map(parse)
+}
+
+const read = async (file: string): Promise<string> => {
+  try {
+    return await readFile(file, 'utf8')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return ''
+    throw error
+  }
+}
+
+const parse = (line: string): BranchMove => {
+  const [from = '', to = ''] = line.split(' ', 2)
+  const tab = line.indexOf('\t')
+  return { from: commit(from), to: commit(to), message: tab < 0 ? '' : line.slice(tab + 1) }
+}
+
+const commit = (text: string): Sha | undefined => (isSha(text) && !/^0+$/.test(text) ? text : undefined)

@@ -1,0 +1,23 @@
+import type { Git, GitRequest } from './door.ts'
+
+/** The output of a read, or undefined when there is more of it than `maxBytes`: git is then ended, not read to the end. */
+export const runCapped = async (git: Git, request: GitRequest, maxBytes: number): Promise<Buffer | undefined> => {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    await git.run({
+      ...request,
+      onStdout: (chunk) => {
+        size += chunk.length
+        if (size > maxBytes) throw new TooMuch()
+        chunks.push(chunk)
+      },
+    })
+  } catch (error) {
+    if (error instanceof TooMuch) return undefined
+    throw error
+  }
+  return Buffer.concat(chunks)
+}
+
+class TooMuch extends Error {}

@@ -1,0 +1,120 @@
+import { AppError } from '../domain/errors.ts'
+import { type Sha, toSha } from '../domain/names.ts'
+import { runCapped } from './capped.ts'
+import type { CallOptions, Git, Repo } from './door.ts'
+
+/** One path of a difference between two commits. `path` is latin1, so that every byte of a name survives. */
+export type Change = {
+  readonly oldMode: string
+  readonly newMode: string
+  readonly oldId: string
+  readonly newId: string
+  readonly path: string
+}
+
+export type Capped = CallOptions & { readonly maxBytes: number }
+
+/**
+ * Submodules count whatever the configuration says, and a rename is a removal and an addition: two differences are the
+ * same only if every entry is.
+ */
+const exact = ['-r', '-z', '--raw', '--no-abbrev', '--no-renames', '--ignore-submodules=none']
+
+/** What differs between two commits; undefined when it is more than the cap. */
+export const changesBetween = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  to: Sha,
+  { maxBytes, signal }: Capped,
+): Promise<Change[] | undefined> => {
+  const args = ['diff-tree', ...exact, '--end-of-options', from, to]
+  const request = { operation: 'diff-tree', at: repo, args, ...(signal && { signal }) }
+  const output = await runCapped(git, request, maxBytes)
+  return output && parseChanges(output.toString('latin1'))
+}
+
+export type CommitChanges = { readonly sha: Sha; readonly parents: readonly Sha[]; readonly changes: readonly Change[] }
+
+/**
+ * The commits in `from..to` that touch the path, newest first (no commit before its children), each with everything it
+ * changed; a merge against its first parent. Without a path: all of them. Undefined when it is more than the caps.
+ */
+export const commitsTouching = async (
+  git: Git,
+  repo: Repo,
+  range: { readonly from: Sha; readonly to: Sha; readonly path: string | undefined; readonly maxCommits: number },
+  { maxBytes, signal }: Capped,
+): Promise<CommitChanges[] | undefined> => {
+  const args = [
+    ...['log', '--topo-order', '--full-diff', '--diff-merges=first-parent', '--no-show-signature', '--no-decorate'],
+    ...['--no-notes', '--no-color', ...exact, `--max-count=${range.maxCommits + 1}`, `--format=${mark}%H %P`],
+    ...['--end-of-options', `${range.from}..${range.to}`, '--'],
+    ...(range.path === undefined ? [] : [`:(top,literal)${range.path}`]),
+  ]
+  const output = await runCapped(git, { operation: 'log', at: repo, args, ...(signal && { signal }) }, maxBytes)
+  if (output === undefined) return undefined
+  const commits = parseLog(output.toString('latin1'))
+  return commits.length > range.maxCommits ? undefined : commits
+}
+
+/** Raw lines start with a colon and a path never follows a NUL directly in this place, so the mark cannot be mistaken. */
+const mark = '%x01'
+
+const parseLog = (text: string): CommitChanges[] => {
+  const commits: { sha: Sha; parents: Sha[]; changes: Change[] }[] = []
+  const fields = text.split('\0')
+  for (let i = 0; i < fields.length; i += 1) {
+    const field = fields[i]?.replace(/^\n/, '') ?? ''
+    if (field === '') continue
+    if (field.startsWith('\u0001')) {
+      const [sha = '', ...parents] = field.slice(1).trim().split(' ')
+      commits.push({ sha: toSha(sha), parents: parents.filter((parent) => parent !== '').map(toSha), changes: [] })
+      continue
+    }
+    i += 1
+    const commit = commits.at(-1)
+    if (commit === undefined) throw new AppError('git-failed', 'git log answered a difference without its commit')
+    commit.changes.push(parseChange(field, fields[i] ?? ''))
+  }
+  return commits
+}
+
+const parseChanges = (text: string): Change[] => {
+  const fields = text.split('\0')
+  const changes: Change[] = []
+  for (let i = 0; i + 1 < fields.length; i += 2) changes.push(parseChange(fields[i] ?? '', fields[i + 1] ?? ''))
+  return changes
+}
+
+const parseChange = (line: string, path: string): Change => {
+  const match = /^:(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]$/.exec(line)
+  if (!match || path === '') throw new AppError('git-failed', 'git answered a difference that cannot be read')
+  const [, oldMode = '', newMode = '', oldId = '', newId = ''] = match
+  return { oldMode, newMode, oldId, newId, path }
+}
+
+/**
+ * The difference as a patch without what depends on where it applies: blob ids and line numbers. Everything else is
+ * verbatim, white space and binary content included: `git patch-id` by default takes two indentations of one Python
+ * line for the same patch. Latin1; undefined when it is more than the cap.
+ */
+export const patchBetween = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  to: Sha,
+  { maxBytes, signal }: Capped,
+): Promise<string | undefined> => {
+  const args = [
+    ...['diff-tree', '-r', '-p', '--full-index', '--binary', '--no-renames', '--ignore-submodules=none', '--unified=3'],
+    ...['--no-ext-diff', '--no-textconv', '--no-color', '--src-prefix=a/', '--dst-prefix=b/', '--inter-hunk-context=0'],
+    ...['--submodule=short', '--diff-algorithm=myers', '--no-indent-heuristic', '--end-of-options', from, to],
+  ]
+  const output = await runCapped(git, { operation: 'diff-tree', at: repo, args, ...(signal && { signal }) }, maxBytes)
+  // Lines of a hunk start with a space, a sign or a backslash: these two only ever occur between hunks.
+  return output
+    ?.toString('latin1')
+    .replaceAll(/^index [0-9a-f]+\.\.[0-9a-f]+/gm, 'index')
+    .replaceAll(/^@@ -.*$/gm, '@@')
+}

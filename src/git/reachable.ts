@@ -1,0 +1,70 @@
+import { type Sha, toSha } from '../domain/names.ts'
+import type { CallOptions, Git, Repo } from './door.ts'
+
+/**
+ * The first-parent line of `from`, at least down to the lowest of the tips, all of which are in its history.
+ * Two processes however many tips there are; without the bound it would be the whole history.
+ */
+export const firstParentsDownTo = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  tips: readonly Sha[],
+  { signal }: CallOptions = {},
+): Promise<ReadonlySet<Sha>> => {
+  const shared = await git.run({
+    operation: 'merge-base',
+    at: repo,
+    args: ['merge-base', '--octopus', '--end-of-options', ...new Set(tips)],
+    ok: [0, 1],
+    ...(signal && { signal }),
+  })
+  const bound = shas(shared.stdout)[0]
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: repo,
+    // The parents of what all tips share: the shared commit itself may be one of the tips.
+    args: ['rev-list', '--first-parent', '--end-of-options', from, ...(bound === undefined ? [] : [`^${bound}^@`])],
+    ...(signal && { signal }),
+  })
+  return new Set(shas(stdout))
+}
+
+/** Of these commits, those that are not in the history of `from`. One process for all; a commit that is gone is a fault. */
+export const notReachableFrom = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  commits: readonly Sha[],
+  { signal }: CallOptions = {},
+): Promise<ReadonlySet<Sha>> => {
+  if (commits.length === 0) return new Set()
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: repo,
+    args: ['rev-list', '--stdin'],
+    stdin: [`^${from}`, ...new Set(commits)].join('\n') + '\n',
+    ...(signal && { signal }),
+  })
+  const outside = new Set(shas(stdout))
+  return new Set(commits.filter((sha) => outside.has(sha)))
+}
+
+/** All best common ancestors: more than one after criss-cross merges, none for unrelated histories. */
+export const forkPoints = async (
+  git: Git,
+  repo: Repo,
+  a: Sha,
+  b: Sha,
+  { signal }: CallOptions = {},
+): Promise<Sha[]> => {
+  const args = ['merge-base', '--all', '--end-of-options', a, b]
+  const { stdout } = await git.run({ operation: 'merge-base', at: repo, args, ok: [0, 1], ...(signal && { signal }) })
+  return shas(stdout)
+}
+
+const shas = (stdout: string): Sha[] =>
+  stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map(toSha)

@@ -1,0 +1,224 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
+import { type Sha, toRepoPath } from '../domain/names.ts'
+import { mainHead } from '../git/admin-dir.ts'
+import type { CallOptions, Repo } from '../git/door.ts'
+import { fetchRemote, remoteHead } from '../git/fetch.ts'
+import { listRefs, readSymbolicRef, resolveCommit } from '../git/refs.ts'
+import type { IsolationContext } from './context.ts'
+import { locked } from './locked.ts'
+
+/** What new branches start from and what merged work is on. */
+export type Base = {
+  /** As people say it: `origin/main`, `main`, a tag, or a short commit id. */
+  readonly name: string
+  /** The full ref, or the commit itself where no ref was named. */
+  readonly ref: string
+  readonly sha: Sha
+  /** The branch's plain name, `main`; undefined for a tag or a bare commit. */
+  readonly branch: string | undefined
+}
+
+/**
+ * The one that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the canonical
+ * repository's branch. Of a branch that the remote has too, the remote's is meant: a local `main` is as old as the last
+ * pull. Who means the local one says `refs/heads/main`.
+ */
+export const findBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  named?: string,
+  options: CallOptions = {},
+): Promise<Base> => {
+  const base =
+    named === undefined
+      ? await usualBase(context, codebase, options)
+      : await baseNamed(context, codebase, named, options)
+  if (base !== undefined) return base
+  await assertCommits(context, codebase, options)
+  throw named === undefined ? noUsualBase(codebase) : notFound(codebase, named)
+}
+
+export type Fresh = { readonly outcome: 'fresh' | 'fetched' | 'no-remote' | 'offline'; readonly detail?: string }
+/** A fetch younger than `maxAgeMs` is good enough; 0: always fetch. */
+export type FreshenOptions = CallOptions & { readonly maxAgeMs: number }
+
+/** One shared fetch for everybody who asks at the same time. A remote that cannot be reached is an answer, not a fault. */
+export const freshen = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: FreshenOptions,
+): Promise<Fresh> => {
+  if (codebase.remote === undefined) return { outcome: 'no-remote' }
+  const asked = context.clock()
+  if (isYoung(codebase.fetchedAt, asked, options)) return { outcome: 'fresh' }
+  const work = async (): Promise<Fresh> => {
+    const stored = (await context.store.codebases.get(codebase.id))?.fetchedAt
+    // Whoever had the lock before us may have fetched; one that began after we asked saw all that we would see.
+    const shared = stored !== undefined && (stored > asked || isYoung(stored, asked, options))
+    return shared ? { outcome: 'fresh' } : fetchNow(context, codebase, options)
+  }
+  return locked(context, codebase, `fetching ${codebase.name}`, work, options.signal)
+}
+
+/** The same for those who hold the repository's lock already. */
+export const freshenLocked = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: FreshenOptions,
+): Promise<Fresh> => {
+  if (codebase.remote === undefined) return { outcome: 'no-remote' }
+  const stored = (await context.store.codebases.get(codebase.id))?.fetchedAt
+  return isYoung(stored, context.clock(), options) ? { outcome: 'fresh' } : fetchNow(context, codebase, options)
+}
+
+/** A time in the future is a clock that was set back, not a young fetch. */
+const isYoung = (fetchedAt: number | undefined, now: number, { maxAgeMs }: FreshenOptions): boolean =>
+  fetchedAt !== undefined && fetchedAt <= now && now - fetchedAt < maxAgeMs
+
+const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal }: CallOptions): Promise<Fresh> => {
+  const remote = codebase.remote ?? 'origin'
+  context.progress(`fetching ${codebase.name} from ${remote}`)
+  // The moment it began: what was pushed while it ran it may not have seen.
+  const began = context.clock()
+  try {
+    const refspecs = [`+refs/heads/*:refs/remotes/${remote}/*`]
+    const fetched = await fetchRemote(context.git, repoOf(codebase), { remote, refspecs }, { signal })
+    if (fetched.outcome !== 'fetched') return { outcome: 'offline', detail: fetched.detail }
+  } catch (error) {
+    const { code, message } = toAppError(error)
+    if (!remoteFaults.has(code)) throw error
+    return { outcome: 'offline', detail: message }
+  }
+  await context.store.codebases.update(codebase.id, { fetchedAt: began })
+  return { outcome: 'fetched' }
+}
+
+/** What a remote that is away or refuses looks like; a full disk or a cancelled call is something else. */
+const remoteFaults: ReadonlySet<ErrorCode> = new Set(['git-failed', 'remote-unreachable', 'timeout'])
+
+const repoOf = (codebase: Codebase): Repo => ({ commonDir: toRepoPath(codebase.repoPath) })
+
+const baseNamed = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  named: string,
+  options: CallOptions,
+): Promise<Base | undefined> => {
+  const repo = repoOf(codebase)
+  const { remote } = codebase
+  const candidates = named.startsWith('refs/')
+    ? [named]
+    : [
+        ...(remote === undefined ? [] : [`refs/remotes/${remote}/${named}`]),
+        `refs/remotes/${named}`,
+        `refs/heads/${named}`,
+        `refs/tags/${named}`,
+      ]
+  const there = new Set((await listRefs(git, repo, candidates, options)).map((ref) => ref.name))
+  const ref = candidates.find((candidate) => there.has(candidate))
+  const sha = await resolveCommit(git, repo, ref ?? named, options)
+  if (sha === undefined) return undefined
+  return ref === undefined ? { name: sha.slice(0, 7), ref: sha, sha, branch: undefined } : describe(codebase, ref, sha)
+}
+
+const describe = ({ remote }: Codebase, ref: string, sha: Sha): Base => {
+  const name = ref.replace(/^refs\/(?:heads|remotes|tags)\//, '')
+  if (ref.startsWith('refs/heads/')) return { name, ref, sha, branch: name }
+  const tracking = `refs/remotes/${remote ?? ''}/`
+  return { name, ref, sha, branch: ref.startsWith(tracking) ? ref.slice(tracking.length) : undefined }
+}
+
+const usualBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: CallOptions,
+): Promise<Base | undefined> => {
+  const byRemote = await remoteBase(context, codebase, options)
+  if (byRemote !== undefined) return byRemote
+  const head = await mainHead(codebase.repoPath)
+  if (head === undefined) return undefined
+  return baseNamed(context, codebase, 'branch' in head ? head.branch : head.sha, options)
+}
+
+/** Its own note of the remote's HEAD, else what we remember of it, else the remote is asked once. */
+const remoteBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: CallOptions,
+): Promise<Base | undefined> => {
+  const { remote } = codebase
+  if (remote === undefined) return undefined
+  const tracking = `refs/remotes/${remote}/`
+  const noted = await notedHead(context, codebase, `${tracking}HEAD`, options)
+  const known = noted?.startsWith(tracking) === true ? noted.slice(tracking.length) : codebase.baseBranch
+  const base = known && (await tip(context, codebase, known, options))
+  if (base) return base
+  const asked = await askRemote(context, codebase, remote, options)
+  return asked === undefined || asked === known ? undefined : tip(context, codebase, asked, options)
+}
+
+const tip = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  branch: string,
+  options: CallOptions,
+): Promise<Base | undefined> => {
+  const ref = `refs/remotes/${codebase.remote ?? ''}/${branch}`
+  const found = (await listRefs(git, repoOf(codebase), [ref], options)).find(({ name }) => name === ref)
+  return found && describe(codebase, ref, found.sha)
+}
+
+/** Symbolic refs are files of their own, never packed: reading one saves a process on every creation. */
+const notedHead = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  ref: string,
+  options: CallOptions,
+): Promise<string | undefined> => {
+  try {
+    const noted = /^ref: (\S+)\s*$/.exec(await readFile(join(codebase.repoPath, ref), 'utf8'))?.[1]
+    if (noted !== undefined) return noted
+  } catch {
+    // Not there, or refs are kept in another way: git knows.
+  }
+  return readSymbolicRef(git, repoOf(codebase), ref, options)
+}
+
+const askRemote = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  options: CallOptions,
+): Promise<string | undefined> => {
+  try {
+    context.progress(`asking ${remote} for its default branch`)
+    const branch = await remoteHead(context.git, repoOf(codebase), remote, options)
+    if (branch !== undefined) await context.store.codebases.update(codebase.id, { baseBranch: branch })
+    return branch
+  } catch (error) {
+    if (options.signal?.aborted === true) throw error
+    context.log.info('the remote did not say what its default branch is', { codebase: codebase.name, error })
+    return undefined
+  }
+}
+
+const assertCommits = async ({ git }: IsolationContext, codebase: Codebase, options: CallOptions): Promise<void> => {
+  const refs = await listRefs(git, repoOf(codebase), ['refs/heads', 'refs/remotes'], options)
+  if (refs.length > 0 || (await resolveCommit(git, repoOf(codebase), 'HEAD', options)) !== undefined) return
+  throw new AppError('no-commits', `${codebase.name} has no commits yet, so there is nothing to start from`, {
+    remedy: 'make a first commit (git commit --allow-empty -m "first") and try again',
+  })
+}
+
+const notFound = (codebase: Codebase, named: string): AppError =>
+  new AppError('base-not-found', `there is no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
+    remedy: 'name one that `git branch --all` shows, or leave --base and worktree.base out',
+  })
+
+const noUsualBase = (codebase: Codebase): AppError =>
+  new AppError('base-not-found', `${codebase.name} does not say which branch new work starts from`, {
+    remedy: 'name one with --base, or set worktree.base in .coppice/config.yaml',
+  })
