@@ -111,7 +111,7 @@ const busyBranches = (gitDir: string): string[] => {
 export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect'
 
 /** What was begun in a worktree and neither finished nor given up. */
-export const halfDone = async (gitDir: string): Promise<HalfDone[]> => {
+export const halfDone = (gitDir: string): HalfDone[] => {
   const has = (...parts: string[]): boolean => orAbsent(() => statSync(join(gitDir, ...parts))) !== undefined
   const applying = has('rebase-apply', 'applying')
   // Between two commits of a sequence there is no CHERRY_PICK_HEAD, only the list of what is left.

@@ -1,0 +1,163 @@
+import { closeSync, createReadStream, fsyncSync, lstatSync, openSync, readlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { type Sha, toSha } from '../domain/names.ts'
+import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import { joinTreePath, type TreePath } from './tree-path.ts'
+
+export type HashedFile = TreePath & { readonly mode: '100644' | '100755' | '120000'; readonly sha: Sha }
+
+/**
+ * Puts files into the object store as they are, byte for byte: no filter, no line endings. A symbolic link is its
+ * target. In the order of `paths`.
+ */
+export const hashFiles = async (
+  git: Git,
+  tree: Tree,
+  paths: readonly TreePath[],
+  options: CallOptions & { durable?: boolean } = {},
+): Promise<HashedFile[]> => {
+  const files = paths.map((path) => ({ ...path, mode: modeOf(tree, path) }))
+  const plain = files.filter((file) => file.mode !== '120000' && isPlain(file.bytes))
+  const shas = new Map<Buffer, Sha>()
+  const hashed = plain.length === 0 ? [] : await hashByName(git, tree, plain, options)
+  for (const [i, file] of plain.entries()) {
+    const sha = hashed[i]
+    if (sha !== undefined) shas.set(file.bytes, sha)
+  }
+  for (const file of files) {
+    if (!shas.has(file.bytes)) shas.set(file.bytes, await hashOne(git, tree, file, options))
+  }
+  return files.map((file) => ({ ...file, sha: shas.get(file.bytes) ?? toSha('') }))
+}
+
+const modeOf = (tree: Tree, path: TreePath): HashedFile['mode'] => {
+  const stat = lstatSync(joinTreePath(tree.path, path))
+  if (stat.isSymbolicLink()) return '120000'
+  if (!stat.isFile()) throw new AppError('unsupported', `${path.path} is neither a file nor a link, git cannot keep it`)
+  return (stat.mode & 0o100) === 0 ? '100644' : '100755'
+}
+
+/** `--stdin-paths` reads a name per line, and unquotes one that begins with a quotation mark. Ours begin with `/`. */
+const isPlain = (bytes: Buffer): boolean => !bytes.includes(0x0a)
+
+const call = { operation: 'hash-object', locks: true } as const
+
+const hashByName = async (
+  git: Git,
+  tree: Tree,
+  files: readonly TreePath[],
+  { signal, durable = false }: CallOptions & { durable?: boolean },
+): Promise<Sha[]> => {
+  const stdin = Buffer.concat(files.flatMap((file) => [joinTreePath(tree.path, file), Buffer.from('\n')]))
+  const args = ['hash-object', '-w', '-t', 'blob', '--no-filters', '--stdin-paths']
+  const { stdout } = await git.run({ ...call, at: tree, args, stdin, durable, ...(signal && { signal }) })
+  const shas = stdout.trimEnd().split('\n').map(toSha)
+  if (shas.length !== files.length) throw new AppError('git-failed', 'git hash-object left out some of the files')
+  return shas
+}
+
+const hashOne = async (
+  git: Git,
+  tree: Tree,
+  file: TreePath & { mode: string },
+  { signal, durable = false }: CallOptions & { durable?: boolean },
+): Promise<Sha> => {
+  const path = joinTreePath(tree.path, file)
+  const stdin = file.mode === '120000' ? readlinkSync(path, { encoding: 'buffer' }) : createReadStream(path)
+  const args = ['hash-object', '-w', '-t', 'blob', '--no-filters', '--stdin']
+  const { stdout } = await git.run({ ...call, at: tree, args, stdin, durable, ...(signal && { signal }) })
+  return toSha(stdout.trim())
+}
+
+/**
+ * The content of many blobs through one process, one at a time, at the pace of `take`. A name may also be
+ * `<commit>:<path>`. What is not there, or not a blob, is not taken.
+ */
+export const catFiles = async (
+  git: Git,
+  repo: Repo,
+  names: readonly string[],
+  take: (name: string, content: Buffer) => void | Promise<void>,
+  { signal }: CallOptions = {},
+): Promise<void> => {
+  if (names.length === 0) return
+  if (names.some((name) => name.includes('\n')))
+    throw new AppError('name-invalid', 'an object name cannot have a newline')
+  const reader = batchReader(names, take)
+  await git.run({
+    operation: 'cat-file',
+    at: repo,
+    args: ['cat-file', '--batch'],
+    stdin: `${names.join('\n')}\n`,
+    onStdout: reader.push,
+    ...(signal && { signal }),
+  })
+  if (reader.answered() !== names.length)
+    throw new AppError('git-failed', 'git cat-file did not answer for every object')
+}
+
+/** `<sha> <type> <size> LF <content> LF`, or `<name> missing LF`, in the order of the questions. */
+const batchReader = (names: readonly string[], take: (name: string, content: Buffer) => void | Promise<void>) => {
+  let parts: Buffer[] = []
+  let held = 0
+  let needed = 0
+  let answered = 0
+  const push = async (chunk: Buffer): Promise<void> => {
+    parts.push(chunk)
+    held += chunk.length
+    // A large blob comes in many pieces: they are joined once it is complete, not at every piece.
+    if (held < needed) return
+    let rest = Buffer.concat(parts)
+    for (let next = readAnswer(rest); next !== undefined; next = readAnswer(rest)) {
+      if ('needed' in next) {
+        needed = next.needed
+        break
+      }
+      needed = 0
+      rest = rest.subarray(next.end)
+      const name = names[answered] ?? ''
+      answered += 1
+      if (next.blob !== undefined) await take(name, next.blob)
+    }
+    parts = [rest]
+    held = rest.length
+  }
+  return { push, answered: () => answered }
+}
+
+type Answer = { readonly end: number; readonly blob: Buffer | undefined } | { readonly needed: number }
+
+const readAnswer = (bytes: Buffer): Answer | undefined => {
+  const newline = bytes.indexOf(0x0a)
+  if (newline < 0) return undefined
+  const [, type, size] = /^[0-9a-f]+ ([a-z]+) (\d+)$/.exec(bytes.toString('latin1', 0, newline)) ?? []
+  if (size === undefined) return { end: newline + 1, blob: undefined }
+  const end = newline + 1 + Number(size) + 1
+  if (bytes.length < end) return { needed: end }
+  return { end, blob: type === 'blob' ? Buffer.from(bytes.subarray(newline + 1, end - 1)) : undefined }
+}
+
+/** Brings loose objects to the disk, with the directories that name them. One that lies in a pack is there already. */
+export const fsyncObjects = (commonDir: string, shas: readonly Sha[]): void => {
+  const root = join(commonDir, 'objects')
+  const files = shas.map((sha) => join(root, sha.slice(0, 2), sha.slice(2))).filter(syncIfThere)
+  for (const directory of new Set(files.map(dirname))) syncIfThere(directory)
+  if (files.length > 0) syncIfThere(root)
+}
+
+const syncIfThere = (path: string): boolean => {
+  let file: number
+  try {
+    file = openSync(path, 'r')
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false
+    throw error
+  }
+  try {
+    fsyncSync(file)
+    return true
+  } finally {
+    closeSync(file)
+  }
+}

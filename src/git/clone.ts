@@ -1,0 +1,75 @@
+import { readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { toBranchName, toRepoPath } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { CallOptions, Git, Repo } from './door.ts'
+import { askRemoteHead, fetchRemote } from './fetch.ts'
+import type { Progress } from './progress.ts'
+import { validateRemoteUrl } from './remote-url.ts'
+
+export type Cloned = Repo & { readonly defaultBranch: string | undefined }
+
+const cloneTimeoutMs = 6 * 60 * 60_000
+
+/**
+ * A bare repository whose remote branches are remote-tracking refs: `git clone --bare` makes them local heads and sets
+ * no refspec, so that a later fetch updates nothing. Of a clone that fails the caller removes what is there.
+ */
+export const cloneBare = async (
+  git: Git,
+  url: string,
+  path: string,
+  {
+    signal,
+    onProgress,
+    onSpawn,
+  }: CallOptions & { onProgress?: (progress: Progress) => void; onSpawn?: (identity: ProcessIdentity) => void } = {},
+): Promise<Cloned> => {
+  validateRemoteUrl(url)
+  assertFree(path)
+  const repo: Repo = { commonDir: toRepoPath(path) }
+  const run = (operation: string, at: Repo | { cwd: string }, args: readonly string[]): Promise<unknown> =>
+    git.run({ operation, at, args, locks: true, ...(signal && { signal }) })
+  await run('init', { cwd: dirname(path) }, ['init', '--quiet', '--bare', '--template=', '--end-of-options', path])
+  await run('config', repo, ['config', '--local', 'remote.origin.url', url])
+  await run('config', repo, ['config', '--local', 'remote.origin.fetch', branches])
+  const refspecs = [branches, '+refs/tags/*:refs/tags/*']
+  const spawned = onSpawn && { onSpawn }
+  const fetch = { remote: 'origin', refspecs, url, timeoutMs: cloneTimeoutMs, onProgress, ...spawned }
+  const fetched = await fetchRemote(git, repo, fetch, { signal })
+  if (fetched.outcome === 'unreachable') {
+    throw new AppError('remote-unreachable', `it could not be cloned: ${fetched.detail}`, {
+      remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
+    })
+  }
+  return { ...repo, defaultBranch: await noteHead(git, repo, url, run, signal) }
+}
+
+const branches = '+refs/heads/*:refs/remotes/origin/*'
+
+/** Both HEADs name the default branch, though no local branch of that name exists until somebody needs one. */
+const noteHead = async (
+  git: Git,
+  repo: Repo,
+  url: string,
+  run: (operation: string, at: Repo, args: readonly string[]) => Promise<unknown>,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> => {
+  const branch = await askRemoteHead(git, repo, 'origin', { url, signal })
+  if (branch === undefined) return undefined
+  const name = toBranchName(branch)
+  await run('symbolic-ref', repo, ['symbolic-ref', 'refs/remotes/origin/HEAD', `refs/remotes/origin/${name}`])
+  await run('symbolic-ref', repo, ['symbolic-ref', 'HEAD', `refs/heads/${name}`])
+  return name
+}
+
+const assertFree = (path: string): void => {
+  try {
+    if (readdirSync(path).length === 0) return
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+    throw error
+  }
+  throw new AppError('path-taken', `${path} already exists and is not empty`)
+}

@@ -1,0 +1,173 @@
+import { AppError } from '../domain/errors.ts'
+import { isSha, type Sha, toSha } from '../domain/names.ts'
+import { type AheadBehind, parseGraph, positions } from './ahead-behind.ts'
+import type { CallOptions, Git, Repo } from './door.ts'
+import { recordFormat } from './record-format.ts'
+
+/** Whether `ancestor` is in the history of `descendant`; a commit is in its own. */
+export const isAncestor = async (
+  git: Git,
+  repo: Repo,
+  ancestor: Sha,
+  descendant: Sha,
+  { signal }: CallOptions = {},
+): Promise<boolean> => {
+  const args = ['merge-base', '--is-ancestor', ancestor, descendant]
+  const { exitCode } = await git.run({ operation: 'merge-base', at: repo, args, ok: [0, 1], ...(signal && { signal }) })
+  return exitCode === 0
+}
+
+/** The best common ancestor (one of them where histories criss-cross); undefined for unrelated histories. */
+export const mergeBase = async (
+  git: Git,
+  repo: Repo,
+  a: Sha,
+  b: Sha,
+  { signal }: CallOptions = {},
+): Promise<Sha | undefined> => {
+  const { stdout } = await git.run({
+    operation: 'merge-base',
+    at: repo,
+    args: ['merge-base', a, b],
+    ok: [0, 1],
+    ...(signal && { signal }),
+  })
+  const sha = stdout.trim()
+  return isSha(sha) ? sha : undefined
+}
+
+/** So many commits are held in memory (about 100 bytes each); a longer history is asked tip by tip. */
+const graphLimit = 200_000
+
+/**
+ * Where many tips stand against one base, in two processes whatever their number: git 2.39 has no `%(ahead-behind)`.
+ * The walk ends at what all have in common.
+ */
+export const countAheadBehind = async (
+  git: Git,
+  repo: Repo,
+  base: Sha,
+  tips: readonly Sha[],
+  { signal, limit = graphLimit }: CallOptions & { limit?: number } = {},
+): Promise<Map<Sha, AheadBehind>> => {
+  const distinct = [...new Set(tips)]
+  const others = distinct.filter((tip) => tip !== base)
+  if (others.length === 0) return new Map(distinct.map((tip) => [tip, { ahead: 0, behind: 0 }]))
+  const call = { at: repo, ...(signal && { signal }) }
+  const args = ['merge-base', '--all', '--octopus', base, ...others]
+  const common = await git.run({ ...call, operation: 'merge-base', args, ok: [0, 1] })
+  const bound = common.stdout.split('\n').flatMap((sha) => (sha === '' ? [] : [`^${sha}`]))
+  const walked = await git.run({
+    ...call,
+    operation: 'rev-list',
+    args: ['rev-list', '--parents', `--max-count=${limit + 1}`, '--stdin'],
+    stdin: `${[base, ...others, ...bound].join('\n')}\n`,
+  })
+  const graph = parseGraph(walked.stdout)
+  if (graph.parents.length <= limit) return positions(graph, base, distinct)
+  return new Map(await inTurn(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const))
+}
+
+const countOne = async (
+  git: Git,
+  repo: Repo,
+  base: Sha,
+  tip: Sha,
+  signal: AbortSignal | undefined,
+): Promise<AheadBehind> => {
+  const args = ['rev-list', '--left-right', '--count', `${base}...${tip}`]
+  const { stdout } = await git.run({ operation: 'rev-list', at: repo, args, ...(signal && { signal }) })
+  const [behind, ahead] = stdout.trim().split('\t').map(Number)
+  if (behind === undefined || ahead === undefined) throw new AppError('git-failed', 'git rev-list answered no counts')
+  return { ahead, behind }
+}
+
+const inTurn = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
+  const answers: R[] = []
+  for (const item of items) answers.push(await ask(item))
+  return answers
+}
+
+/** Commits of a tip that none of the others reaches, newest first. */
+export const ownCommits = async (
+  git: Git,
+  repo: Repo,
+  tip: Sha,
+  others: readonly Sha[],
+  { signal }: CallOptions = {},
+): Promise<Sha[]> => {
+  const stdin = `${[tip, ...others.map((other) => `^${other}`)].join('\n')}\n`
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: repo,
+    args: ['rev-list', '--stdin'],
+    stdin,
+    ...(signal && { signal }),
+  })
+  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [toSha(line)]))
+}
+
+const sourceFormat = recordFormat({ source: '%S' }, '%x00')
+
+/** How far back one look goes: it is an offer to the user, not an audit. */
+const mentionLimit = 500
+
+/**
+ * The branches with a commit whose message has the text, such as `#42` (and not `#421`); `except` names refs or commits
+ * whose history does not count, such as base. One process for all branches.
+ */
+export const commitsMentioning = async (
+  git: Git,
+  repo: Repo,
+  branches: readonly string[],
+  text: string,
+  { except = [], signal }: CallOptions & { except?: readonly string[] } = {},
+): Promise<string[]> => {
+  if (branches.length === 0) return []
+  const pattern = `${text.replaceAll(/[^\w#]/g, String.raw`\$&`)}([^0-9A-Za-z_]|$)`
+  const args = [
+    'log',
+    '--source',
+    '--no-show-signature',
+    '--no-color',
+    '--extended-regexp',
+    `--grep=${pattern}`,
+    `--max-count=${mentionLimit}`,
+    `--format=${sourceFormat.format}`,
+    '--end-of-options',
+    ...branches.map((branch) => `refs/heads/${branch}`),
+    ...except.map((name) => `^${name}`),
+    '--',
+  ]
+  const { stdout } = await git.run({ operation: 'log', at: repo, args, ...(signal && { signal }) })
+  const found = sourceFormat.parse(stdout).map(({ source }) => source.replace(/^refs\/heads\//, ''))
+  return [...new Set(found)]
+}
+
+export const treeOf = async (git: Git, repo: Repo, commit: Sha, { signal }: CallOptions = {}): Promise<Sha> => {
+  const args = ['rev-parse', '--verify', '--end-of-options', `${commit}^{tree}`]
+  const { stdout } = await git.run({ operation: 'rev-parse', at: repo, args, ...(signal && { signal }) })
+  return toSha(stdout.trim())
+}
+
+export type MergeOutcome = { readonly clean: true; readonly tree: Sha } | { readonly clean: false }
+
+/** What merging the tip into base would give, without touching any working tree. Unrelated histories do not merge. */
+export const mergeTree = async (
+  git: Git,
+  repo: Repo,
+  base: Sha,
+  tip: Sha,
+  { signal }: CallOptions = {},
+): Promise<MergeOutcome> => {
+  if ((await mergeBase(git, repo, base, tip, { signal })) === undefined) return { clean: false }
+  const args = ['merge-tree', '--write-tree', '--no-messages', '-z', base, tip]
+  const { exitCode, stdout } = await git.run({
+    operation: 'merge-tree',
+    at: repo,
+    args,
+    ok: [0, 1],
+    ...(signal && { signal }),
+  })
+  return exitCode === 0 ? { clean: true, tree: toSha(stdout.split('\0')[0] ?? '') } : { clean: false }
+}

@@ -1,0 +1,14 @@
+export type Progress = { readonly phase: string; readonly percent: number }
+
+/** `Receiving objects:  42% (42/100), 1.2 MiB | …`, each overwriting the one before by a carriage return. */
+export const progressReader = (report: (progress: Progress) => void): ((chunk: string) => void) => {
+  let rest = ''
+  return (chunk) => {
+    const lines = (rest + chunk).split(/[\r\n]/)
+    rest = lines.pop() ?? ''
+    for (const line of lines) {
+      const match = /^(?:remote: )?([A-Z][a-z ]+):\s+(\d{1,3})%/.exec(line)
+      if (match) report({ phase: match[1] ?? '', percent: Number(match[2]) })
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto'
+import { basename, dirname, resolve } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { mainHead } from './admin-dir.ts'
+import { type ConfigEntry, lastValue } from './config-entries.ts'
+import type { Git, Repo } from './door.ts'
+import type { Setting } from './neutral.ts'
+import { userRewritten } from './remote-url.ts'
+
+export type Remote = { readonly name: string; readonly url: string }
+
+/** The current branch's remote, else `origin`, else the only one; undefined when there is none or no telling which. */
+export const remoteInfo = async (git: Git, repo: Repo): Promise<Remote | undefined> => {
+  const entries = await git.config(repo)
+  const urls = remoteUrls(entries)
+  const head = await mainHead(repo.commonDir)
+  const ofBranch =
+    head !== undefined && 'branch' in head ? lastValue(entries, `branch.${head.branch}.remote`) : undefined
+  const only = urls.size === 1 ? [...urls.keys()][0] : undefined
+  const name = [ofBranch, 'origin', only].find((candidate) => candidate !== undefined && urls.has(candidate))
+  const url = name === undefined ? undefined : urls.get(name)
+  return name === undefined || url === undefined ? undefined : { name, url }
+}
+
+/** Git uses the first URL of a remote to fetch from. */
+const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {
+  const urls = new Map<string, string>()
+  for (const { key, value } of entries) {
+    const name = /^remote\.(.+)\.url$/s.exec(key)?.[1]
+    if (name !== undefined && value !== undefined && value !== '' && !urls.has(name)) urls.set(name, value)
+  }
+  return urls
+}
+
+/** A name to fetch from, valid in calls that carry its settings. */
+export type Address = { readonly name: string; readonly settings: readonly Setting[] }
+
+/**
+ * A remote is never used by its name: its settings in the repository name programs to run, and of `url.*.insteadOf` the
+ * longest match wins and none can be taken back. So the URL gets a name that lives for one call and cannot be guessed.
+ */
+export const addressOf = async (git: Git, repo: Repo, remote: { name: string } | { url: string }): Promise<Address> => {
+  const entries = await git.config(repo)
+  const url = 'url' in remote ? remote.url : remoteUrls(entries).get(remote.name)
+  if (url === undefined) {
+    throw new AppError(
+      'remote-unreachable',
+      `there is no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`,
+    )
+  }
+  const name = `coppice-${randomBytes(16).toString('hex')}:`
+  return { name, settings: [[`url.${absolute(userRewritten(url, entries), repo)}.insteadOf`, name]] }
+}
+
+/** A relative path is meant from the top of the checkout; we run git elsewhere. */
+const absolute = (url: string, { commonDir }: Repo): string => {
+  if (url.startsWith('/') || /^[^/]*:/.test(url)) return url
+  return resolve(basename(commonDir) === '.git' ? dirname(commonDir) : commonDir, url)
+}
