@@ -47,9 +47,12 @@ export const commitsTouching = async (
   { maxBytes, signal }: Capped,
 ): Promise<CommitChanges[] | undefined> => {
   const args = [
-    ...['log', '--topo-order', '--full-diff', '--diff-merges=first-parent', '--no-show-signature', '--no-decorate'],
-    ...['--no-notes', '--no-color', ...exact, `--max-count=${range.maxCommits + 1}`, `--format=${mark}%H %P`],
-    ...['--end-of-options', `${range.from}..${range.to}`, '--'],
+    ...logArgs,
+    `--max-count=${range.maxCommits + 1}`,
+    `--format=${mark}%H %P`,
+    '--end-of-options',
+    `${range.from}..${range.to}`,
+    '--',
     ...(range.path === undefined ? [] : [`:(top,literal)${range.path}`]),
   ]
   const output = await runCapped(git, { operation: 'log', at: repo, args, ...(signal && { signal }) }, maxBytes)
@@ -57,6 +60,12 @@ export const commitsTouching = async (
   const commits = parseLog(output.toString('latin1'))
   return commits.length > range.maxCommits ? undefined : commits
 }
+
+const logArgs = [
+  ...'log --topo-order --full-diff --diff-merges=first-parent'.split(' '),
+  ...'--no-show-signature --no-decorate --no-notes --no-color'.split(' '),
+  ...exact,
+]
 
 /** Raw lines start with a colon and a path never follows a NUL directly in this place, so the mark cannot be mistaken. */
 const mark = '%x01'
@@ -106,11 +115,7 @@ export const patchBetween = async (
   to: Sha,
   { maxBytes, signal }: Capped,
 ): Promise<string | undefined> => {
-  const args = [
-    ...['diff-tree', '-r', '-p', '--full-index', '--binary', '--no-renames', '--ignore-submodules=none', '--unified=3'],
-    ...['--no-ext-diff', '--no-textconv', '--no-color', '--src-prefix=a/', '--dst-prefix=b/', '--inter-hunk-context=0'],
-    ...['--submodule=short', '--diff-algorithm=myers', '--no-indent-heuristic', '--end-of-options', from, to],
-  ]
+  const args = [...patchArgs, '--end-of-options', from, to]
   const output = await runCapped(git, { operation: 'diff-tree', at: repo, args, ...(signal && { signal }) }, maxBytes)
   // Lines of a hunk start with a space, a sign or a backslash: these two only ever occur between hunks.
   return output
@@ -118,3 +123,10 @@ export const patchBetween = async (
     .replaceAll(/^index [0-9a-f]+\.\.[0-9a-f]+/gm, 'index')
     .replaceAll(/^@@ -.*$/gm, '@@')
 }
+
+/** Each setting that could make two looks at one difference come out differently is said, not left to configuration. */
+const patchArgs = [
+  ...'diff-tree -r -p --full-index --binary --no-renames --ignore-submodules=none --submodule=short'.split(' '),
+  ...'--no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/'.split(' '),
+  ...'--unified=3 --inter-hunk-context=0 --diff-algorithm=myers --no-indent-heuristic'.split(' '),
+]

@@ -5,11 +5,12 @@ export type Dirt = { readonly changed: number; readonly untracked: number }
 
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
 export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt> => {
-  const args = [
-    ...['status', '--porcelain=v2', '-z', '--untracked-files=all', '--ignored=no', '--ignore-submodules=dirty'],
-    ...['--no-renames', '--no-ahead-behind'],
-  ]
   const { stdoutBytes } = await git.run({ operation: 'status', at: tree, args, ...(signal && { signal }) })
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
   return { changed: changed.length + unmerged.length, untracked: untracked.length }
 }
+
+const args = [
+  ...'status --porcelain=v2 -z --untracked-files=all --ignored=no'.split(' '),
+  ...'--ignore-submodules=dirty --no-renames --no-ahead-behind'.split(' '),
+]

@@ -5,7 +5,7 @@ import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
 import { type Sha, toRepoPath } from '../domain/names.ts'
 import { mainHead } from '../git/admin-dir.ts'
 import type { CallOptions, Repo } from '../git/door.ts'
-import { fetchRemote, remoteHead } from '../git/fetch.ts'
+import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
 import { listRefs, readSymbolicRef, resolveCommit } from '../git/refs.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
@@ -83,17 +83,19 @@ const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal 
   context.progress(`fetching ${codebase.name} from ${remote}`)
   // The moment it began: what was pushed while it ran it may not have seen.
   const began = context.clock()
+  let problem: string | undefined
   try {
     const refspecs = [`+refs/heads/*:refs/remotes/${remote}/*`]
     const fetched = await fetchRemote(context.git, repoOf(codebase), { remote, refspecs }, { signal })
     if (fetched.outcome !== 'fetched') return { outcome: 'offline', detail: fetched.detail }
+    problem = fetched.problem
   } catch (error) {
     const { code, message } = toAppError(error)
     if (!remoteFaults.has(code)) throw error
     return { outcome: 'offline', detail: message }
   }
   await context.store.codebases.update(codebase.id, { fetchedAt: began })
-  return { outcome: 'fetched' }
+  return problem === undefined ? { outcome: 'fetched' } : { outcome: 'fetched', detail: problem }
 }
 
 /** What a remote that is away or refuses looks like; a full disk or a cancelled call is something else. */
@@ -195,7 +197,7 @@ const askRemote = async (
 ): Promise<string | undefined> => {
   try {
     context.progress(`asking ${remote} for its default branch`)
-    const branch = await remoteHead(context.git, repoOf(codebase), remote, options)
+    const branch = await askRemoteHead(context.git, repoOf(codebase), remote, options)
     if (branch !== undefined) await context.store.codebases.update(codebase.id, { baseBranch: branch })
     return branch
   } catch (error) {

@@ -1,5 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
+import type { AheadBehind } from '../git/ahead-behind.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import type { Base } from './base.ts'
 
@@ -18,4 +19,10 @@ export const questionAbout = (
 ): BranchQuestion => ({ branch, tip, start: startSha, borrowed: prNumber !== undefined })
 
 /** What one look at the commits is about. */
-export type Inquiry = { readonly git: Git; readonly repo: Repo; readonly base: Base } & CallOptions
+export type Inquiry = CallOptions & {
+  readonly git: Git
+  readonly repo: Repo
+  readonly base: Base
+  /** Where the tips stand to base, if that has been asked already. */
+  readonly positions?: ReadonlyMap<Sha, AheadBehind> | undefined
+}

@@ -2,6 +2,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
+import type { AheadBehind } from '../git/ahead-behind.ts'
 import type { CallOptions } from '../git/door.ts'
 import { countAheadBehind } from '../git/history.ts'
 import { treesOf } from '../git/trees.ts'
@@ -17,7 +18,11 @@ export type Forge = (
   question: BranchQuestion,
 ) => Promise<{ readonly merged: boolean; readonly headSha: string } | undefined>
 
-export type MergedOptions = CallOptions & { readonly forge?: Forge }
+export type MergedOptions = CallOptions & {
+  readonly forge?: Forge
+  /** Where the tips stand to base, if the caller has asked already. */
+  readonly positions?: ReadonlyMap<Sha, AheadBehind>
+}
 
 /**
  * Has each branch landed on base, and by which proof? Where git can answer for all branches at once it is asked once;
@@ -32,14 +37,16 @@ export const mergedMany = async (
   base: Base,
   options: MergedOptions = {},
 ): Promise<Map<BranchName, Merged>> => {
-  const { signal, forge } = options
-  const inquiry: Inquiry = { git: context.git, repo: { commonDir: toRepoPath(codebase.repoPath) }, base, signal }
+  const { signal, forge, positions } = options
+  const repo = { commonDir: toRepoPath(codebase.repoPath) }
+  const inquiry: Inquiry = { git: context.git, repo, base, signal, positions }
   const known = await knownAnswers(context, codebase, base)
   const isKnown = (question: BranchQuestion): boolean => known.has(keyOf(question))
   const found = await askAll(
     inquiry,
     questions.filter((question) => !isKnown(question)),
   )
+  if (signal?.aborted === true) throw new AppError('cancelled', 'cancelled while looking for what has been merged')
   await keep(context, codebase, base, found)
   const answers = new Map(found.map(({ question, answer }) => [question.branch, answer]))
   for (const question of questions) {
@@ -71,8 +78,8 @@ const askAll = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): P
 
 const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): Promise<Found[]> => {
   const { git, repo, base, signal } = inquiry
-  const tips = [...new Set(questions.map((question) => question.tip))]
-  const positions = await countAheadBehind(git, repo, base.sha, tips, { signal })
+  const tips = questions.map((question) => question.tip)
+  const positions = inquiry.positions ?? (await countAheadBehind(git, repo, base.sha, tips, { signal }))
   const aheadOf = (question: BranchQuestion): number => positionOf(positions, question).ahead
   const inside = questions.filter((question) => aheadOf(question) === 0)
   const outside = questions.filter((question) => aheadOf(question) > 0)

@@ -99,8 +99,11 @@ const wentBack = async (
     operation: 'log',
     at: repo,
     args: [
-      ...['log', '--max-count=1', '--format=%H', '--no-show-signature', '--no-color', '--fixed-strings'],
-      ...[`--grep=This reverts commit ${found}`, '--end-of-options', `${found}..${base}`, '--'],
+      ...'log --max-count=1 --format=%H --no-show-signature --no-color --fixed-strings'.split(' '),
+      `--grep=This reverts commit ${found}`,
+      '--end-of-options',
+      `${found}..${base}`,
+      '--',
     ],
     ...(signal && { signal }),
   })

@@ -1,0 +1,217 @@
+import { renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Dressed, makeDressed } from '../../test/helpers/dressed.ts'
+import type { TestRepo } from '../../test/helpers/repo.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { type Base, findBase, freshen, freshenLocked } from './base.ts'
+import { locked } from './locked.ts'
+
+let lab: Dressed
+let repo: TestRepo
+beforeEach(async () => {
+  lab = await makeDressed()
+  repo = lab.repo
+})
+afterEach(() => lab[Symbol.asyncDispose]())
+
+/** A bare remote that has what the repository has, under the given default branch. */
+const addRemote = async (name = 'origin', branch = 'main'): Promise<{ codebase: Codebase; remote: TestRepo }> => {
+  const remote = lab.box.bare(`${name}.git`)
+  repo.git('remote', 'add', name, remote.path)
+  repo.git('push', '-q', name, `main:refs/heads/${branch}`)
+  remote.git('symbolic-ref', 'HEAD', `refs/heads/${branch}`)
+  repo.git('fetch', '-q', name)
+  const codebase = { ...lab.codebase, remote: name, baseBranch: undefined }
+  await lab.context.store.codebases.update(codebase.id, { remote: name })
+  return { codebase, remote }
+}
+
+/** Somebody else pushes a commit to the remote. */
+const pushElsewhere = (remote: TestRepo, branch = 'main'): string => {
+  const clone = lab.box.path(`clone-${Math.random()}`)
+  lab.box.raw(lab.box.root, 'clone', '-q', remote.path, clone)
+  lab.box.raw(clone, 'commit', '-q', '--allow-empty', '-m', 'from elsewhere')
+  lab.box.raw(clone, 'push', '-q', 'origin', `HEAD:${branch}`)
+  return lab.box.raw(clone, 'rev-parse', 'HEAD')
+}
+
+const find = (codebase: Codebase, named?: string): Promise<Base> => findBase(lab.context, codebase, named)
+
+describe('findBase', () => {
+  it('is the branch of the canonical repository where there is no remote, whatever it is called', async () => {
+    repo.git('branch', '-m', 'main', 'trunk')
+    expect(await find(lab.codebase)).toEqual({
+      name: 'trunk',
+      ref: 'refs/heads/trunk',
+      sha: repo.sha('trunk'),
+      branch: 'trunk',
+    })
+  })
+
+  it('is the commit of a canonical repository whose HEAD is detached', async () => {
+    repo.git('checkout', '-q', '--detach')
+    expect(await find(lab.codebase)).toMatchObject({ sha: repo.sha('main'), branch: undefined })
+  })
+
+  it("is the remote's HEAD, not the local branch that happens to be checked out", async () => {
+    const { codebase } = await addRemote('origin', 'master')
+    repo.git('remote', 'set-head', 'origin', 'master')
+    repo.git('checkout', '-q', '-b', 'something')
+    const before = lab.context.git.spawned()
+    expect(await find(codebase)).toMatchObject({
+      name: 'origin/master',
+      ref: 'refs/remotes/origin/master',
+      branch: 'master',
+    })
+    // The question what git's configuration says, and one for the ref.
+    expect(lab.context.git.spawned() - before).toBeLessThanOrEqual(2)
+  })
+
+  it('prefers what was fetched to a stale local branch of the same name, named or not', async () => {
+    const { codebase } = await addRemote()
+    const fetched = repo.sha()
+    repo.git('remote', 'set-head', 'origin', 'main')
+    repo.commit('local', 'only here\n')
+    expect(await find(codebase)).toMatchObject({ name: 'origin/main', sha: fetched })
+    expect(await find(codebase, 'main')).toMatchObject({ name: 'origin/main', sha: fetched, branch: 'main' })
+    expect(await find(codebase, 'origin/main')).toMatchObject({ name: 'origin/main', sha: fetched, branch: 'main' })
+    expect(await find(codebase, 'refs/heads/main')).toMatchObject({ name: 'main', sha: repo.sha(), branch: 'main' })
+  })
+
+  it('asks the remote once when nothing says what its HEAD is, and remembers', async () => {
+    const { codebase, remote } = await addRemote('upstream', 'develop')
+    expect(await find(codebase)).toMatchObject({ name: 'upstream/develop', branch: 'develop' })
+    const remembered = await lab.context.store.codebases.get(codebase.id)
+    expect(remembered?.baseBranch).toBe('develop')
+    rmSync(remote.path, { recursive: true })
+    expect(await find({ ...codebase, baseBranch: 'develop' })).toMatchObject({ name: 'upstream/develop' })
+  })
+
+  it('goes on with the local branch when the remote cannot be asked', async () => {
+    const { codebase, remote } = await addRemote()
+    rmSync(remote.path, { recursive: true })
+    expect(await find(codebase)).toMatchObject({ name: 'origin/main', branch: 'main' })
+    repo.git('update-ref', '-d', 'refs/remotes/origin/main')
+    expect(await find(codebase)).toMatchObject({ name: 'main', ref: 'refs/heads/main' })
+  })
+
+  it("does not stop at a note of the remote's HEAD that leads nowhere", async () => {
+    const { codebase } = await addRemote('origin', 'main')
+    repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/renamed')
+    expect(await find(codebase)).toMatchObject({ name: 'origin/main' })
+  })
+
+  it('takes a tag or a commit by its name', async () => {
+    repo.git('tag', '-a', '-m', 'one', 'v1')
+    const sha = repo.sha()
+    expect(await find(lab.codebase, 'v1')).toEqual({ name: 'v1', ref: 'refs/tags/v1', sha, branch: undefined })
+    expect(await find(lab.codebase, sha)).toEqual({ name: sha.slice(0, 7), ref: sha, sha, branch: undefined })
+  })
+
+  it.each(['nothing', '--all', '-h', 'ma*', 'main..', '', 'refs/heads/nothing', '\u{1F333}'])(
+    'says so when %j does not exist',
+    async (named) => {
+      await expect(find(lab.codebase, named)).rejects.toMatchObject({
+        code: 'base-not-found',
+        message: expect.stringContaining(JSON.stringify(named)) as string,
+      })
+    },
+  )
+
+  it('says so when the repository has no commits', async () => {
+    const path = lab.box.path('unborn')
+    lab.box.raw(lab.box.root, 'init', '-q', path)
+    const codebase = { ...lab.codebase, repoPath: join(path, '.git'), checkoutPath: path }
+    await expect(find(codebase)).rejects.toMatchObject({ code: 'no-commits' })
+    await expect(find(codebase, 'main')).rejects.toMatchObject({ code: 'no-commits' })
+  })
+})
+
+describe('freshen', () => {
+  const stored = async (): Promise<Codebase> => {
+    const codebase = await lab.context.store.codebases.get(lab.codebase.id)
+    if (codebase === undefined) throw new Error('gone')
+    return codebase
+  }
+
+  it('fetches, says so while it runs, and remembers when', async () => {
+    const { remote } = await addRemote()
+    const pushed = pushElsewhere(remote)
+    const before = Date.now()
+    expect(await freshen(lab.context, await stored(), { maxAgeMs: 60_000 })).toEqual({ outcome: 'fetched' })
+    expect(repo.sha('origin/main')).toBe(pushed)
+    expect(lab.progress).toContain('fetching project from origin')
+    expect((await stored()).fetchedAt).toBeGreaterThanOrEqual(before)
+  })
+
+  it('does not fetch again within the time that is fresh enough, and always does for 0', async () => {
+    const { remote } = await addRemote()
+    await freshen(lab.context, await stored(), { maxAgeMs: 60_000 })
+    const pushed = pushElsewhere(remote)
+    expect(await freshen(lab.context, await stored(), { maxAgeMs: 60_000 })).toEqual({ outcome: 'fresh' })
+    expect(repo.sha('origin/main')).not.toBe(pushed)
+    expect(await freshen(lab.context, await stored(), { maxAgeMs: 0 })).toEqual({ outcome: 'fetched' })
+    expect(repo.sha('origin/main')).toBe(pushed)
+  })
+
+  it('is one fetch for all who ask at the same time', async () => {
+    await addRemote()
+    const codebase = await stored()
+    const all = await Promise.all(Array.from({ length: 5 }, () => freshen(lab.context, codebase, { maxAgeMs: 60_000 })))
+    expect(all.map(({ outcome }) => outcome).sort()).toEqual(['fetched', 'fresh', 'fresh', 'fresh', 'fresh'])
+  })
+
+  it('fetches for 0 although somebody fetched before it was asked, not although somebody did after', async () => {
+    await addRemote()
+    let now = 1000
+    const context = { ...lab.context, clock: () => now }
+    const codebase = await stored()
+    await context.store.codebases.update(codebase.id, { fetchedAt: 1000 })
+    expect(await freshen(context, codebase, { maxAgeMs: 0 })).toEqual({ outcome: 'fetched' })
+    const held = Promise.withResolvers<undefined>()
+    const holding = locked(context, codebase, 'something else', () => held.promise)
+    now = 2000
+    const waiting = freshen(context, codebase, { maxAgeMs: 0 })
+    now = 3000
+    await context.store.codebases.update(codebase.id, { fetchedAt: 3000 })
+    held.resolve(undefined)
+    await holding
+    expect(await waiting).toEqual({ outcome: 'fresh' })
+  })
+
+  it('takes a time in the future for a clock that was set back, not for a young fetch', async () => {
+    await addRemote()
+    const context = { ...lab.context, clock: () => 1000 }
+    expect(await freshen(context, { ...(await stored()), fetchedAt: 5000 }, { maxAgeMs: 60_000 })).toEqual({
+      outcome: 'fetched',
+    })
+  })
+
+  it('has a way for those who hold the lock', async () => {
+    await addRemote()
+    const codebase = await stored()
+    const inside = locked(lab.context, codebase, 'a test', () => freshenLocked(lab.context, codebase, { maxAgeMs: 0 }))
+    expect(await inside).toEqual({ outcome: 'fetched' })
+    expect(await freshenLocked(lab.context, codebase, { maxAgeMs: 60_000 })).toEqual({ outcome: 'fresh' })
+  })
+
+  it('answers when the remote is away, without remembering a fetch, and when there is none', async () => {
+    expect(await freshen(lab.context, lab.codebase, { maxAgeMs: 0 })).toEqual({ outcome: 'no-remote' })
+    expect(await freshenLocked(lab.context, lab.codebase, { maxAgeMs: 0 })).toEqual({ outcome: 'no-remote' })
+    const { remote } = await addRemote()
+    renameSync(remote.path, `${remote.path}.away`)
+    const away = await freshen(lab.context, await stored(), { maxAgeMs: 0 })
+    expect(away).toMatchObject({ outcome: 'offline', detail: expect.stringMatching(/./) as string })
+    expect((await stored()).fetchedAt).toBeUndefined()
+    repo.git('remote', 'remove', 'origin')
+    expect(await freshen(lab.context, await stored(), { maxAgeMs: 0 })).toMatchObject({ outcome: 'offline' })
+  })
+
+  it('does not take a call that was called off for an absent remote', async () => {
+    await addRemote()
+    const signal = AbortSignal.abort()
+    const called = freshen(lab.context, await stored(), { maxAgeMs: 0, signal })
+    await expect(called).rejects.toMatchObject({ code: 'cancelled' })
+  })
+})

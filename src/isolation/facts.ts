@@ -1,0 +1,220 @@
+import { realpath } from 'node:fs/promises'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { isAppError, toAppError } from '../domain/errors.ts'
+import type { Merged } from '../domain/merge-proof.ts'
+import { type BranchName, type EnvironmentId, type Sha, toRepoPath } from '../domain/names.ts'
+import type { AheadBehind } from '../git/ahead-behind.ts'
+import { countDirt, type Dirt } from '../git/dirt.ts'
+import type { CallOptions, Repo } from '../git/door.ts'
+import { countAheadBehind } from '../git/history.ts'
+import { listRefs, type Ref } from '../git/refs.ts'
+import { processesInside } from '../process/inside.ts'
+import type { Base } from './base.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import type { IsolationContext } from './context.ts'
+import { inPairs } from './in-pairs.ts'
+import { leaseHolders } from './lease.ts'
+import { questionAbout } from './merge-question.ts'
+import { type Forge, mergedMany } from './merged.ts'
+import { isInside } from './paths.ts'
+import { type Presence, presenceOf } from './presence.ts'
+import type { Health } from './provider.ts'
+
+export type EnvironmentFacts = {
+  readonly environment: IsolatedEnvironment
+  /** The asker stands in it. */
+  readonly current: boolean
+  /** undefined: not asked, not there, or it could not be told. */
+  readonly dirty: Dirt | undefined
+  readonly ahead: number | undefined
+  readonly behind: number | undefined
+  readonly merged: Merged
+  readonly lastActivityAt: number
+  /** `platform:id` of each conversation that points at it. */
+  readonly conversations: readonly string[]
+  readonly inUse: { readonly by: readonly string[] }
+  readonly health: Health
+}
+
+export type FactsOptions = CallOptions & {
+  readonly cwd?: string
+  /** false: files are not looked at, which is most of the time it takes. */
+  readonly dirty?: boolean
+  readonly forge?: Forge
+}
+
+/**
+ * Every live environment of the codebase with what is to be said about it. Git is asked once for all branches, the
+ * process table is walked once for all directories, the store is asked once per question; only the look at the files is
+ * one process each, two at a time. An environment that cannot be looked at has facts that say so; the list goes on.
+ */
+export const listWithFacts = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: FactsOptions = {},
+): Promise<EnvironmentFacts[]> => {
+  const environments = await context.store.environments.live(codebase.id)
+  if (environments.length === 0) return []
+  const ids = environments.map(({ id }) => id)
+  // While git walks the history, the rest of this process looks around.
+  const standing = standingOf(context, codebase, environments, options)
+  standing.catch(() => undefined)
+  const places = await Promise.all(environments.map((environment) => placeOf(context, codebase, environment)))
+  const users = await usersOf(context, environments)
+  // After the process table was read, or our own git would be found inside.
+  const dirt = await dirtOf(context, places, options)
+  const conversations = Map.groupBy(await context.store.conversations.ofEnvironments(ids), (one) => one.environmentId)
+  const cwd = await realCwd(options.cwd)
+  const { refs, positions, merged } = await standing
+  return environments.map((environment, i) => {
+    const ref = refs.get(environment.branch)
+    const position = ref && positions.get(ref.sha)
+    return {
+      environment,
+      current: cwd.some((path) => isInside(environment.path, path)),
+      dirty: dirt[i],
+      ahead: position?.ahead,
+      behind: position?.behind,
+      merged: merged.get(environment.branch) ?? gone(environment.branch),
+      lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
+      conversations: (conversations.get(environment.id) ?? []).map((one) => `${one.platform}:${one.conversationId}`),
+      inUse: { by: users.get(environment.id) ?? [] },
+      health: healthOf(places[i]),
+    }
+  })
+}
+
+type Standing = {
+  readonly refs: ReadonlyMap<string, Ref>
+  readonly positions: ReadonlyMap<Sha, AheadBehind>
+  readonly merged: ReadonlyMap<BranchName, Merged>
+}
+
+const standingOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  { signal, forge }: FactsOptions,
+): Promise<Standing> => {
+  const repo = { commonDir: toRepoPath(codebase.repoPath) }
+  let refs: ReadonlyMap<string, Ref> = new Map()
+  try {
+    const [heads, { base }] = await Promise.all([branches(context, repo, signal), baseAndConfig(context, codebase)])
+    refs = heads
+    const questions = environments.flatMap((environment) => {
+      const ref = heads.get(environment.branch)
+      return ref === undefined ? [] : [questionAbout(environment, ref.sha)]
+    })
+    const tips = questions.map(({ tip }) => tip)
+    const positions = await positionsOf(context, repo, base, tips, signal)
+    const known = positions === undefined ? {} : { positions }
+    const merged = await mergedMany(context, codebase, questions, base, { ...known, signal, ...(forge && { forge }) })
+    return { refs, positions: positions ?? new Map(), merged }
+  } catch (error) {
+    if (isAppError(error, 'cancelled')) throw error
+    const { message: detail } = toAppError(error)
+    const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, { value: 'cannot-tell', detail }])
+    return { refs, positions: new Map(), merged: new Map(merged) }
+  }
+}
+
+const branches = async (
+  { git }: IsolationContext,
+  repo: Repo,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<string, Ref>> => {
+  const refs = await listRefs(git, repo, ['refs/heads'], { signal })
+  return new Map(refs.map((ref) => [ref.name.slice('refs/heads/'.length), ref]))
+}
+
+/** undefined when git stumbled over one of them: then each is asked for itself, by those who need the answer. */
+const positionsOf = async (
+  { git }: IsolationContext,
+  repo: Repo,
+  base: Base,
+  tips: readonly Sha[],
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<Sha, AheadBehind> | undefined> => {
+  try {
+    return await countAheadBehind(git, repo, base.sha, tips, { signal })
+  } catch (error) {
+    if (isAppError(error, 'cancelled')) throw error
+    return undefined
+  }
+}
+
+const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', detail: `there is no branch ${branch}` })
+
+/** undefined: it lies on another host, and nothing can be said about its files from here. */
+const placeOf = async (
+  { host }: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<Presence | undefined> => (environment.host === host ? presenceOf(codebase, environment) : undefined)
+
+const healthOf = (place: Presence | undefined): Health => {
+  if (place === undefined) return 'cannot-tell'
+  return place.state === 'present' ? 'healthy' : place.state
+}
+
+const dirtOf = async (
+  { git, log }: IsolationContext,
+  places: readonly (Presence | undefined)[],
+  { dirty = true, signal }: FactsOptions,
+): Promise<(Dirt | undefined)[]> =>
+  inPairs(places, async (place) => {
+    if (!dirty || place?.state !== 'present') return undefined
+    try {
+      return await countDirt(git, place.tree, { signal })
+    } catch (error) {
+      if (isAppError(error, 'cancelled')) throw error
+      log.warn('a worktree could not be looked at', { path: place.tree.path, error })
+      return undefined
+    }
+  })
+
+/** Leases whose holder is not known to be dead, and processes inside. Enough to show; removal asks its own gates. */
+const usersOf = async (
+  context: IsolationContext,
+  environments: readonly IsolatedEnvironment[],
+): Promise<ReadonlyMap<EnvironmentId, readonly string[]>> => {
+  const here = environments.filter(({ host, status }) => host === context.host && status !== 'missing')
+  const held = await leaseHolders(
+    context,
+    environments.map(({ id }) => id),
+  )
+  const inside = Map.groupBy(await insideOf(context, here), ({ dir }) => dir)
+  return new Map(
+    environments.map(({ id, path, host }) => {
+      const leases = (held.get(id) ?? []).filter(({ liveness }) => liveness !== 'dead')
+      const processes = host === context.host ? (inside.get(path) ?? []) : []
+      return [
+        id,
+        [
+          ...leases.map(({ lease }) => `${lease.purpose} (process ${lease.holder.pid})`),
+          ...processes.map(({ command, pid }) => `${command} (process ${pid})`),
+        ],
+      ]
+    }),
+  )
+}
+
+const insideOf = async (
+  { self, log }: IsolationContext,
+  here: readonly IsolatedEnvironment[],
+): Promise<Awaited<ReturnType<typeof processesInside>>['inside']> => {
+  if (here.length === 0) return []
+  try {
+    const dirs = here.map(({ path }) => path)
+    return (await processesInside(dirs, { except: [self.pid], mappings: false })).inside
+  } catch (error) {
+    log.warn('the processes could not be looked at', { error })
+    return []
+  }
+}
+
+/** As it was said and as the kernel knows it. */
+const realCwd = async (cwd: string | undefined): Promise<string[]> => {
+  if (cwd === undefined) return []
+  return [cwd, await realpath(cwd).catch(() => cwd)]
+}

@@ -1,0 +1,45 @@
+import { existsSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import type { Codebase } from '../domain/environment.ts'
+import { readAdminDirs } from '../git/admin-dir.ts'
+import type { IsolationContext } from './context.ts'
+import { spareDirectory, trashDirectory } from './paths.ts'
+
+/** A linked worktree of the repository that no live record knows: a person's, or another tool's. Never deleted. */
+export type Orphan = {
+  readonly path: string
+  readonly branch: string | undefined
+  /** The reason git has for its lock; may be empty. */
+  readonly locked?: string
+  /** Its directory is gone. */
+  readonly missing?: true
+}
+
+/** Git's own list against the records. Starts no program. */
+export const orphans = async (context: IsolationContext, codebase: Codebase): Promise<Orphan[]> => {
+  const { store, host } = context
+  const records = await readAdminDirs(codebase.repoPath)
+  // The records of git first: a worktree that is being made is then in the store, not between the two.
+  const live = (await store.environments.live(codebase.id)).filter((environment) => environment.host === host)
+  const spares = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
+  const paths = new Set([...live, ...spares].map(({ path }) => path))
+  return records.flatMap(({ worktreePath, head, lockReason }): Orphan[] => {
+    if (worktreePath === undefined || paths.has(worktreePath) || isInternal(worktreePath)) return []
+    return [
+      {
+        path: worktreePath,
+        branch: head !== undefined && 'branch' in head ? head.branch : undefined,
+        ...(lockReason !== undefined && { locked: lockReason }),
+        ...(!existsSync(worktreePath) && { missing: true as const }),
+      },
+    ]
+  })
+}
+
+/** What lies there is a spare in the making or on its way out, whose row is not written yet or gone already. */
+const isInternal = (path: string): boolean => {
+  const root = dirname(dirname(path))
+  return [spareDirectory(root), trashDirectory(root)].some(
+    (directory) => basename(directory) === basename(dirname(path)),
+  )
+}
