@@ -58,7 +58,8 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   }
 }
 
-const startChild = ({ program, args, cwd, env, stdin, operation }: ChildRequest): ChildProcess => {
+const startChild = (request: ChildRequest): ChildProcess => {
+  const { program, args, cwd, env, stdin, operation } = request
   try {
     return spawn(program, args, {
       cwd,
@@ -67,6 +68,7 @@ const startChild = ({ program, args, cwd, env, stdin, operation }: ChildRequest)
       stdio: [stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
     })
   } catch (cause) {
+    if (!isDirectory(cwd)) throw notStarted(request, cause)
     // A NUL in an argument, or more of them than the system takes.
     throw new AppError('git-failed', `git ${operation} cannot be started with these arguments`, { cause })
   }
@@ -80,16 +82,23 @@ const exitOf = (child: ChildProcess, request: ChildRequest): Promise<Exit> =>
     child.once('error', (cause) => reject(notStarted(request, cause)))
   })
 
-const notStarted = ({ cwd, program, operation }: ChildRequest, cause: Error): AppError => {
+const notStarted = ({ cwd, program, operation }: ChildRequest, cause: unknown): AppError => {
   // The system says ENOENT for a missing program and for a missing working directory alike.
-  if (statSync(cwd, { throwIfNoEntry: false })?.isDirectory() !== true) {
+  if (!isDirectory(cwd)) {
     return new AppError('not-found', `git ${operation}: there is no directory ${cwd}`, { cause })
   }
-  return new AppError('git-unavailable', `git cannot be started: ${cause.message}`, {
-    cause,
-    remedy: program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,
-  })
+  return new AppError(
+    'git-unavailable',
+    `git cannot be started: ${cause instanceof Error ? cause.message : String(cause)}`,
+    {
+      cause,
+      remedy:
+        program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,
+    },
+  )
 }
+
+const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const finished = async (child: ChildProcess, exited: Promise<Exit>, request: ChildRequest): Promise<Ended> => {
   // ssh with ControlPersist leaves a process behind that keeps our pipes open for minutes after git has ended.

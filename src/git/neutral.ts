@@ -45,6 +45,8 @@ const alwaysThus: readonly Setting[] = [
   ['worktree.guessRemote', 'false'],
   ['advice.detachedHead', 'false'],
   ['advice.statusHints', 'false'],
+  // We name /dev/null as the file of grafts, and git warns of it on every call.
+  ['advice.graftFileDeprecated', 'false'],
 ]
 
 /** Fixed names that are the user's to set: the user's value, else what git does without one. */

@@ -23,16 +23,8 @@ export const addWorktree = async (
   { path, branch, at, lockReason, checkout = true, onSpawn }: AddWorktree,
   { signal }: CallOptions = {},
 ): Promise<Tree> => {
-  const args = [
-    'worktree',
-    'add',
-    '--no-track',
-    '--lock',
-    '--reason',
-    lockReason,
-    ...(checkout ? [] : ['--no-checkout']),
-  ]
-  if ('create' in branch) args.push('-b', branch.create, '--end-of-options', path, at)
+  const args = ['worktree', 'add', '--lock', '--reason', lockReason, ...(checkout ? [] : ['--no-checkout'])]
+  if ('create' in branch) args.push('--no-track', '-b', branch.create, '--end-of-options', path, at)
   else if ('existing' in branch) args.push('--end-of-options', path, branch.existing)
   else args.push('--detach', '--end-of-options', path, at)
   try {

@@ -1,0 +1,185 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
+import { type Sha, toSha } from '../domain/names.ts'
+import { commitsMentioning, countAheadBehind, isAncestor, mergeBase, mergeTree, ownCommits, treeOf } from './history.ts'
+import { patchIdBetween, patchIds } from './patch-id.ts'
+
+let box: Sandbox
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(() => box[Symbol.dispose]())
+
+/** A commit with these parents and an empty difference. */
+const commit = (repo: TestRepo, parents: readonly Sha[], message = 'x'): Sha =>
+  toSha(repo.git('commit-tree', ...parents.flatMap((p) => ['-p', p]), '-m', message, 'HEAD^{tree}'))
+
+const asGitCounts = (repo: TestRepo, base: Sha, tip: Sha): { ahead: number; behind: number } => {
+  const [behind, ahead] = repo.git('rev-list', '--left-right', '--count', `${base}...${tip}`).split('\t').map(Number)
+  return { ahead: ahead ?? -1, behind: behind ?? -1 }
+}
+
+describe('ahead and behind', () => {
+  it('are counted for many tips in a constant number of processes', async () => {
+    const repo = box.repo()
+    const root = repo.sha()
+    const base = commit(repo, [commit(repo, [root], 'b1')], 'b2')
+    const tips = Array.from({ length: 40 }, (_, i) => commit(repo, [i % 2 === 0 ? root : base], `tip ${i}`))
+    const git = box.git({ now: () => 0 })
+    await git.config(repo)
+    const before = git.spawned()
+    const found = await countAheadBehind(git, repo, base, [...tips, base, root])
+    expect(git.spawned() - before).toBe(2)
+    expect(found.get(tips[0]!)).toEqual({ ahead: 1, behind: 2 })
+    expect(found.get(tips[1]!)).toEqual({ ahead: 1, behind: 0 })
+    expect(found.get(base)).toEqual({ ahead: 0, behind: 0 })
+    expect(found.get(root)).toEqual({ ahead: 0, behind: 2 })
+  })
+
+  it('are right for criss-cross merges', async () => {
+    const repo = box.repo()
+    const root = repo.sha()
+    const a1 = commit(repo, [root], 'a1')
+    const b1 = commit(repo, [root], 'b1')
+    const a2 = commit(repo, [a1, b1], 'a2')
+    const b2 = commit(repo, [b1, a1], 'b2')
+    const tips = [commit(repo, [a2], 'a3'), b2, a1]
+    const found = await countAheadBehind(box.git(), repo, a2, tips)
+    for (const tip of tips) expect(found.get(tip)).toEqual(asGitCounts(repo, a2, tip))
+  })
+
+  it('are right for unrelated histories', async () => {
+    const repo = box.repo()
+    const other = commit(repo, [commit(repo, [], 'another root')], 'y')
+    const tips = [other, commit(repo, [repo.sha(), other], 'joined')]
+    const found = await countAheadBehind(box.git(), repo, repo.sha(), tips)
+    for (const tip of tips) expect(found.get(tip)).toEqual(asGitCounts(repo, repo.sha(), tip))
+  })
+
+  it('are asked one by one where history is too long to hold', async () => {
+    const repo = box.repo()
+    const root = repo.sha()
+    const tips = [commit(repo, [commit(repo, [root], 'p')], 'q'), commit(repo, [root], 'r')]
+    const found = await countAheadBehind(box.git(), repo, root, tips, { limit: 2 })
+    for (const tip of tips) expect(found.get(tip)).toEqual(asGitCounts(repo, root, tip))
+  })
+
+  it("agree with git's own count on random histories", async () => {
+    const repo = box.repo()
+    const git = box.git()
+    const shape = fc.array(fc.array(fc.nat(), { maxLength: 2 }), { minLength: 2, maxLength: 12 })
+    await fc.assert(
+      fc.asyncProperty(shape, async (parentsOf) => {
+        const commits: Sha[] = []
+        for (const [i, wanted] of parentsOf.entries()) {
+          const parents = i === 0 ? [] : [...new Set(wanted.map((n) => commits[n % i]!))]
+          commits.push(commit(repo, parents, `${i} ${JSON.stringify(parentsOf)}`))
+        }
+        const base = commits[commits.length >> 1]!
+        const found = await countAheadBehind(git, repo, base, commits)
+        for (const tip of commits) expect(found.get(tip)).toEqual(asGitCounts(repo, base, tip))
+      }),
+      { numRuns: 12 },
+    )
+  })
+})
+
+describe('relations of commits', () => {
+  it('knows ancestors, merge bases and own commits', async () => {
+    const repo = box.repo()
+    const root = repo.sha()
+    const a = commit(repo, [root], 'a')
+    const b = commit(repo, [commit(repo, [root], 'b1')], 'b2')
+    const lone = commit(repo, [], 'lone')
+    const git = box.git()
+    expect(await isAncestor(git, repo, root, a)).toBe(true)
+    expect(await isAncestor(git, repo, a, a)).toBe(true)
+    expect(await isAncestor(git, repo, a, root)).toBe(false)
+    expect(await mergeBase(git, repo, a, b)).toBe(root)
+    expect(await mergeBase(git, repo, a, lone)).toBeUndefined()
+    expect(await ownCommits(git, repo, b, [a, root])).toHaveLength(2)
+    expect(await ownCommits(git, repo, root, [a])).toEqual([])
+    expect(await treeOf(git, repo, a)).toBe(repo.git('rev-parse', 'HEAD^{tree}'))
+  })
+
+  it('cannot tell about a commit that is not there', async () => {
+    const repo = box.repo()
+    const nowhere = toSha('1'.repeat(40))
+    await expect(isAncestor(box.git(), repo, nowhere, repo.sha())).rejects.toMatchObject({ code: 'git-failed' })
+  })
+
+  it('finds the branches whose own commits mention a number, and not a longer one', async () => {
+    const repo = box.repo()
+    const base = commit(repo, [repo.sha()], 'old news of #42')
+    repo.git('branch', 'a', commit(repo, [base], 'fix #42: it was the cache'))
+    repo.git('branch', 'b', commit(repo, [base], 'fix #421'))
+    repo.git('branch', 'c', commit(repo, [base], 'closes #42'))
+    const found = await commitsMentioning(box.git(), repo, ['a', 'b', 'c'], '#42', { except: [base] })
+    expect(found.sort()).toEqual(['a', 'c'])
+    expect(await commitsMentioning(box.git(), repo, [], '#42')).toEqual([])
+  })
+})
+
+describe('merging without a working tree', () => {
+  it('gives the tree of a clean merge, and says when there is none', async () => {
+    const repo = box.repo()
+    const base = repo.sha()
+    repo.git('checkout', '-q', '-b', 'x')
+    const clean = repo.commit('new', '1')
+    repo.git('checkout', '-q', '-b', 'y', base)
+    const conflicting = repo.commit('README', 'theirs\n')
+    repo.git('checkout', '-q', 'main')
+    const tip = repo.commit('README', 'ours\n')
+    const git = box.git()
+    const merged = await mergeTree(git, repo, tip, clean)
+    expect(merged.clean && repo.git('ls-tree', '--name-only', merged.tree)).toBe('README\nnew')
+    expect(await mergeTree(git, repo, tip, conflicting)).toEqual({ clean: false })
+    expect(await mergeTree(git, repo, tip, commit(repo, [], 'unrelated'))).toEqual({ clean: false })
+    // What is merged already changes nothing.
+    expect(await mergeTree(git, repo, tip, base)).toEqual({ clean: true, tree: await treeOf(git, repo, tip) })
+  })
+})
+
+describe('patch ids', () => {
+  it('are the same for a squash and the branch it came from', async () => {
+    const repo = box.repo()
+    const base = repo.sha()
+    repo.git('checkout', '-q', '-b', 'x')
+    repo.commit('a', '1\n')
+    const tip = repo.commit('b', '2\n')
+    repo.git('checkout', '-q', 'main')
+    repo.commit('unrelated', 'z')
+    repo.git('merge', '-q', '--squash', 'x')
+    repo.git('commit', '-qm', 'squashed')
+    const git = box.git()
+    const [squashed, other] = await patchIds(git, repo, [repo.sha(), repo.sha('HEAD~1')])
+    expect(squashed).toEqual({ id: await patchIdBetween(git, repo, base, tip), commit: repo.sha() })
+    expect(other?.id).not.toBe(squashed?.id)
+    expect(await patchIdBetween(git, repo, base, base)).toBeUndefined()
+  })
+
+  it.each([
+    ['two indentations of one line', '    return x\n', '        return x\n'],
+    ['two binary contents', Buffer.from([0, 1, 2]), Buffer.from([0, 1, 3])],
+  ])('differ for %s', async (_what, one, two) => {
+    const repo = box.repo()
+    const base = repo.sha()
+    const first = repo.commit('f', one)
+    repo.git('checkout', '-q', '--detach', base)
+    const second = repo.commit('f', two)
+    const git = box.git()
+    expect(await patchIdBetween(git, repo, base, first)).not.toBe(await patchIdBetween(git, repo, base, second))
+  })
+
+  it('differ for two modes of one file', async () => {
+    const repo = box.repo()
+    const base = repo.sha()
+    repo.git('update-index', '--chmod=+x', 'README')
+    repo.git('commit', '-qm', 'x')
+    const git = box.git()
+    expect(await patchIdBetween(git, repo, base, repo.sha())).not.toBe(
+      await patchIdBetween(git, repo, repo.sha(), base),
+    )
+  })
+})

@@ -1,0 +1,131 @@
+import { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { mainTree, makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
+import { toSha } from '../domain/names.ts'
+import { catFiles, fsyncObjects, hashFiles } from './blobs.ts'
+import { commitTree, objectKinds, readTree, showFile, writeTree } from './objects.ts'
+import { treePath } from './tree-path.ts'
+
+let box: Sandbox
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(() => box[Symbol.dispose]())
+const path = (name: string | Buffer) => treePath(Buffer.from(name))
+
+describe('keeping files', () => {
+  it('brings every byte back: filters, line endings, links, modes and names do not matter', async () => {
+    const repo = box.repo()
+    repo.write('.gitattributes', '* text=auto eol=lf\n')
+    repo.write('crlf', 'a\r\nb\r\n')
+    repo.write('exe', '#!/bin/sh\n')
+    chmodSync(join(repo.path, 'exe'), 0o755)
+    repo.write('new\nline', '1')
+    repo.write('"quoted', '2')
+    repo.write(' space', '3')
+    repo.write('dir/empty', '')
+    symlinkSync('nowhere/at all', join(repo.path, 'link'))
+    const odd = Buffer.from('caf\xe9', 'latin1')
+    writeFileSync(Buffer.concat([Buffer.from(`${repo.path}/`), odd]), '4')
+    const git = box.git()
+    const paths = ['crlf', 'exe', 'new\nline', '"quoted', ' space', 'dir/empty', 'link', odd].map(path)
+    const files = await hashFiles(git, mainTree(repo), paths, { durable: true })
+    expect(files.map(({ mode }) => mode)).toEqual([
+      '100644',
+      '100755',
+      '100644',
+      '100644',
+      '100644',
+      '100644',
+      '120000',
+      '100644',
+    ])
+    const tree = await writeTree(git, repo, files)
+    const kept = await readTree(git, repo, tree)
+    const key = (entry: { bytes: Buffer }): string => entry.bytes.toString('latin1')
+    expect(kept.map((e) => [key(e), e.mode, e.sha]).sort()).toEqual(files.map((e) => [key(e), e.mode, e.sha]).sort())
+    const contents: string[] = []
+    await catFiles(
+      git,
+      repo,
+      files.map(({ sha }) => sha),
+      async (_sha, content) => {
+        contents.push(content.toString())
+      },
+    )
+    expect(contents).toEqual(['a\r\nb\r\n', '#!/bin/sh\n', '1', '2', '3', '', 'nowhere/at all', '4'])
+    fsyncObjects(
+      repo.commonDir,
+      files.map(({ sha }) => sha),
+    )
+  })
+
+  it('refuses what git cannot keep instead of leaving it out', async () => {
+    const repo = box.repo()
+    mkdirSync(join(repo.path, 'directory'))
+    const hashed = hashFiles(box.git(), mainTree(repo), [path('directory')])
+    await expect(hashed).rejects.toMatchObject({ code: 'unsupported' })
+    await expect(hashFiles(box.git(), mainTree(repo), [path('gone')])).rejects.toThrow(/ENOENT/)
+    const evil = { bytes: Buffer.from('.git/config'), mode: '100644', sha: toSha(repo.git('rev-parse', 'HEAD:README')) }
+    await expect(writeTree(box.git(), repo, [evil])).rejects.toMatchObject({ code: 'git-failed' })
+  })
+
+  it('leaves no private index behind', async () => {
+    const repo = box.repo()
+    const temporary = box.path('tmp')
+    mkdirSync(temporary)
+    expect(await writeTree(box.git(), repo, [], { temporary })).toBe('4b825dc642cb6eb9a060e54bf8d69288fbee4904')
+    expect(readdirSync(temporary)).toEqual([])
+    expect(tmpdir()).not.toBe(temporary)
+  })
+
+  it('commits a tree under a fixed name and time, so that the same content is the same commit', async () => {
+    const repo = box.repo()
+    const tree = toSha(repo.git('rev-parse', 'HEAD^{tree}'))
+    const by = { name: 'Coppice', email: 'coppice@localhost', at: 1_700_000_000_123 }
+    const wish = { tree, parents: [repo.sha()], message: 'kept\n', by }
+    const git = box.git()
+    const commit = await commitTree(git, repo, wish, { durable: true })
+    expect(await commitTree(git, repo, wish)).toBe(commit)
+    expect(repo.git('log', '-1', '--format=%an %ae %cn %at %P %s', commit)).toBe(
+      `Coppice coppice@localhost Coppice 1700000000 ${repo.sha()} kept`,
+    )
+  })
+})
+
+describe('reading objects', () => {
+  it('shows a file as a commit has it, or says that there is none', async () => {
+    const repo = box.repo()
+    const bytes = Buffer.from([0, 10, 255, 10])
+    const commit = repo.commit('.coppice/config.yaml', bytes)
+    const git = box.git()
+    expect(await showFile(git, repo, commit, '.coppice/config.yaml')).toEqual(bytes)
+    expect(await showFile(git, repo, commit, 'none')).toBeUndefined()
+    expect(await showFile(git, repo, commit, '.coppice')).toBeUndefined()
+  })
+
+  it('tells what each object is', async () => {
+    const repo = box.repo()
+    const blob = toSha(repo.git('rev-parse', 'HEAD:README'))
+    const nowhere = toSha('1'.repeat(40))
+    const kinds = await objectKinds(box.git(), repo, [repo.sha(), nowhere, blob])
+    expect([...kinds.values()]).toEqual(['commit', undefined, 'blob'])
+  })
+
+  it('streams large blobs in order, at the pace of whoever takes them', async () => {
+    const repo = box.repo()
+    const sizes = [5_000_000, 1, 0, 300_000]
+    for (const [i, size] of sizes.entries()) repo.write(`f${i}`, Buffer.alloc(size, i))
+    repo.git('add', '.')
+    const shas = sizes.map((_, i) => toSha(repo.git('rev-parse', `:f${i}`)))
+    const taken: number[] = []
+    const gone = toSha('1'.repeat(40))
+    await catFiles(box.git(), repo, [...shas, gone], async (_sha, content) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      taken.push(content.length)
+    })
+    expect(taken).toEqual(sizes)
+  })
+})

@@ -1,0 +1,144 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
+import { toBranchName, toSha } from '../domain/names.ts'
+import { listRefs, readSymbolicRef, resolveCommit, setHeadBranch, updateRefs } from './refs.ts'
+import { reflog } from './reflog.ts'
+
+let box: Sandbox
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(() => box[Symbol.dispose]())
+const nowhere = toSha('1'.repeat(40))
+
+describe('listing refs', () => {
+  it('tells names, commits, dates and upstreams in one process', async () => {
+    const repo = box.repo()
+    repo.git('branch', 'a/b')
+    repo.git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*')
+    repo.git('config', 'branch.a/b.remote', 'origin')
+    repo.git('config', 'branch.a/b.merge', 'refs/heads/x')
+    const git = box.git()
+    const refs = await listRefs(git, repo, ['refs/heads'])
+    const committerDate = Number(repo.git('log', '-1', '--format=%ct')) * 1000
+    expect(refs).toEqual([
+      { name: 'refs/heads/a/b', sha: repo.sha(), committerDate, upstream: 'refs/remotes/origin/x' },
+      { name: 'refs/heads/main', sha: repo.sha(), committerDate, upstream: undefined },
+    ])
+    expect(git.spawned()).toBe(2)
+  })
+
+  it('tells none where there are none', async () => {
+    expect(await listRefs(box.git(), box.repo(), ['refs/coppice'])).toEqual([])
+  })
+})
+
+describe('updating refs', () => {
+  it('creates, moves and deletes in one transaction, with a reflog', async () => {
+    const repo = box.repo()
+    const first = repo.sha()
+    const second = repo.commit('x', 'y')
+    repo.git('branch', 'old')
+    repo.git('branch', 'moving', first)
+    const commands = [
+      { create: 'refs/coppice/keep', to: first },
+      { update: 'refs/heads/moving', to: second, from: first },
+      { delete: 'refs/heads/old', from: second },
+      { verify: 'refs/heads/none', is: undefined },
+    ]
+    expect(await updateRefs(box.git(), repo, commands, { reason: 'coppice: test', durable: true })).toEqual({
+      ok: true,
+    })
+    expect(repo.git('for-each-ref', '--format=%(refname) %(objectname)').split('\n')).toEqual([
+      `refs/coppice/keep ${first}`,
+      `refs/heads/main ${second}`,
+      `refs/heads/moving ${second}`,
+    ])
+    expect(repo.git('reflog', 'moving')).toContain('coppice: test')
+    expect(await reflog(repo, 'refs/heads/moving')).toEqual([first, second])
+  })
+
+  it('changes nothing at all when one ref is not where it was expected', async () => {
+    const repo = box.repo()
+    const first = repo.sha()
+    const second = repo.commit('x', 'y')
+    const before = repo.git('for-each-ref')
+    const git = box.git()
+    const wrong = [
+      [
+        { create: 'refs/heads/new', to: first },
+        { delete: 'refs/heads/main', from: first },
+      ],
+      [
+        { create: 'refs/heads/new', to: first },
+        { create: 'refs/heads/main', to: first },
+      ],
+      [
+        { create: 'refs/heads/new', to: first },
+        { verify: 'refs/heads/main', is: undefined },
+      ],
+      [
+        { create: 'refs/heads/new', to: first },
+        { update: 'refs/heads/none', to: first, from: second },
+      ],
+      [{ create: 'refs/heads/main/below', to: first }],
+    ]
+    for (const commands of wrong) {
+      expect(await updateRefs(git, repo, commands, { reason: 'r' })).toMatchObject({ ok: false })
+      expect(repo.git('for-each-ref')).toBe(before)
+    }
+  })
+
+  it('does not take a lock left by another git for a ref that has moved', async () => {
+    const repo = box.repo()
+    writeFileSync(join(repo.commonDir, 'refs/heads/main.lock'), '')
+    const update = updateRefs(box.git(), repo, [{ delete: 'refs/heads/main', from: repo.sha() }], { reason: 'r' })
+    await expect(update).rejects.toMatchObject({ code: 'busy' })
+  })
+
+  it('fails loudly when the new value does not exist', async () => {
+    const repo = box.repo()
+    const update = updateRefs(box.git(), repo, [{ create: 'refs/heads/x', to: nowhere }], { reason: 'r' })
+    await expect(update).rejects.toMatchObject({ code: 'git-failed' })
+  })
+})
+
+describe('resolving', () => {
+  it('finds the commit behind a name, and nothing behind an option or nonsense', async () => {
+    const repo = box.repo()
+    repo.git('tag', '-a', '-m', 'x', 'v1')
+    const git = box.git()
+    expect(await resolveCommit(git, repo, 'v1')).toBe(repo.sha())
+    expect(await resolveCommit(git, repo, 'main')).toBe(repo.sha())
+    for (const rev of ['nothing', '--all', '', 'main:README', nowhere]) {
+      expect(await resolveCommit(git, repo, rev)).toBeUndefined()
+    }
+  })
+})
+
+describe("a worktree's HEAD", () => {
+  it('is put on a branch without touching the files', async () => {
+    const repo = box.repo()
+    const tree = repo.worktree('w', '--detach')
+    repo.git('branch', 'x')
+    const git = box.git()
+    expect(await readSymbolicRef(git, tree, 'HEAD')).toBeUndefined()
+    await setHeadBranch(git, tree, toBranchName('x'))
+    expect(await readSymbolicRef(git, tree, 'HEAD')).toBe('refs/heads/x')
+    expect(box.raw(tree.path, 'status', '--porcelain', '--branch')).toBe('## x')
+    expect(repo.git('symbolic-ref', 'HEAD')).toBe('refs/heads/main')
+  })
+
+  it('has a reflog of its own, which holds what no branch holds', async () => {
+    const repo = box.repo()
+    const tree = repo.worktree('w', '--detach')
+    box.raw(tree.path, 'commit', '-q', '--allow-empty', '-m', 'lost')
+    const lost = box.raw(tree.path, 'rev-parse', 'HEAD')
+    box.raw(tree.path, 'reset', '-q', '--hard', 'HEAD~1')
+    expect(await reflog(tree, 'HEAD')).toContain(lost)
+    expect(await reflog(repo, 'HEAD')).not.toContain(lost)
+    expect(await reflog(tree, 'refs/heads/none')).toEqual([])
+  })
+})

@@ -1,0 +1,178 @@
+import { execFileSync } from 'node:child_process'
+import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
+import { hiddenEdits } from './hidden.ts'
+import { readStatus } from './status.ts'
+import { joinTreePath } from './tree-path.ts'
+
+let box: Sandbox
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(() => box[Symbol.dispose]())
+const names = (entries: readonly { path: string }[]): string[] => entries.map(({ path }) => path)
+
+describe('status', () => {
+  it('is empty in a clean tree', async () => {
+    const repo = box.repo()
+    const tree = repo.worktree('w', '-b', 'x')
+    const clean = { headSha: repo.sha(), branch: 'x', changed: [], unmerged: [], untracked: [], ignored: [] }
+    expect(await readStatus(box.git(), tree)).toEqual(clean)
+  })
+
+  it('tells staged, unstaged, untracked and ignored files apart, spaces and newlines in names included', async () => {
+    const repo = box.repo()
+    repo.commit('a b', '1')
+    repo.commit('.gitignore', '*.log\nbuild/\n')
+    repo.write('a b', '2')
+    repo.write('new\nline', 'x')
+    repo.write('dir/deep/file', 'x')
+    repo.write('x.log', 'x')
+    repo.write('build/out', 'x')
+    repo.write('staged', 'x')
+    repo.git('add', 'staged')
+    const status = await readStatus(box.git(), mainTree(repo))
+    expect(status.changed).toEqual([
+      expect.objectContaining({ path: 'a b', staged: false, unstaged: true, submodule: false }),
+      expect.objectContaining({ path: 'staged', staged: true, unstaged: false }),
+    ])
+    expect(names(status.untracked)).toEqual(['dir/deep/file', 'new\nline'])
+    expect(names(status.ignored).sort()).toEqual(['build/', 'x.log'])
+  })
+
+  it('sees untracked files whatever the configuration says', async () => {
+    const repo = box.repo()
+    repo.git('config', 'status.showUntrackedFiles', 'no')
+    repo.write('work', 'x')
+    expect(repo.git('status', '--porcelain')).toBe('')
+    expect(names((await readStatus(box.git(), mainTree(repo))).untracked)).toEqual(['work'])
+  })
+
+  it('sees an edit that core.ignoreStat would have git overlook', async () => {
+    const repo = box.repo()
+    repo.git('config', 'core.ignoreStat', 'true')
+    repo.write('README', 'edited, and of another length\n')
+    expect(names((await readStatus(box.git(), mainTree(repo))).changed)).toEqual(['README'])
+  })
+
+  it('gives the bytes of a name that is not UTF-8, so that the file is found', async () => {
+    const repo = box.repo()
+    const bytes = Buffer.from('caf\xe9', 'latin1')
+    writeFileSync(Buffer.concat([Buffer.from(`${repo.path}/`), bytes]), 'x')
+    const [entry] = (await readStatus(box.git(), mainTree(repo))).untracked
+    expect(entry?.bytes).toEqual(bytes)
+    expect(entry && lstatSync(joinTreePath(repo.path, entry)).isFile()).toBe(true)
+  })
+
+  it('tells unmerged files', async () => {
+    const repo = box.repo()
+    const tree = repo.worktree('w', '-b', 'x')
+    writeIn(tree.path, 'README', 'theirs\n')
+    box.raw(tree.path, 'commit', '-qam', 'theirs')
+    repo.commit('README', 'ours\n')
+    expect(() => box.raw(tree.path, 'merge', 'main')).toThrow(/Command failed/)
+    expect(names((await readStatus(box.git(), tree)).unmerged)).toEqual(['README'])
+  })
+
+  it('takes no lock: the index stays as it was', async () => {
+    const repo = box.repo()
+    repo.write('README', 'hello\n')
+    const index = join(repo.commonDir, 'index')
+    const before = lstatSync(index, { bigint: true }).mtimeNs
+    await readStatus(box.git(), mainTree(repo))
+    expect(lstatSync(index, { bigint: true }).mtimeNs).toBe(before)
+  })
+
+  it('tells a detached HEAD and a branch without commits', async () => {
+    const repo = box.repo()
+    const tree = repo.worktree('w', '--detach')
+    expect(await readStatus(box.git(), tree)).toMatchObject({ branch: undefined, headSha: repo.sha() })
+    box.raw(box.root, 'init', '-q', 'empty')
+    const path = box.path('empty')
+    const empty = { commonDir: repo.commonDir, gitDir: join(path, '.git'), path }
+    const at = { ...empty, commonDir: join(path, '.git') as typeof repo.commonDir }
+    expect(await readStatus(box.git(), at)).toMatchObject({ branch: 'main', headSha: undefined })
+  })
+
+  it("sees a submodule's new commit, without starting a git inside it", async () => {
+    const repo = box.repo()
+    const library = box.repo('library')
+    repo.git('submodule', '--quiet', 'add', library.path, 'lib')
+    repo.git('commit', '-qm', 'lib')
+    const inner = join(repo.path, 'lib')
+    box.raw(inner, 'commit', '-q', '--allow-empty', '-m', 'unpushed')
+    const git = box.git()
+    const status = await readStatus(git, mainTree(repo))
+    expect(status.changed).toEqual([expect.objectContaining({ path: 'lib', submodule: true, unstaged: true })])
+  })
+})
+
+describe('hidden edits', () => {
+  it.each([['--assume-unchanged'], ['--skip-worktree']])('are seen behind %s', async (flag) => {
+    const repo = box.repo()
+    repo.commit('b', '1')
+    repo.git('update-index', flag, 'README', 'b')
+    repo.write('README', 'edited\n')
+    const tree = mainTree(repo)
+    const git = box.git()
+    expect((await readStatus(git, tree)).changed).toEqual([])
+    const flags = repo.git('ls-files', '-v')
+    expect(names(await hiddenEdits(git, tree))).toEqual(['README'])
+    expect(repo.git('ls-files', '-v')).toBe(flags)
+  })
+
+  it('are seen behind both flags at once', async () => {
+    const repo = box.repo()
+    repo.git('update-index', '--assume-unchanged', 'README')
+    repo.git('update-index', '--skip-worktree', 'README')
+    repo.write('README', 'edited\n')
+    expect(names(await hiddenEdits(box.git(), mainTree(repo)))).toEqual(['README'])
+  })
+
+  it('include a deletion behind assume-unchanged, and not the absent files of a sparse checkout', async () => {
+    const repo = box.repo()
+    repo.commit('in/a', '1')
+    repo.commit('out/b', '1')
+    repo.git('sparse-checkout', 'set', 'in')
+    const git = box.git()
+    expect(await hiddenEdits(git, mainTree(repo))).toEqual([])
+    repo.git('update-index', '--assume-unchanged', 'in/a')
+    rmSync(join(repo.path, 'in/a'))
+    expect(names(await hiddenEdits(git, mainTree(repo)))).toEqual(['in/a'])
+    mkdirSync(join(repo.path, 'out'), { recursive: true })
+    repo.write('out/b', 'edited behind the sparse flag')
+    // A file that came back is looked at by git itself, unless it is told to expect such files.
+    expect(names((await readStatus(git, mainTree(repo))).changed)).toEqual(['out/b'])
+    repo.git('config', 'sparse.expectFilesOutsideOfPatterns', 'true')
+    expect((await readStatus(git, mainTree(repo))).changed).toEqual([])
+    expect(names(await hiddenEdits(git, mainTree(repo)))).toEqual(['in/a', 'out/b'])
+  })
+
+  it('cost one process where nothing is flagged', async () => {
+    const repo = box.repo()
+    const git = box.git({ now: () => 0 })
+    await git.config(repo)
+    const before = git.spawned()
+    expect(await hiddenEdits(git, mainTree(repo))).toEqual([])
+    expect(git.spawned() - before).toBe(1)
+  })
+
+  it('are seen in a name that is not UTF-8', async () => {
+    const repo = box.repo()
+    const bytes = Buffer.from('caf\xe9', 'latin1')
+    const file = Buffer.concat([Buffer.from(`${repo.path}/`), bytes])
+    writeFileSync(file, '1')
+    repo.git('add', '.')
+    repo.git('commit', '-qm', 'x')
+    const stdin = Buffer.concat([bytes, Buffer.from('\0')])
+    execFileSync('git', ['update-index', '--assume-unchanged', '-z', '--stdin'], {
+      cwd: repo.path,
+      env: box.env,
+      input: stdin,
+    })
+    writeFileSync(file, 'edited')
+    expect((await hiddenEdits(box.git(), mainTree(repo))).map((entry) => entry.bytes)).toEqual([bytes])
+  })
+})
