@@ -48,6 +48,14 @@ export class AppError extends Error {
   }
 }
 
+/** Isolation cannot be had, so the run does not happen. Never a reason to fall back to the shared checkout. */
+export class IsolationBlockedError extends AppError {
+  constructor(message: string, options: AppErrorOptions = {}) {
+    super('isolation-blocked', message, options)
+    this.name = 'IsolationBlockedError'
+  }
+}
+
 export const isAppError = (value: unknown, code?: ErrorCode): value is AppError =>
   value instanceof AppError && (code === undefined || value.code === code)
 

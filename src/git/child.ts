@@ -18,7 +18,8 @@ export type ChildRequest = {
   readonly network?: boolean
   readonly stdin?: string | Buffer | Readable
   readonly signal?: AbortSignal
-  readonly onStarted: () => void
+  readonly onStarted: (pid: number) => void
+  readonly onEnded: (pid: number) => void
   readonly onSpawn?: (identity: ProcessIdentity) => void
   readonly onStdout?: (chunk: Buffer) => void | Promise<void>
   readonly onStderr?: (chunk: string) => void
@@ -45,7 +46,7 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   const identity = child.pid === undefined ? undefined : identifySync(child.pid)
   const stop = stopReason(request)
   try {
-    if (child.pid !== undefined) request.onStarted()
+    if (child.pid !== undefined) request.onStarted(child.pid)
     if (identity !== undefined) request.onSpawn?.(identity)
     feed(child, request)
     return await Promise.race([finished(child, exited, request), stop.reached])
@@ -55,6 +56,7 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
     throw error
   } finally {
     stop.clear()
+    if (child.pid !== undefined) request.onEnded(child.pid)
   }
 }
 

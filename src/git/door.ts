@@ -72,6 +72,8 @@ export type Git = {
   config(at: GitRequest['at']): Promise<readonly ConfigEntry[]>
   /** How many git processes were started so far. */
   spawned(): number
+  /** The pids of the git processes that run now: our own questions, which must not count as somebody's use. */
+  readonly running: ReadonlySet<number>
 }
 
 export type GitOptions = {
@@ -93,6 +95,7 @@ export const createGit = (options: GitOptions): Git => {
   const { env, now, program = 'git' } = options
   const redact = createRedactor(options.token === undefined ? [] : [options.token.secret])
   let started = 0
+  const running = new Set<number>()
 
   const start = async (request: GitRequest, environment: Record<string, string>): Promise<GitResult> => {
     const timeoutMs = request.timeoutMs ?? (request.network === true ? networkTimeoutMs : localTimeoutMs)
@@ -104,7 +107,11 @@ export const createGit = (options: GitOptions): Git => {
       timeoutMs,
       env: { ...environment, ...placeEnvironment(request.at) },
       now,
-      onStarted: () => (started += 1),
+      onStarted: (pid) => {
+        started += 1
+        running.add(pid)
+      },
+      onEnded: (pid) => running.delete(pid),
     })
     if (ended.exitCode === null || !(request.ok ?? [0]).includes(ended.exitCode)) {
       throw gitFailure(request.operation, ended, redact)
@@ -139,6 +146,7 @@ export const createGit = (options: GitOptions): Git => {
 
   return {
     spawned: () => started,
+    running,
     config,
     run: async (request) => {
       refuseAborted(request)

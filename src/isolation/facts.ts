@@ -206,7 +206,7 @@ const insideOf = async (
   if (here.length === 0) return []
   try {
     const dirs = here.map(({ path }) => path)
-    return (await processesInside(dirs, { except: [self.pid], mappings: false })).inside
+    return (await processesInside(dirs, { except: new Set([self.pid]), mappings: false })).inside
   } catch (error) {
     log.warn('the processes could not be looked at', { error })
     return []

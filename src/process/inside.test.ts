@@ -124,7 +124,7 @@ test('a directory given under two names does not hide the use of another', async
 test('only the pids that are named are left out', async () => {
   const one = await staying(join(dir, 'a'), '')
   const two = await staying(join(dir, 'a'), '')
-  const { inside } = await processesInside([join(dir, 'a')], { except: [one] })
+  const { inside } = await processesInside([join(dir, 'a')], { except: new Set([one]) })
   expect(inside.map(({ pid }) => pid)).toEqual([two])
 })
 

@@ -20,8 +20,8 @@ export type ProcessesInside = {
 }
 
 export type InsideOptions = {
-  /** Pids that do not count, such as our own and that of a git we run there ourselves */
-  readonly except?: readonly number[]
+  /** Pids that do not count, such as that of a git we run there ourselves; asked as the scan goes on */
+  readonly except?: { has(pid: number): boolean }
   /**
    * Whether files that are mapped into memory and no longer open count (a numpy memmap: what is written to it after
    * removal would be lost). They do, unless the answer is only for display: it is nearly half of the cost.
@@ -45,12 +45,12 @@ export const processesInside = async (
   options: InsideOptions = {},
 ): Promise<ProcessesInside> => {
   if (dirs.length === 0) return { inside: [], unreadable: [] }
-  const except = new Set(options.except)
+  const { except } = options
   const places = await realPlaces(dirs)
   const within = commonStart([...places.keys()])
   const unreadable: UnreadableProcess[] = []
   const scans = scanAll({
-    skip: (pid) => except.has(pid),
+    skip: (pid) => except?.has(pid) === true,
     mappings: options.mappings ?? true,
     within,
     unreadable: (process) => unreadable.push(process),

@@ -1,0 +1,28 @@
+import type { Sha } from '../domain/names.ts'
+import type { CallOptions, Git, Tree } from './door.ts'
+
+/** Switches a worktree to a commit without a branch. Refuses, as git does, to overwrite changes. */
+export const checkoutDetached = async (git: Git, tree: Tree, sha: Sha, { signal }: CallOptions = {}): Promise<void> => {
+  await git.run({
+    operation: 'checkout',
+    at: tree,
+    args: ['checkout', '--quiet', '--detach', '--no-recurse-submodules', '--no-guess', sha, '--'],
+    locks: true,
+    ...(signal === undefined ? {} : { signal }),
+  })
+}
+
+/** Moves the checked-out branch forward, files included; git itself refuses anything but a fast-forward. */
+export const fastForward = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
+  await git.run({
+    operation: 'fast-forward',
+    at: tree,
+    args: ['merge', '--quiet', '--ff-only', '--no-verify-signatures', to],
+    locks: true,
+  })
+}
+
+/** Moves the checked-out branch to another commit. `--keep` refuses when a changed file would be overwritten. */
+export const moveTo = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
+  await git.run({ operation: 'move branch', at: tree, args: ['reset', '--quiet', '--keep', to, '--'], locks: true })
+}

@@ -1,0 +1,130 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Sha, isSha, toSha } from '../domain/names.ts'
+import { rawBytes, toRaw } from '../domain/raw-path.ts'
+import type { Git, Repo, Tree } from './door.ts'
+import { splitNul } from './tree-path.ts'
+
+/** An entry of a snapshot; `undefined` takes the path out. Paths are raw. */
+export type SnapshotEntry = {
+  readonly path: string
+  readonly blob: { readonly mode: string; readonly sha: Sha } | undefined
+}
+
+export type SnapshotPart = {
+  /** A directory of the snapshot, such as `work`. */
+  readonly name: string
+  /** What it starts from. */
+  readonly from: Sha | undefined
+  readonly entries: readonly SnapshotEntry[]
+}
+
+/** Several whole trees side by side in one, made through a private index: the worktree's own is not touched. Synced. */
+export const writeSnapshot = async (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Sha> => {
+  const directory = mkdtempSync(join(tmpdir(), 'coppice-snapshot-'))
+  const common = { at: tree, indexFile: join(directory, 'index'), locks: true, durable: true }
+  try {
+    for (const { name, from } of parts) {
+      if (from === undefined) continue
+      await git.run({
+        ...common,
+        operation: 'read-tree',
+        args: ['read-tree', '-i', `--prefix=${name}/`, '--end-of-options', from],
+      })
+    }
+    const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry)))
+    const args = ['update-index', '-z', '--index-info']
+    await git.run({ ...common, operation: 'update-index', args, stdin: rawBytes(lines.join('')) })
+    const { stdout } = await git.run({ ...common, operation: 'write-tree', args: ['write-tree', '--missing-ok'] })
+    return toSha(stdout.trim())
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const indexLine = (name: string, { path, blob }: SnapshotEntry): string =>
+  blob === undefined ? `0 ${'0'.repeat(40)}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
+
+export type IndexChange = SnapshotEntry & { readonly stage: number }
+
+/** How the index differs from HEAD: staged changes, and every stage of what is unmerged. */
+export const indexChanges = async (git: Git, tree: Tree, head: Sha): Promise<IndexChange[]> => {
+  const staged = await git.run({
+    operation: 'diff-index',
+    at: tree,
+    args: [
+      'diff-index',
+      '--cached',
+      '--raw',
+      '-z',
+      '--no-renames',
+      '--no-abbrev',
+      '--ignore-submodules=none',
+      head,
+      '--',
+    ],
+  })
+  const unmerged = await git.run({ operation: 'ls-files', at: tree, args: ['ls-files', '-u', '-z', '--full-name'] })
+  return [...parseRaw(staged.stdoutBytes), ...parseStages(unmerged.stdoutBytes)]
+}
+
+/** `:oldmode newmode oldsha newsha status` NUL path NUL */
+const parseRaw = (output: Buffer): IndexChange[] => {
+  const parts = splitNul(output)
+  const changes: IndexChange[] = []
+  for (let i = 0; i + 1 < parts.length; i += 2) {
+    const [, mode = '', , sha = '', status = ''] = (parts[i] ?? Buffer.alloc(0)).toString('latin1').split(' ')
+    if (status.startsWith('U')) continue
+    const gone = mode === '000000' || !isSha(sha) || /^0+$/.test(sha)
+    changes.push({
+      path: toRaw(parts[i + 1] ?? Buffer.alloc(0)),
+      stage: 0,
+      blob: gone ? undefined : { mode, sha: toSha(sha) },
+    })
+  }
+  return changes
+}
+
+/** `mode sha stage` TAB path NUL */
+const parseStages = (output: Buffer): IndexChange[] =>
+  splitNul(output).map((record) => {
+    const text = toRaw(record)
+    const tab = text.indexOf('\t')
+    const [mode = '', sha = '', stage = '0'] = text.slice(0, tab).split(' ')
+    return { path: text.slice(tab + 1), stage: Number(stage), blob: { mode, sha: toSha(sha) } }
+  })
+
+/** Which of these object ids are commits that no branch, tag, remote-tracking ref or `except` reaches. One process. */
+export const lostCommits = async (
+  git: Git,
+  repo: Repo,
+  shas: readonly Sha[],
+  except: readonly Sha[],
+): Promise<Sha[]> => {
+  if (shas.length === 0) return []
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: { commonDir: repo.commonDir },
+    // Revisions on standard input are positive whatever stands before; --ignore-missing: a reflog outlives its objects.
+    args: ['rev-list', '--ignore-missing', '--stdin', '--not', ...except, '--branches', '--tags', '--remotes'],
+    stdin: `${shas.join('\n')}\n`,
+  })
+  const lost = new Set(stdout.split('\n'))
+  return shas.filter((sha) => lost.has(sha))
+}
+
+/** Every object that `tips` have beyond `known`, for syncing: git does not sync loose objects by default. */
+export const objectsBeyond = async (
+  git: Git,
+  repo: Repo,
+  tips: readonly Sha[],
+  known: readonly Sha[],
+): Promise<Sha[]> => {
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: { commonDir: repo.commonDir },
+    args: ['rev-list', '--objects', '--no-object-names', '--ignore-missing', ...tips, '--not', ...known, '--remotes'],
+  })
+  return stdout.split('\n').filter(isSha)
+}

@@ -1,0 +1,63 @@
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { gitProcessesUsing } from '../process/git-processes.ts'
+import { liveness } from '../process/identity.ts'
+import { killTree } from '../process/kill.ts'
+import type { JournalEntry } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+
+/** How long a git process that outlived us may go on before it is ended. A checkout of 30,000 files takes 1 s. */
+const patienceMs = 10_000
+
+/**
+ * Git's children outlive us: a `git worktree add` goes on writing while our lock is already free.
+ * Waits for the recorded child, ends it by its identity if it does not end by itself, and says whether it is gone.
+ */
+export const settleChild = async (
+  context: IsolationContext,
+  repoPath: string,
+  entry: JournalEntry,
+): Promise<boolean> => {
+  const { child } = entry
+  // Killed between starting git and writing down its pid: then any git process in this repository may be the one.
+  if (child === undefined) return entry.step !== 'adding' || waitForStrangers(context, repoPath)
+  const until = context.clock() + patienceMs
+  let state = liveness(child)
+  while (state === 'alive' && context.clock() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    state = liveness(child)
+  }
+  if (state === 'alive') {
+    context.progress('ending a git process that an interrupted operation left behind')
+    const killed = await killTree(child, { graceMs: 5000, clock: context.clock })
+    return killed.outcome === 'dead'
+  }
+  return state === 'dead'
+}
+
+const waitForStrangers = async (context: IsolationContext, repoPath: string): Promise<boolean> => {
+  const until = context.clock() + patienceMs
+  let using = await gitProcessesUsing(repoPath)
+  while (using.length > 0 && context.clock() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    using = await gitProcessesUsing(repoPath)
+  }
+  return using.length === 0
+}
+
+/** Runs a git command whose child the journal names for as long as it runs. */
+export const withChild = async <T>(
+  context: IsolationContext,
+  entryId: string,
+  work: (onSpawn: (child: ProcessIdentity) => void) => Promise<T>,
+): Promise<T> => {
+  let recorded = Promise.resolve()
+  try {
+    return await work((child) => {
+      recorded = context.store.journal.advance(entryId, { child })
+      // Awaited below; without this a failure here would be unhandled while git still runs.
+      recorded.catch(() => undefined)
+    })
+  } finally {
+    await recorded
+  }
+}

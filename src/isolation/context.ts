@@ -1,0 +1,36 @@
+import type { Clock, Ids } from '../domain/clock.ts'
+import type { Settings } from '../domain/config.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { Git } from '../git/door.ts'
+import type { Logger } from '../process/log.ts'
+import type { Store } from '../store/store.ts'
+import type { RepositoryLock } from './lock.ts'
+
+/** What every part of isolation stands on. `main.ts` is the only place that makes one. */
+export type IsolationContext = {
+  readonly store: Store
+  readonly git: Git
+  readonly lock: RepositoryLock
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Logger
+  readonly settings: Settings
+  /** An id kept in the home: a path means something on one host only. */
+  readonly host: string
+  readonly home: string
+  /** Where new environments go; older ones may lie under another root. */
+  readonly worktreesBase: string
+  readonly self: ProcessIdentity
+  /** The allow-listed environment for setup, teardown and agents. */
+  readonly programEnvironment: Readonly<Record<string, string>>
+  /** Called with what we are waiting for, for anything that may take over a second. */
+  readonly progress: (message: string) => void
+  /** Asks a person whether these commands of the repository may run; undefined where nobody can be asked. */
+  readonly approve: ((question: ApprovalQuestion) => Promise<boolean>) | undefined
+  /** Deletes trash without keeping the caller waiting. */
+  readonly reap: (paths: readonly string[]) => void
+  /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */
+  readonly failpoint: (name: string) => Promise<void>
+}
+
+export type ApprovalQuestion = { readonly codebase: string; readonly commands: readonly string[] }

@@ -1,0 +1,98 @@
+import { createHash } from 'node:crypto'
+import { lstatSync } from 'node:fs'
+import type { RepoConfig } from '../domain/config.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Sha } from '../domain/names.ts'
+import { bytesBelow, toRaw } from '../domain/raw-path.ts'
+import { type HalfDone, halfDone } from '../git/admin-dir.ts'
+import type { Tree } from '../git/door.ts'
+import { hiddenEdits } from '../git/hidden.ts'
+import { type Status, readStatus } from '../git/status.ts'
+import type { IsolationContext } from './context.ts'
+import { dirtySubmodules } from './submodules.ts'
+import { isOurAddition } from './worktree/additions.ts'
+
+/** What a tree holds beyond its commits. All paths are raw. */
+export type Dirt = {
+  readonly headSha: Sha | undefined
+  readonly headBranch: string | undefined
+  /** Tracked files that differ from HEAD, in the index or on disk, the unmerged ones included. */
+  readonly changed: readonly string[]
+  readonly untracked: readonly string[]
+  /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
+  readonly additions: readonly string[]
+  /** Edits behind assume-unchanged or skip-worktree. */
+  readonly hidden: readonly string[]
+  readonly halfDone: readonly HalfDone[]
+  readonly submodules: readonly string[]
+  readonly ignored: readonly string[]
+  /** Each a reason not to remove. */
+  readonly problems: readonly { readonly detail: string }[]
+  /** Changes whenever any of the above does, or one of those files is written again. */
+  readonly fingerprint: string
+}
+
+/** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
+export const readDirt = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  config: RepoConfig,
+): Promise<Dirt> => {
+  const [status, hiddenPaths, submodules] = await Promise.all([
+    readStatus(context.git, tree),
+    hiddenEdits(context.git, tree),
+    dirtySubmodules(context, tree),
+  ])
+  const untracked: string[] = []
+  const additions: string[] = []
+  for (const { path, bytes } of status.untracked) {
+    const ours = await isOurAddition(context, codebase, { ...environment, path: tree.path }, config, path)
+    ;(ours ? additions : untracked).push(toRaw(bytes))
+  }
+  const found = {
+    headSha: status.headSha,
+    headBranch: status.branch,
+    changed: changedPaths(status),
+    untracked,
+    additions,
+    hidden: hiddenPaths.map(({ bytes }) => toRaw(bytes)),
+    halfDone: halfDone(tree.gitDir),
+    submodules,
+    ignored: status.ignored.map(({ bytes }) => toRaw(bytes)),
+  }
+  return { ...found, problems: problemsOf(found), fingerprint: fingerprintOf(tree, found) }
+}
+
+type Found = Omit<Dirt, 'problems' | 'fingerprint'>
+
+const changedPaths = (status: Status): string[] => [
+  ...status.changed.map(({ bytes }) => toRaw(bytes)),
+  ...status.unmerged.map(({ bytes }) => toRaw(bytes)),
+]
+
+const problemsOf = ({ changed, untracked, hidden, halfDone, submodules }: Found): { detail: string }[] => {
+  const problems: string[] = []
+  if (changed.length > 0) problems.push(`${files(changed.length)} changed`)
+  if (untracked.length > 0) problems.push(`${untracked.length} untracked`)
+  if (hidden.length > 0) {
+    problems.push(
+      `${files(hidden.length)} changed behind assume-unchanged or skip-worktree: ${hidden.slice(0, 3).join(', ')}`,
+    )
+  }
+  for (const operation of halfDone) problems.push(`a ${operation} is half done`)
+  for (const submodule of submodules) problems.push(`submodule ${submodule} has changes`)
+  return problems.map((detail) => ({ detail }))
+}
+
+const files = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
+
+const fingerprintOf = (tree: Tree, found: Found): string => {
+  const hash = createHash('sha256').update(JSON.stringify(found))
+  for (const path of [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]) {
+    const at = lstatSync(bytesBelow(tree.path, path.replace(/\/+$/, '')), { throwIfNoEntry: false, bigint: true })
+    hash.update(at === undefined ? '-' : `${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
+  }
+  return hash.digest('hex')
+}

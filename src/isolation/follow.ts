@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { IsolationHints } from '../domain/hints.ts'
+import { type Sha, isSha } from '../domain/names.ts'
+import { fastForward, moveTo } from '../git/checkout.ts'
+import type { Tree } from '../git/door.ts'
+import { isAncestor } from '../git/history.ts'
+import { resolveCommit } from '../git/refs.ts'
+import type { IsolationContext } from './context.ts'
+import { readDirt } from './dirt.ts'
+import { locked } from './locked.ts'
+import { presenceOf } from './presence.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import { fetchPullRequestHead } from './worktree/plan.ts'
+
+/**
+ * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
+ * SHA, and the user is told; anything else is left, and both SHAs are named. An unmoved head starts no program.
+ */
+export const followPullRequest = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  hints: IsolationHints,
+): Promise<string[]> => {
+  const { prSha } = hints
+  if (environment.prNumber === undefined || prSha === undefined || !isSha(prSha) || !environment.owned) return []
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state !== 'present') return []
+  if ((await headByFiles(presence.tree, environment)) === prSha) return []
+  return locked(context, codebase, `following PR #${environment.prNumber}`, () =>
+    follow(context, codebase, environment, presence.tree, prSha),
+  )
+}
+
+const follow = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  target: Sha,
+): Promise<string[]> => {
+  const here = await resolveCommit(context.git, tree, 'HEAD')
+  if (here === undefined || here === target) return []
+  const left = (why: string): string[] => [
+    `PR #${environment.prNumber} is at \`${short(target)}\`, this tree stays at \`${short(here)}\`: ${why}`,
+  ]
+  const remote = codebase.remote ?? 'origin'
+  const number = environment.prNumber ?? 0
+  try {
+    await fetchPullRequestHead(context, codebase, remote, number, target)
+  } catch (error) {
+    return left(error instanceof Error ? error.message : String(error))
+  }
+  const { config } = await baseAndConfig(context, codebase)
+  const dirt = await readDirt(context, codebase, environment, tree, config)
+  if (dirt.headBranch !== environment.branch) return left(`it is on ${dirt.headBranch ?? 'no branch'}`)
+  if (dirt.problems.length > 0) return left(dirt.problems.map((problem) => problem.detail).join(', '))
+  if (await isAncestor(context.git, tree, here, target)) {
+    await fastForward(context.git, tree, target)
+    return [`PR #${number} moved: fast-forwarded from \`${short(here)}\` to \`${short(target)}\``]
+  }
+  if (await isAncestor(context.git, tree, target, here)) return left('it has commits that the PR does not have')
+  if (!isUntouchedReview(environment, here)) return left('the two have diverged')
+  await moveTo(context.git, tree, target)
+  await context.store.environments.update(environment.id, { startSha: target })
+  return [`PR #${number} was rewritten: moved from \`${short(here)}\` to \`${short(target)}\``]
+}
+
+/** A review tree that stands exactly where we put it has no commits of its own. */
+const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, here: Sha): boolean =>
+  branch === `pr-${prNumber}-review` && startSha === here
+
+/** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
+const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
+  try {
+    const head = (await readFile(join(tree.gitDir, 'HEAD'), 'utf8')).trim()
+    if (head !== `ref: refs/heads/${environment.branch}`) return undefined
+    return (await readFile(join(tree.commonDir, 'refs/heads', environment.branch), 'utf8')).trim()
+  } catch {
+    return undefined
+  }
+}
+
+const short = (sha: string): string => sha.slice(0, 7)

@@ -1,0 +1,164 @@
+import type { RepoConfig } from '../domain/config.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { GateAnswer, GateName } from '../domain/gates.ts'
+import type { Merged } from '../domain/merge-proof.ts'
+import { readLock } from '../git/admin-dir.ts'
+import type { Tree } from '../git/door.ts'
+import { liveness } from '../process/identity.ts'
+import { processesInside } from '../process/inside.ts'
+import type { Conversation } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import { type Dirt, readDirt } from './dirt.ts'
+import { managedRoot } from './paths.ts'
+import type { Presence } from './presence.ts'
+import type { RemoveOptions } from './provider.ts'
+import { unreachableCommits } from './unreachable.ts'
+import { keptFilesThatDiffer } from './worktree/additions.ts'
+
+/** What the gates are asked about. */
+export type Subject = {
+  readonly codebase: Codebase
+  readonly environment: IsolatedEnvironment
+  readonly presence: Presence
+  readonly merged: Merged
+  readonly config: RepoConfig
+  readonly options: RemoveOptions
+}
+
+export type Judgement = {
+  /** One `yes` per gate that passes, every reason of one that does not. */
+  readonly answers: readonly GateAnswer[]
+  readonly dirt: Dirt | undefined
+  /** What does not count and is named all the same. */
+  readonly notices: readonly string[]
+}
+
+/** Asks every gate and touches nothing. A question that cannot be answered is *cannot tell*, which counts as no. */
+export const askGates = async (context: IsolationContext, subject: Subject): Promise<Judgement> => {
+  const { presence } = subject
+  const tree = presence.state === 'present' ? presence.tree : undefined
+  const notices: string[] = []
+  let dirt: Dirt | undefined
+  const [ours, use, others, uncommitted, unreachable, kept] = await Promise.all([
+    ask('ours', () => isOurs(context, subject)),
+    ask('not-in-use', () => isInUse(context, subject, tree, notices)),
+    ask('nobody-elses', () => isHeld(context, subject)),
+    ask('nothing-uncommitted', async () => {
+      if (tree === undefined) return notLooked(presence)
+      dirt = await readDirt(context, subject.codebase, subject.environment, tree, subject.config)
+      return dirt.problems.map(({ detail }) => no('nothing-uncommitted', detail))
+    }),
+    ask('nothing-unreachable', async () =>
+      tree === undefined
+        ? []
+        : (await unreachableCommits(context, tree)).map((detail) => no('nothing-unreachable', detail)),
+    ),
+    ask('no-kept-files', async () =>
+      tree === undefined
+        ? []
+        : (await keptFilesThatDiffer(context, subject.codebase, tree, subject.config)).map((path) =>
+            no('no-kept-files', `${path} differs from its source`),
+          ),
+    ),
+  ])
+  return { answers: [ours, use, others, uncommitted, unreachable, kept].flat(), dirt, notices }
+}
+
+/** Asked once more after the directory was moved away: is anybody in it now? */
+export const stillInUse = async (context: IsolationContext, subject: Subject, tree: Tree): Promise<GateAnswer[]> =>
+  ask('not-in-use', () => isInUse(context, subject, tree, []))
+
+const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
+  try {
+    const reasons = await question()
+    return reasons.length > 0 ? reasons : [{ gate, answer: 'yes', detail: '' }]
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    return [{ gate, answer: 'cannot-tell', detail: `cannot tell: ${why}` }]
+  }
+}
+
+const no = (gate: GateName, detail: string): GateAnswer => ({ gate, answer: 'no', detail })
+
+/** Created by us, inside a root of ours, this very instance. */
+const isOurs = async (context: IsolationContext, { environment, presence }: Subject): Promise<GateAnswer[]> => {
+  if (environment.host !== context.host) return [no('ours', 'it lies on another host')]
+  if (!environment.owned) return [no('ours', 'it was adopted, not created')]
+  switch (presence.state) {
+    case 'not-ours':
+      return [no('ours', presence.detail)]
+    case 'cannot-tell':
+      throw new Error(presence.detail)
+    case 'missing':
+      return []
+    case 'present':
+      return (await managedRoot(environment.path, context.host)) === undefined
+        ? [no('ours', `${environment.path} is not inside a root that Coppice manages`)]
+        : []
+  }
+}
+
+/** No lease, no live process inside, not locked by another tool. */
+const isInUse = async (
+  context: IsolationContext,
+  { environment }: Subject,
+  tree: Tree | undefined,
+  notices: string[],
+): Promise<GateAnswer[]> => {
+  const reasons: GateAnswer[] = []
+  for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
+    const state = lease.host === context.host ? liveness(lease.holder) : 'cannot-tell'
+    if (state === 'alive') reasons.push(no('not-in-use', `in use: ${lease.purpose} (process ${lease.holder.pid})`))
+    if (state === 'cannot-tell') {
+      reasons.push({
+        gate: 'not-in-use',
+        answer: 'cannot-tell',
+        detail: `cannot tell whether "${lease.purpose}" still runs`,
+      })
+    }
+  }
+  if (tree === undefined) return reasons
+  const lock = await readLock(tree.gitDir)
+  if (lock !== undefined && !lock.startsWith('coppice: ')) {
+    reasons.push(no('not-in-use', `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
+  }
+  const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
+  for (const { pid, command } of inside) {
+    reasons.push(
+      no(
+        'not-in-use',
+        pid === context.self.pid
+          ? 'you are inside it: step out of it first'
+          : `process ${pid} (${command}) is inside it`,
+      ),
+    )
+  }
+  if (unreadable.length > 0) {
+    const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
+    notices.push(`${unreadable.length} processes of other users could not be looked at: ${named.join(', ')}`)
+  }
+  return reasons
+}
+
+const hour = 60 * 60 * 1000
+
+/** A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. */
+const isHeld = async (context: IsolationContext, { environment, merged, options }: Subject): Promise<GateAnswer[]> => {
+  const { holdDays, holdMergedHours } = context.settings
+  const grace = merged.value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
+  const conversations = await context.store.conversations.ofEnvironments([environment.id])
+  const holds = ({ id, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
+    if (id === options.askedBy) return false
+    // Environments of persistent platforms are their users' own: no automation removes them.
+    if (persistent && options.trigger !== 'command') return true
+    return closedAt === undefined && context.clock() - lastActivityAt < grace
+  }
+  return conversations
+    .filter(holds)
+    .map(({ platform, conversationId }) => no('nobody-elses', `${platform}:${conversationId} is using it`))
+}
+
+const notLooked = (presence: Presence): GateAnswer[] =>
+  presence.state === 'missing'
+    ? [no('nothing-uncommitted', 'its directory is gone (unmounted?), so its files cannot be looked at')]
+    : [{ gate: 'nothing-uncommitted', answer: 'cannot-tell', detail: 'its files cannot be looked at' }]

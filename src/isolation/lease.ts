@@ -1,0 +1,136 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { EnvironmentId } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { clearLock, readLock, setLock } from '../git/admin-dir.ts'
+import { type Liveness, liveness } from '../process/identity.ts'
+import type { Lease } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import { locked } from './locked.ts'
+import { presenceOf } from './presence.ts'
+
+export type HeldLease = Lease & {
+  /** Safe to call more than once. */
+  readonly release: () => Promise<void>
+}
+
+export type LeaseRequest = {
+  /** What for, in words that other tools show: "agent run for slack". */
+  readonly purpose: string
+  /** Who has to be dead before the lease may be dropped; this process unless said. */
+  readonly holder?: ProcessIdentity
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Says that somebody uses the environment now: a row for us, and git's own lock on the worktree for other tools.
+ * Under the repository's lock, as removal is: whoever comes second sees what the first has done.
+ */
+export const acquireLease = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  { purpose, holder = context.self, signal }: LeaseRequest,
+): Promise<HeldLease> => {
+  const lease: Lease = {
+    id: context.ids(),
+    host: context.host,
+    environmentId: environment.id,
+    purpose,
+    holder,
+    createdAt: context.clock(),
+  }
+  const take = async (): Promise<void> => {
+    const adminDir = await usableAdminDir(context, codebase, environment)
+    // The row first: a lock without a row would be one that nobody dares to clear.
+    await context.store.leases.insert(lease)
+    await context.failpoint('lease.recorded')
+    try {
+      // False when there is one: of another lease, or of another tool, whose lock says the same and is theirs to clear.
+      await setLock(adminDir, lockReason(purpose))
+    } catch (error) {
+      await context.store.leases.remove(lease.id)
+      throw error
+    }
+  }
+  await locked(context, codebase, `leasing ${environment.branch}`, take, signal)
+  return { ...lease, release: () => releaseLease(context, codebase, lease) }
+}
+
+/** Who uses these environments, and whether they still live. Another host's processes cannot be asked from here. */
+export const leaseHolders = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  ids: readonly EnvironmentId[],
+): Promise<Map<EnvironmentId, { lease: Lease; liveness: Liveness }[]>> => {
+  const leases = await context.store.leases.ofEnvironments(ids)
+  const judged = leases.map((lease) => ({ lease, liveness: judge(context, lease) }))
+  return Map.groupBy(judged, ({ lease }) => lease.environmentId)
+}
+
+/**
+ * For reconciliation, which holds the repository's lock: drops the leases of this codebase whose holder is provably
+ * dead, and our lock on each environment that then has none.
+ */
+export const dropDeadLeases = async (context: IsolationContext, codebase: Codebase): Promise<Lease[]> => {
+  const dropped: Lease[] = []
+  for (const lease of await context.store.leases.all(context.host)) {
+    if (judge(context, lease) !== 'dead') continue
+    const environment = await context.store.environments.get(lease.environmentId)
+    if (environment !== undefined && environment.codebaseId !== codebase.id) continue
+    await context.store.leases.remove(lease.id)
+    dropped.push(lease)
+  }
+  await context.failpoint('lease.dropped')
+  // Not only where a lease was dropped: a crash may have come between a row's end and its lock's.
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    if (environment.host === context.host && environment.status === 'active') {
+      await unlockIfUnused(context, codebase, environment)
+    }
+  }
+  return dropped
+}
+
+const usableAdminDir = async (
+  { store }: IsolationContext,
+  codebase: Codebase,
+  { id, branch }: IsolatedEnvironment,
+): Promise<string> => {
+  const current = await store.environments.get(id)
+  if (current?.status !== 'active') {
+    throw new AppError('not-found', `${branch} cannot be used: it is ${current?.status ?? 'gone'}`, {
+      remedy: 'look at coppice worktree list',
+    })
+  }
+  const presence = await presenceOf(codebase, current)
+  if (presence.state === 'present') return presence.tree.gitDir
+  const why = presence.state === 'missing' ? `${current.path} is not there` : presence.detail
+  throw new AppError('not-found', `${branch} cannot be used: ${why}`, { remedy: 'look at coppice doctor' })
+}
+
+const prefix = 'coppice:'
+
+const lockReason = (purpose: string): string => `${prefix} ${purpose.replaceAll(/\s+/g, ' ').trim()}`
+
+const releaseLease = async (context: IsolationContext, codebase: Codebase, lease: Lease): Promise<void> =>
+  locked(context, codebase, 'releasing a lease', async () => {
+    await context.store.leases.remove(lease.id)
+    await context.failpoint('lease.released')
+    const environment = await context.store.environments.get(lease.environmentId)
+    if (environment?.status === 'active') await unlockIfUnused(context, codebase, environment)
+  })
+
+const unlockIfUnused = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<void> => {
+  if ((await context.store.leases.ofEnvironments([environment.id])).length > 0) return
+  const presence = await presenceOf(codebase, environment)
+  // Not this instance, or not to be seen: then its lock is not ours to clear.
+  if (presence.state !== 'present') return
+  const reason = await readLock(presence.tree.gitDir)
+  if (reason?.startsWith(prefix) === true) await clearLock(presence.tree.gitDir, reason)
+}
+
+const judge = ({ host }: Pick<IsolationContext, 'host'>, lease: Lease): Liveness =>
+  lease.host === host ? liveness(lease.holder) : 'cannot-tell'

@@ -1,0 +1,25 @@
+import type { Codebase } from '../domain/environment.ts'
+import type { IsolationContext } from './context.ts'
+
+/** Holds the repository's lock for `work`; says what it is waiting for when that takes long. */
+export const locked = <T>(
+  context: IsolationContext,
+  codebase: Codebase,
+  purpose: string,
+  work: () => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> =>
+  context.lock.withRepositoryLock(
+    codebase.repoPath,
+    {
+      purpose,
+      onWait: (holder) =>
+        context.progress(
+          holder === undefined
+            ? `waiting for another process that is working on ${codebase.name}`
+            : `waiting for ${holder.purpose} (process ${holder.pid}) in ${codebase.name}`,
+        ),
+      ...(signal === undefined ? {} : { signal }),
+    },
+    work,
+  )

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import { mkdir, open, readFile, realpath } from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import type { BranchName } from '../domain/names.ts'
+
+/** A root that Coppice manages carries this file; what has no such root above it is never deleted. */
+const marker = '.coppice-root'
+
+/** The directory names a branch may get: the plain one first, then one that no other branch can have. */
+export const pathCandidates = (root: string, codebase: string, branch: BranchName): [string, string] => {
+  const plain = branch.replaceAll('/', '-')
+  const hash = createHash('sha256').update(branch).digest('hex').slice(0, 8)
+  return [join(root, codebase, plain), join(root, codebase, `${plain.slice(0, 200)}-${hash}`)]
+}
+
+/** Makes the root and the codebase's directory in it, and makes sure that no link leads out of the root. */
+export const prepareRoot = async (base: string, codebase: string, host: string): Promise<string> => {
+  await mkdir(join(base, codebase), { recursive: true, mode: 0o700 })
+  const root = await realpath(base)
+  const inside = await realpath(join(root, codebase))
+  if (inside !== join(root, codebase)) {
+    throw new AppError('path-outside-root', `${join(root, codebase)} is a link that leads to ${inside}`, {
+      remedy: 'replace the link by a directory, or move the whole root with WORKTREE_BASE',
+    })
+  }
+  await markRoot(root, host)
+  return root
+}
+
+const markRoot = async (root: string, host: string): Promise<void> => {
+  try {
+    const file = await open(join(root, marker), 'wx', 0o600)
+    await file.writeFile(`${host}\n`)
+    await file.sync()
+    await file.close()
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+  }
+}
+
+/** The managed root above an environment's directory (`<root>/<codebase>/<leaf>`), or undefined if it has none. */
+export const managedRoot = async (path: string, host: string): Promise<string | undefined> => {
+  const root = dirname(dirname(path))
+  try {
+    const owner = (await readFile(join(root, marker), 'utf8')).trim()
+    if (owner !== host) return undefined
+    // By real path: a link anywhere on the way could make "inside" mean somewhere else.
+    return (await realpath(dirname(path))) === join(await realpath(root), relative(root, dirname(path)))
+      ? root
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Trash and spares lie in the root itself, so that moving there is a rename on one file system. */
+export const trashDirectory = (root: string): string => join(root, '.trash')
+export const spareDirectory = (root: string): string => join(root, '.spares')
+
+export const isInside = (directory: string, path: string): boolean => {
+  const way = relative(directory, path)
+  return way === '' || (way !== '..' && !way.startsWith('../') && !isAbsolute(way))
+}

@@ -1,0 +1,71 @@
+import { lstat, readFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toRepoPath } from '../domain/names.ts'
+import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import type { Tree } from '../git/door.ts'
+import type { Health } from './provider.ts'
+
+/**
+ * Is the environment really there, and still this very instance? Starts no program: this runs on every message.
+ * A directory that is there but is not our worktree is neither missing nor ours: nothing may be done with it.
+ */
+export type Presence =
+  | { readonly state: 'present'; readonly tree: Tree }
+  | { readonly state: 'missing' }
+  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
+
+export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
+  try {
+    return await look(codebase, environment)
+  } catch (error) {
+    return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+export const healthOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Health> => {
+  const { state } = await presenceOf(codebase, environment)
+  return state === 'present' ? 'healthy' : state
+}
+
+const look = async (codebase: Codebase, { path, owned, id, adminName }: IsolatedEnvironment): Promise<Presence> => {
+  const there = await exists(path)
+  if (!there) return { state: 'missing' }
+  const adminDir = await readWorktreeLink(path)
+  if (adminDir === undefined)
+    return { state: 'not-ours', detail: `${path} is there but is not a git worktree any more` }
+  if (dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) {
+    return { state: 'not-ours', detail: `${path} belongs to another repository (${adminDir})` }
+  }
+  if (adminName !== undefined && basename(adminDir) !== adminName) {
+    return { state: 'not-ours', detail: `${path} is another worktree now (${basename(adminDir)}, not ${adminName})` }
+  }
+  if (!(await pointsBack(adminDir, path))) {
+    return { state: 'not-ours', detail: `git's record ${basename(adminDir)} is of another directory` }
+  }
+  // The token dies with git's record, so the next owner of a recycled name never has it.
+  if (owned && (await readToken(adminDir)) !== id) {
+    return { state: 'not-ours', detail: `${path} was made anew by somebody else` }
+  }
+  return { state: 'present', tree: treeAt(codebase, adminDir, path) }
+}
+
+const exists = async (path: string): Promise<boolean> => {
+  try {
+    await lstat(path)
+    return true
+  } catch (error) {
+    // Only "there is no such thing" means gone; a directory that may not be read is not gone.
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return false
+    throw error
+  }
+}
+
+const pointsBack = async (adminDir: string, path: string): Promise<boolean> =>
+  (await readFile(join(adminDir, 'gitdir'), 'utf8')).trim() === join(path, '.git')
+
+export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree => ({
+  commonDir: toRepoPath(codebase.repoPath),
+  gitDir: adminDir,
+  path,
+})

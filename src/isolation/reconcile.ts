@@ -1,0 +1,133 @@
+import { lstat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { readAdminDirs } from '../git/admin-dir.ts'
+import { liveness } from '../process/identity.ts'
+import type { JournalEntry } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import { dropDeadLeases } from './lease.ts'
+import { locked } from './locked.ts'
+import { prepareRoot } from './paths.ts'
+import { presenceOf } from './presence.ts'
+import { unlessMissing } from './worktree/missing.ts'
+import { settleRemoval } from './worktree/removal-journal.ts'
+import { discardRestorePoint } from './worktree/restore-point.ts'
+import { emptyTrash } from './worktree/trash.ts'
+import { undoMaking } from './worktree/undo.ts'
+
+export type Reconciled = {
+  /** Half-done operations that were finished or undone. */
+  readonly settled: readonly string[]
+  /** Left alone, and why: cannot tell is never treated as dead. */
+  readonly left: readonly string[]
+  readonly missing: readonly IsolatedEnvironment[]
+  readonly returned: readonly IsolatedEnvironment[]
+}
+
+/**
+ * Makes the records, git's worktree list and the directories agree again. Doing it twice is doing it once.
+ * What a living process is doing is left to it.
+ */
+export const reconcile = async (context: IsolationContext, codebase: Codebase): Promise<Reconciled> => {
+  const interrupted = await settleInterrupted(context, codebase)
+  await dropDeadLeases(context, codebase)
+  const seen = await recordPresence(context, codebase)
+  await dropLostSpares(context, codebase)
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  await emptyTrash(context, root)
+  return { ...interrupted, ...seen }
+}
+
+/** The cheap part, before every command that changes something: one query when nothing was interrupted. */
+export const settleInterrupted = async (
+  context: IsolationContext,
+  codebase: Codebase,
+): Promise<Pick<Reconciled, 'settled' | 'left'>> => {
+  const settled: string[] = []
+  const left: string[] = []
+  for (const entry of await context.store.journal.open(context.host, codebase.id)) {
+    const state = liveness(entry.holder)
+    if (state === 'alive') continue
+    if (state === 'cannot-tell') {
+      left.push(`${entry.kind}: cannot tell whether process ${entry.holder.pid} still runs`)
+      continue
+    }
+    const problem = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
+      settle(context, codebase, entry.id),
+    )
+    if (problem === undefined) settled.push(`${entry.kind} ${nameOf(entry)}`)
+    else left.push(`${entry.kind} ${nameOf(entry)}: ${problem}`)
+  }
+  return { settled, left }
+}
+
+const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
+  typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
+
+const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<string | undefined> => {
+  // Looked up again under the lock: another process may have settled it meanwhile.
+  const entry = await context.store.journal.get(id)
+  if (entry === undefined) return undefined
+  try {
+    switch (entry.kind) {
+      case 'create':
+      case 'restore':
+      case 'spare': {
+        const undone = await undoMaking(context, codebase, id, 'after-crash')
+        return undone.outcome === 'left' ? undone.detail : undefined
+      }
+      case 'remove':
+        await settleRemoval(context, codebase, id)
+        return undefined
+      case 'adopt':
+      case 'clone':
+        await context.store.journal.end(id)
+        return undefined
+    }
+  } catch (error) {
+    // One that cannot be settled must not keep the others from it.
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** A directory that vanished makes it missing; one that came back is active again. Git's record is not touched. */
+const recordPresence = async (
+  context: IsolationContext,
+  codebase: Codebase,
+): Promise<Pick<Reconciled, 'missing' | 'returned'>> => {
+  const missing: IsolatedEnvironment[] = []
+  const returned: IsolatedEnvironment[] = []
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    // Another host's rows are never judged: a path means something on one host only.
+    if (environment.host !== context.host) continue
+    const { state } = await presenceOf(codebase, environment)
+    if (environment.status === 'active' && state === 'missing') {
+      if (await context.store.environments.transition(environment.id, 'active', 'missing')) missing.push(environment)
+    }
+    if (environment.status === 'missing' && state === 'present') {
+      if (await context.store.environments.transition(environment.id, 'missing', 'active')) returned.push(environment)
+    }
+  }
+  return { missing, returned }
+}
+
+/** A spare whose directory and record are both gone is only a row. */
+const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  const records = new Set((await readAdminDirs(codebase.repoPath)).map(({ name }) => name))
+  for (const spare of await context.store.spares.list(codebase.id)) {
+    if (spare.host !== context.host || records.has(spare.adminName)) continue
+    if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
+  }
+}
+
+/** Restore points whose time is over, and directories of points that no row and no open operation knows. */
+export const expireRestorePoints = async (context: IsolationContext): Promise<number> => {
+  let gone = 0
+  for (const point of await context.store.restorePoints.expired(context.host, context.clock())) {
+    const codebase = await context.store.codebases.get(point.codebaseId)
+    if (codebase === undefined) continue
+    await locked(context, codebase, 'expiring a restore point', () => discardRestorePoint(context, codebase, point.id))
+    gone += 1
+  }
+  return gone
+}

@@ -1,0 +1,62 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Merged } from '../domain/merge-proof.ts'
+import type { Sha } from '../domain/names.ts'
+import { listRefs } from '../git/refs.ts'
+import { AppError } from '../domain/errors.ts'
+import type { Base } from './base.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import type { IsolationContext } from './context.ts'
+import { mergedMany } from './merged.ts'
+import { repoOf } from './worktree/plan.ts'
+
+/** How an environment stands towards base, without looking into its files. */
+export type Standing = {
+  readonly environment: IsolatedEnvironment
+  readonly merged: Merged
+  readonly tip: Sha | undefined
+  /** Newest of what the record says and the branch's last commit. */
+  readonly lastActivityAt: number
+}
+
+/** For all live environments of a codebase, with a constant number of git processes where nothing changed. */
+export const standings = async (context: IsolationContext, codebase: Codebase): Promise<Standing[]> => {
+  const live = await context.store.environments.live(codebase.id)
+  const mine = live.filter(({ host, status }) => host === context.host && (status === 'active' || status === 'missing'))
+  if (mine.length === 0) return []
+  const { base } = await baseAndConfig(context, codebase)
+  return standingsOf(context, codebase, mine, base)
+}
+
+export const standingOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  base: Base,
+): Promise<Standing> => {
+  const [standing] = await standingsOf(context, codebase, [environment], base)
+  if (standing === undefined) throw new AppError('unexpected', `no standing of ${environment.branch}`)
+  return standing
+}
+
+const standingsOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  base: Base,
+): Promise<Standing[]> => {
+  const names = environments.map(({ branch }) => `refs/heads/${branch}`)
+  // Many names on a command line would one day be too many; all branches in one answer are not.
+  const listed = await listRefs(context.git, repoOf(codebase), names.length > 50 ? ['refs/heads/'] : names)
+  const refs = new Map(listed.map((ref) => [ref.name, ref]))
+  const known = environments.map((environment) => ({ environment, ref: refs.get(`refs/heads/${environment.branch}`) }))
+  const questions = known.flatMap(({ environment: { branch, startSha }, ref }) =>
+    ref === undefined ? [] : [{ branch, tip: ref.sha, start: startSha }],
+  )
+  const answers = await mergedMany(context, codebase, questions, base)
+  return known.map(({ environment, ref }) => ({
+    environment,
+    tip: ref?.sha,
+    merged: answers.get(environment.branch) ?? { value: 'cannot-tell', detail: `branch ${environment.branch} is gone` },
+    lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
+  }))
+}

@@ -1,0 +1,46 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { toRepoPath } from '../domain/names.ts'
+import { readHead } from '../git/admin-dir.ts'
+import type { Tree } from '../git/door.ts'
+import { countUnreachable } from '../git/unreachable.ts'
+import type { IsolationContext } from './context.ts'
+
+/**
+ * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it
+ * are safe; a detached HEAD's are not, and neither are a submodule's that were never pushed: its git directory lies in
+ * the worktree's record and goes with it.
+ */
+export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
+  const found: string[] = []
+  const head = await readHead(tree.gitDir)
+  if (head === undefined) throw new Error('its HEAD cannot be read')
+  if ('sha' in head) {
+    const lost = await countUnreachable(context.git, tree, ['HEAD'])
+    if (lost > 0) found.push(`${commits(lost)} on a detached HEAD that no branch has`)
+  }
+  for (const module of await submoduleDirs(join(tree.gitDir, 'modules'))) {
+    const repo = { commonDir: toRepoPath(module.dir) }
+    const lost = await countUnreachable(context.git, repo, ['HEAD', '--branches'])
+    if (lost > 0) found.push(`${commits(lost)} in submodule ${module.name} that were not pushed`)
+  }
+  return found
+}
+
+const commits = (count: number): string => (count === 1 ? '1 commit' : `${count} commits`)
+
+/** Submodules' git directories, also nested ones (`modules/a/modules/b`, `modules/dir/a`). */
+const submoduleDirs = async (root: string, prefix = ''): Promise<{ name: string; dir: string }[]> => {
+  const entries = await readdir(root, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  const found: { name: string; dir: string }[] = []
+  for (const entry of entries.filter((one) => one.isDirectory())) {
+    const dir = join(root, entry.name)
+    const name = prefix === '' ? entry.name : `${prefix}/${entry.name}`
+    if ((await readHead(dir)) === undefined) found.push(...(await submoduleDirs(dir, name)))
+    else found.push({ name, dir }, ...(await submoduleDirs(join(dir, 'modules'), name)))
+  }
+  return found
+}

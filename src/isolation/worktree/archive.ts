@@ -1,0 +1,143 @@
+import { constants } from 'node:fs'
+import { chmod, copyFile, lstat, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
+import type { LeftOut } from '../../domain/restore-point.ts'
+import { makePrivateDirectory, syncDirectory } from '../durable.ts'
+
+export type ArchiveRequest = {
+  /** The tree's directory. */
+  readonly from: string
+  /** `<home>/restore/<id>`, mode 0700. */
+  readonly to: string
+  /** Raw paths; a directory ends with `/`. */
+  readonly ignored: readonly string[]
+  /** Repositories inside the tree, and submodules with changes: kept whole. */
+  readonly nested: readonly string[]
+  /** Git's record of the tree: reflog, half-done operations, submodules' git directories. */
+  readonly adminDir: string
+  readonly regenerable: readonly string[]
+  readonly limitBytes: number
+}
+
+export type Archived = { readonly ignored: string[]; readonly nested: string[]; readonly leftOut: LeftOut[] }
+
+/**
+ * What git must not hold (a mirror push would publish it) or cannot: ignored files, smallest first up to the limit,
+ * nested repositories, git's own record. On disk when this resolves.
+ */
+export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archived> => {
+  const { from, to, nested } = request
+  await makePrivateDirectory(join(to, 'admin'))
+  const leftOut: LeftOut[] = []
+  await copyTree(request.adminDir, join(to, 'admin'), '', leftOut)
+  const survey = await surveyIgnored(request, leftOut)
+  const kept: string[] = []
+  let room = request.limitBytes
+  for (const file of survey.files.sort((a, b) => a.size - b.size)) {
+    if (file.size > room) {
+      leftOut.push({
+        path: shownPath(file.path),
+        reason: `over the limit of ${megabytes(request.limitBytes)} MB for ignored files`,
+      })
+      continue
+    }
+    room -= file.size
+    await copyEntry(from, join(to, 'ignored'), file.path, leftOut)
+    kept.push(file.path)
+  }
+  const repositories = [...nested, ...survey.repositories]
+  for (const path of repositories) {
+    await makeParents(join(to, 'nested'), path)
+    await copyTree(from, join(to, 'nested'), strip(path), leftOut)
+  }
+  await syncDirectories(to)
+  return { ignored: kept, nested: repositories.map(strip), leftOut }
+}
+
+type Survey = { files: { path: string; size: number }[]; repositories: string[] }
+
+/** Every ignored file below the listed entries, without what can be made again. */
+const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promise<Survey> => {
+  const survey: Survey = { files: [], repositories: [] }
+  const regenerable = new Set(request.regenerable)
+  const visit = async (path: string): Promise<void> => {
+    const plain = strip(path)
+    const found = await lstat(bytesBelow(request.from, plain))
+    if (found.isDirectory()) {
+      if (regenerable.has(shownPath(lastPart(plain)))) {
+        leftOut.push({ path: `${shownPath(plain)}/`, reason: 'can be made again' })
+        return
+      }
+      const names = (await readdir(bytesBelow(request.from, plain), { encoding: 'buffer' })).map(toRaw)
+      if (names.includes('.git')) survey.repositories.push(plain)
+      else for (const name of names) await visit(`${plain}/${name}`)
+    } else if (found.isFile() || found.isSymbolicLink()) survey.files.push({ path: plain, size: found.size })
+    else leftOut.push({ path: shownPath(plain), reason: 'neither a file nor a directory nor a link' })
+  }
+  for (const path of request.ignored) await visit(path)
+  return survey
+}
+
+/** Copies a directory whole: bytes, modes, links as links. Names stay bytes. `path` '' is the directory itself. */
+export const copyTree = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
+  const source = path === '' ? Buffer.from(from) : bytesBelow(from, path)
+  const target = path === '' ? Buffer.from(to) : bytesBelow(to, path)
+  const found = await lstat(source)
+  if (!found.isDirectory()) {
+    await copyEntry(from, to, path, leftOut)
+    return
+  }
+  await mkdir(target, { recursive: true, mode: 0o700 })
+  for (const name of await readdir(source, { encoding: 'buffer' })) {
+    await copyTree(from, to, path === '' ? toRaw(name) : `${path}/${toRaw(name)}`, leftOut)
+  }
+  await chmod(target, (found.mode & 0o777) | 0o700)
+  await sync(target)
+}
+
+/** One file or link, with its mode; copy-on-write where the file system has it. Synced. */
+export const copyEntry = async (from: string, to: string, path: string, leftOut: LeftOut[]): Promise<void> => {
+  const source = bytesBelow(from, path)
+  const target = bytesBelow(to, path)
+  await makeParents(to, path)
+  const found = await lstat(source)
+  if (found.isSymbolicLink()) {
+    await symlink(await readlink(source, { encoding: 'buffer' }), target)
+  } else if (found.isFile()) {
+    await copyFile(source, target, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+    await sync(target)
+  } else {
+    leftOut.push({ path: shownPath(path), reason: 'neither a file nor a directory nor a link' })
+  }
+}
+
+const makeParents = async (to: string, path: string): Promise<void> => {
+  const slash = path.lastIndexOf('/')
+  await mkdir(slash < 0 ? Buffer.from(to) : bytesBelow(to, path.slice(0, slash)), { recursive: true, mode: 0o700 })
+}
+
+/** The names, too: every directory below, and the one that holds the archive itself. */
+const syncDirectories = async (directory: string): Promise<void> => {
+  const visit = async (path: Buffer): Promise<void> => {
+    for (const entry of await readdir(path, { withFileTypes: true, encoding: 'buffer' })) {
+      if (entry.isDirectory()) await visit(Buffer.concat([path, Buffer.from('/'), entry.name]))
+    }
+    await sync(path)
+  }
+  await visit(Buffer.from(directory))
+  await syncDirectory(join(directory, '..'))
+}
+
+const sync = async (path: Buffer): Promise<void> => {
+  const handle = await open(path, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+const strip = (path: string): string => path.replace(/\/+$/, '')
+const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+const megabytes = (bytes: number): number => Math.round(bytes / 1_000_000)

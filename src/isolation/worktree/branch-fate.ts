@@ -1,0 +1,57 @@
+import type { RepoConfig } from '../../domain/config.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Merged } from '../../domain/merge-proof.ts'
+import type { Sha } from '../../domain/names.ts'
+import { branchCheckedOut } from '../../git/admin-dir.ts'
+import { updateRefs } from '../../git/refs.ts'
+import { dropUpstream } from '../../git/upstream.ts'
+import { baseAndConfig } from '../base-and-config.ts'
+import type { IsolationContext } from '../context.ts'
+import { describeProof } from '../merged.ts'
+import { standingOf } from '../standing.ts'
+import { repoOf } from './plan.ts'
+
+/** What becomes of the branch: it goes only with proof, and only if it still is where the proof saw it. */
+export type BranchFate = {
+  readonly merged: Merged
+  /** Where the proof saw it; undefined when the branch is gone already. */
+  readonly tip: Sha | undefined
+  readonly goes: boolean
+  /** "merged: ancestor of origin/main", "2 commits not on main". */
+  readonly note: string
+}
+
+export const judgeBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<{ config: RepoConfig; fate: BranchFate }> => {
+  const { base, config } = await baseAndConfig(context, codebase)
+  const { merged, tip } = await standingOf(context, codebase, environment, base)
+  const goes =
+    environment.branchOrigin === 'created' && tip !== undefined && (merged.value === 'yes' || merged.value === 'empty')
+  const note =
+    goes || (tip !== undefined && environment.branchOrigin === 'created')
+      ? describeProof(merged, base)
+      : whyItStays(environment, tip)
+  return { config, fate: { merged, tip, goes, note } }
+}
+
+const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
+  tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'
+
+/** Deletes the branch if it still stands where it was judged and nobody has it checked out. */
+export const dropBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  branch: string,
+  tip: Sha,
+): Promise<boolean> => {
+  const repo = repoOf(codebase)
+  if ((await branchCheckedOut(repo.commonDir, branch)) !== undefined) return false
+  const deleted = await updateRefs(context.git, repo, [{ delete: `refs/heads/${branch}`, from: tip }], {
+    reason: 'coppice: removed with its environment',
+  })
+  if (deleted.ok) await dropUpstream(context.git, repo, branch)
+  return deleted.ok
+}

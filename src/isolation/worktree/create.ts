@@ -1,0 +1,143 @@
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { toEnvironmentId } from '../../domain/names.ts'
+import { type Base, freshen } from '../base.ts'
+import { baseAndConfig } from '../base-and-config.ts'
+import type { IsolationContext } from '../context.ts'
+import { locked } from '../locked.ts'
+import { prepareRoot } from '../paths.ts'
+import type { Created, Existing, IsolationRequest, LimitReached } from '../provider.ts'
+import type { RepoConfig } from '../../domain/config.ts'
+import { dressEnvironment } from './dress.ts'
+import { activate, choosePath, makeTree } from './make.ts'
+import type { Made, Making } from './making.ts'
+import { type Plan, planCreation } from './plan.ts'
+import { saveMissing } from './save-missing.ts'
+import { undoMaking } from './undo.ts'
+
+/**
+ * Fetch → decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
+ * a setup script may take minutes, and others must not wait for it.
+ */
+export const createEnvironment = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+): Promise<Created | Existing | LimitReached> => {
+  const { codebase, signal } = request
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  const offline = await freshenFor(context, request)
+  const begun = await locked(
+    context,
+    codebase,
+    `making ${request.work.type} ${request.work.id}`,
+    () => begin(context, request, root),
+    signal,
+  )
+  if ('outcome' in begun) return begun
+  const { making, made, config, base } = begun
+  try {
+    const dressed = await dressEnvironment(context, {
+      codebase,
+      environment: making.environment,
+      tree: made.tree,
+      config,
+      isFork: making.plan.isFork,
+      baseSha: base.sha,
+      ...(signal === undefined ? {} : { signal }),
+    })
+    await context.failpoint('create.dressed')
+    const environment = await activate(making, made)
+    return {
+      outcome: 'created',
+      environment,
+      fromSpare: made.fromSpare,
+      notices: [...offline, ...making.plan.notices, ...dressed.notices],
+    }
+  } catch (error) {
+    await locked(context, codebase, 'undoing a failed creation', () =>
+      undoMaking(context, codebase, made.entry.id, 'just-made'),
+    )
+    throw error
+  }
+}
+
+type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig; readonly base: Base }
+
+const begin = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+  root: string,
+): Promise<Begun | Existing | LimitReached> => {
+  const { codebase, work } = request
+  const existing = await context.store.environments.liveByWork(codebase.id, work)
+  // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
+  if (existing?.status === 'missing') await saveMissing(context, codebase, existing)
+  else if (existing !== undefined) return alreadyThere(existing)
+  const { base, config } = await baseAndConfig(context, codebase, request.base)
+  const plan = await planCreation(context, request, base)
+  const path = await choosePath(context, codebase, root, plan)
+  const making: Making = {
+    context,
+    codebase,
+    kind: 'create',
+    environment: newEnvironment(context, request, plan, path, base),
+    plan,
+    aliases: request.aliases,
+    limit: context.settings.worktreesPerCodebase,
+    useSpare: true,
+    signal: request.signal,
+  }
+  const made = await makeTree(making)
+  if (!('outcome' in made)) return { making, made, config, base }
+  if (made.outcome === 'limit') {
+    return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
+  }
+  throw new AppError('branch-in-use', `another environment has the same ${made.on} as ${plan.branch}`, {
+    remedy: '`coppice worktree list` shows it',
+  })
+}
+
+const alreadyThere = (environment: IsolatedEnvironment): Existing => {
+  if (environment.status === 'active') return { outcome: 'existing', environment }
+  throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
+    remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
+  })
+}
+
+const freshenFor = async (
+  context: IsolationContext,
+  { codebase, hints, work }: IsolationRequest,
+): Promise<string[]> => {
+  // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
+  if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
+  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
+  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
+}
+
+const newEnvironment = (
+  context: IsolationContext,
+  { codebase, work, createdBy }: IsolationRequest,
+  plan: Plan,
+  path: string,
+  base: Base,
+): IsolatedEnvironment => ({
+  id: toEnvironmentId(context.ids()),
+  host: context.host,
+  codebaseId: codebase.id,
+  work,
+  provider: 'worktree',
+  path,
+  branch: plan.branch,
+  branchOrigin: plan.origin,
+  status: 'creating',
+  owned: true,
+  createdBy,
+  createdAt: context.clock(),
+  lastActivityAt: context.clock(),
+  startSha: plan.start,
+  adminName: undefined,
+  baseBranch: base.branch,
+  isFork: plan.isFork,
+  prNumber: plan.prNumber,
+  prBranch: plan.prBranch,
+})

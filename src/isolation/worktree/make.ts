@@ -1,0 +1,161 @@
+import { lstat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import { clearLock, readAdminDirs, writeToken } from '../../git/admin-dir.ts'
+import type { Tree } from '../../git/door.ts'
+import { setUpstream } from '../../git/upstream.ts'
+import { addWorktree } from '../../git/worktree-add.ts'
+import type { InsertOutcome, JournalEntry, Spare } from '../../store/store.ts'
+import { withChild } from '../children.ts'
+import type { IsolationContext } from '../context.ts'
+import { pathCandidates } from '../paths.ts'
+import { makingReason } from './marks.ts'
+import { type Made, type Making, type MakingData, moveForward } from './making.ts'
+import type { Plan } from './plan.ts'
+import { claimSpare, takeSpare } from './spare.ts'
+import { undoMaking } from './undo.ts'
+
+/**
+ * Row and intent first, then git. The caller holds the repository's lock.
+ * A conflict or the limit is an answer; anything thrown has already been undone.
+ */
+export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
+  const { context, environment, plan } = making
+  const spare = making.useSpare ? await claimable(making) : undefined
+  const entry = await intent(making)
+  const outcome = await context.store.transaction(async (store) => {
+    const inserted = await store.environments.insert(environment, making.limit)
+    if (inserted.outcome !== 'inserted') return inserted
+    await store.journal.begin(entry)
+    // Taken in the same transaction, so that a spare is never both free and being moved.
+    const claimed = spare !== undefined && (await claimSpare(store, spare, entry.id))
+    return { ...inserted, claimed }
+  })
+  if (outcome.outcome !== 'inserted') return outcome
+  await context.failpoint(`${making.kind}.intent`)
+  try {
+    const taken = outcome.claimed && spare ? await takeSpare(making, entry, spare) : undefined
+    const tree = taken ?? (await addFresh(making, entry))
+    await context.failpoint(`${making.kind}.tree`)
+    await writeToken(tree.gitDir, environment.id)
+    await context.failpoint(`${making.kind}.token`)
+    await context.store.environments.update(environment.id, { adminName: basename(tree.gitDir) })
+    if (plan.upstream) await setUpstream(context.git, tree, plan.branch, plan.upstream)
+    await context.failpoint(`${making.kind}.attached`)
+    return { tree, entry, fromSpare: taken !== undefined }
+  } catch (error) {
+    await undoMaking(context, making.codebase, entry.id, 'just-made')
+    throw explain(error, plan)
+  }
+}
+
+/** Everything is laid: the row becomes active and the intent is done, in one transaction. */
+export const activate = async (
+  { context, kind, environment, aliases, codebase }: Making,
+  { tree, entry }: Made,
+): Promise<IsolatedEnvironment> => {
+  await clearLock(tree.gitDir, makingReason(environment.id))
+  await context.failpoint(`${kind}.unlocked`)
+  const at = context.clock()
+  await context.store.transaction(async (store) => {
+    if (!(await store.environments.transition(environment.id, 'creating', 'active', { lastActivityAt: at }))) {
+      throw new AppError('unexpected', `${environment.branch} was undone while it was being made`)
+    }
+    for (const alias of aliases) await store.environments.addAlias(environment.id, codebase.id, alias, at)
+    await store.journal.end(entry.id)
+  })
+  await context.failpoint(`${kind}.active`)
+  return (await context.store.environments.get(environment.id)) ?? environment
+}
+
+/** The plain path, or the one with a hash when another environment or a stranger has the plain one. */
+export const choosePath = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  root: string,
+  plan: Plan,
+): Promise<string> => {
+  const candidates = pathCandidates(root, codebase.name, plan.branch)
+  const known = await readAdminDirs(plan.repo.commonDir)
+  for (const path of candidates) {
+    const row = await context.store.environments.liveByPath(context.host, path)
+    // A record whose directory is away (unmounted?) still speaks for its path.
+    const recorded = known.some((admin) => admin.worktreePath === path)
+    if (row === undefined && !recorded && !(await exists(path))) return path
+  }
+  throw new AppError('path-taken', `${candidates[0]} and ${candidates[1]} are both taken`, {
+    remedy: 'move what is there away, or choose another branch name',
+  })
+}
+
+const exists = async (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return false
+      throw error
+    },
+  )
+
+const intent = async ({ context, codebase, kind, environment, plan }: Making): Promise<JournalEntry> => {
+  const data: MakingData = {
+    path: environment.path,
+    leaf: basename(environment.path),
+    branch: plan.branch,
+    branchCreated: plan.origin === 'created',
+    start: plan.at,
+    adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
+  }
+  return {
+    id: context.ids(),
+    host: context.host,
+    codebaseId: codebase.id,
+    environmentId: environment.id,
+    kind,
+    step: 'intent',
+    data,
+    holder: context.self,
+    child: undefined,
+    startedAt: context.clock(),
+  }
+}
+
+const addFresh = async ({ context, kind, environment, plan, signal }: Making, entry: JournalEntry): Promise<Tree> => {
+  if (plan.fastForward) await moveForward(context, plan)
+  await context.store.journal.advance(entry.id, { step: 'adding' })
+  await context.failpoint(`${kind}.adding`)
+  const tree = await withChild(context, entry.id, (onSpawn) =>
+    addWorktree(
+      context.git,
+      plan.repo,
+      {
+        path: environment.path,
+        branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
+        at: plan.at,
+        lockReason: makingReason(environment.id),
+        onSpawn,
+      },
+      { signal },
+    ),
+  )
+  await context.store.journal.advance(entry.id, { step: 'added', child: null })
+  return tree
+}
+
+const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | undefined> => {
+  const spares = await context.store.spares.list(codebase.id)
+  const here = spares.filter((spare) => spare.host === context.host)
+  return here.find((spare) => spare.sha === plan.at) ?? here[0]
+}
+
+/** git's own words for the common ways a name cannot be had, made into ours. */
+const explain = (error: unknown, plan: Plan): AppError => {
+  const fault = toAppError(error)
+  const nested = /'refs\/heads\/([^']+)' exists; cannot create/.exec(fault.message)
+  if (!nested) return fault
+  return new AppError('name-invalid', `branch ${plan.branch} cannot exist beside branch ${nested[1]}`, {
+    cause: error,
+    remedy: 'choose another name: git keeps branches as files, and a file cannot also be a directory',
+  })
+}

@@ -1,0 +1,273 @@
+import type { BranchOrigin, Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type BranchName, type Sha, isSha, toBranchName, toRepoPath } from '../../domain/names.ts'
+import { branchForWork } from '../../domain/work.ts'
+import { branchCheckedOut } from '../../git/admin-dir.ts'
+import type { Repo } from '../../git/door.ts'
+import { fetchRemote } from '../../git/fetch.ts'
+import { isAncestor } from '../../git/history.ts'
+import { listRefs, resolveCommit } from '../../git/refs.ts'
+import type { Base } from '../base.ts'
+import type { IsolationContext } from '../context.ts'
+import type { IsolationRequest } from '../provider.ts'
+
+/** What git has to do for one request, decided before anything is touched. */
+export type Plan = {
+  readonly repo: Repo
+  readonly branch: BranchName
+  readonly origin: BranchOrigin
+  /** The commit that will be checked out. */
+  readonly at: Sha
+  /** Where the branch's own commits begin; undefined when it was there before us. */
+  readonly start: Sha | undefined
+  /** A local branch that is merely behind moves forward first. */
+  readonly fastForward?: { readonly from: Sha; readonly to: Sha }
+  readonly upstream?: { readonly remote: string; readonly branch: string }
+  readonly isFork: boolean
+  readonly prNumber: number | undefined
+  readonly prBranch: string | undefined
+  readonly notices: readonly string[]
+}
+
+export const planCreation = async (context: IsolationContext, request: IsolationRequest, base: Base): Promise<Plan> => {
+  const { work } = request
+  if (work.type === 'review' || work.type === 'pr') return planPullRequest(context, request)
+  const branch = request.branch ?? branchForWork(work, context.clock())
+  return planBranch(context, request, branch, base)
+}
+
+/** issue, task, thread, agent: a new branch from base. A branch that exists is used as it is, never reset. */
+const planBranch = async (
+  context: IsolationContext,
+  { codebase, base: override }: IsolationRequest,
+  branch: BranchName,
+  base: Base,
+): Promise<Plan> => {
+  const plain = { repo: repoOf(codebase), branch, isFork: false, prNumber: undefined, prBranch: undefined }
+  const { local, tracking } = await branchTips(context, codebase, branch)
+  if (local !== undefined) {
+    await assertNotCheckedOut(codebase, branch)
+    const notices = override === undefined ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
+    return { ...plain, origin: 'existing', at: local, start: undefined, notices }
+  }
+  if (tracking !== undefined && override === undefined && branch !== base.branch) {
+    return {
+      ...plain,
+      origin: 'created',
+      at: tracking,
+      start: tracking,
+      notices: [`branch ${branch} exists on ${codebase.remote}: continuing from there`],
+    }
+  }
+  return { ...plain, origin: 'created', at: base.sha, start: base.sha, notices: [] }
+}
+
+const planPullRequest = async (context: IsolationContext, request: IsolationRequest): Promise<Plan> => {
+  const { codebase, work, hints } = request
+  const number = Number(work.id)
+  const remote = codebase.remote
+  if (remote === undefined) {
+    throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} cannot be fetched`, {
+      remedy: 'add one with `git remote add origin <url>`',
+    })
+  }
+  const named = hints.prBranch === undefined ? undefined : toBranchName(hints.prBranch)
+  if (work.type === 'review' || hints.isForkPR === true) return planReview(context, request, remote, number)
+  const branch = named ?? (await branchOfPullRequest(context, codebase, remote, number))
+  return branch === undefined
+    ? planReview(context, request, remote, number)
+    : planOwnBranch(context, codebase, remote, number, branch)
+}
+
+/** PR of the same repository: its own branch with upstream, so that a push updates the PR. */
+const planOwnBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  number: number,
+  prBranch: BranchName,
+): Promise<Plan> => {
+  const fetched = await fetch(context, codebase, remote, [`+refs/heads/${prBranch}:refs/remotes/${remote}/${prBranch}`])
+  const { local, tracking } = await branchTips(context, codebase, prBranch)
+  const offline =
+    fetched === undefined ? [] : [`could not fetch ${prBranch} (${fetched}): continuing with what is here`]
+  const plain = {
+    repo: repoOf(codebase),
+    isFork: false,
+    prNumber: number,
+    prBranch,
+    upstream: { remote, branch: prBranch },
+  }
+  const tip = tracking ?? local
+  if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched)
+  const holder = await branchCheckedOut(codebase.repoPath, prBranch)
+  // The main working tree is never taken: the environment gets a branch of its own that pushes to the PR's.
+  if (holder !== undefined) {
+    const branch = toBranchName(`pr-${number}`)
+    const own = await branchTips(context, codebase, branch)
+    if (own.local !== undefined) await assertNotCheckedOut(codebase, branch)
+    return {
+      ...plain,
+      branch,
+      origin: own.local === undefined ? 'created' : 'existing',
+      at: own.local ?? tip,
+      start: own.local === undefined ? tip : undefined,
+      notices: [
+        ...offline,
+        `${prBranch} is checked out in ${holder}: working in ${branch}, which pushes to ${prBranch}`,
+      ],
+    }
+  }
+  if (local === undefined)
+    return { ...plain, branch: prBranch, origin: 'created', at: tip, start: tip, notices: offline }
+  return {
+    ...plain,
+    branch: prBranch,
+    origin: 'existing',
+    start: undefined,
+    ...(await meet(context, codebase, local, tracking, prBranch, offline)),
+  }
+}
+
+/** A local branch that is behind is moved forward; one that has diverged is left alone and named. */
+const meet = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  local: Sha,
+  tracking: Sha | undefined,
+  branch: BranchName,
+  notices: readonly string[],
+): Promise<Pick<Plan, 'at' | 'fastForward' | 'notices'>> => {
+  const repo = repoOf(codebase)
+  if (tracking === undefined || tracking === local || (await isAncestor(context.git, repo, tracking, local))) {
+    return { at: local, notices }
+  }
+  if (await isAncestor(context.git, repo, local, tracking)) {
+    return { at: tracking, fastForward: { from: local, to: tracking }, notices }
+  }
+  const sentence = `local branch ${branch} (${short(local)}) and ${codebase.remote}/${branch} (${short(tracking)}) have diverged: the local one is left as it is`
+  return { at: local, notices: [...notices, sentence] }
+}
+
+/** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
+const planReview = async (
+  context: IsolationContext,
+  { codebase, work, hints }: IsolationRequest,
+  remote: string,
+  number: number,
+): Promise<Plan> => {
+  const branch = toBranchName(`pr-${number}-review`)
+  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha)
+  const existing = (await branchTips(context, codebase, branch)).local
+  if (existing !== undefined) await assertNotCheckedOut(codebase, branch)
+  if (head.sha === undefined && existing === undefined)
+    throw prNotFound(number, `its head is not on ${remote}`, head.problem)
+  const at = existing ?? head.sha ?? missing()
+  return {
+    repo: repoOf(codebase),
+    branch,
+    origin: existing === undefined ? 'created' : 'existing',
+    at,
+    start: existing === undefined ? at : undefined,
+    isFork: hints.isForkPR === true || work.type === 'review',
+    prNumber: number,
+    prBranch: hints.prBranch,
+    notices: [
+      ...(head.problem === undefined
+        ? []
+        : [`could not fetch PR #${number} (${head.problem}): continuing with what is here`]),
+      `Reviewing PR at commit \`${short(at)}\`${hints.prBranch === undefined ? '' : ` (branch: \`${hints.prBranch}\`)`}`,
+    ],
+  }
+}
+
+const missing = (): never => {
+  throw new AppError('unexpected', 'a pull request without a head was planned')
+}
+
+/** Where PR heads are kept, so that nothing of them is ever unreachable while its environment lives. */
+export const pullRequestRef = (number: number): string => `refs/coppice/pr/${number}`
+
+export const fetchPullRequestHead = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  number: number,
+  wanted: string | undefined,
+): Promise<{ sha: Sha | undefined; problem: string | undefined }> => {
+  const ref = pullRequestRef(number)
+  const problem = await fetch(context, codebase, remote, [`+refs/pull/${number}/head:${ref}`])
+  const repo = repoOf(codebase)
+  if (wanted === undefined) return { sha: await resolveCommit(context.git, repo, ref), problem }
+  if (!isSha(wanted)) {
+    throw new AppError('name-invalid', `${JSON.stringify(wanted.slice(0, 80))} is not a full commit id`)
+  }
+  const known = await resolveCommit(context.git, repo, wanted)
+  if (known !== undefined) return { sha: known, problem }
+  // The head moved on or was rewritten: the forge still serves the named commit by its id.
+  const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`])
+  const sha = await resolveCommit(context.git, repo, wanted)
+  if (sha === undefined)
+    throw prNotFound(number, `commit ${short(wanted)} cannot be had from ${remote}`, exact ?? problem)
+  return { sha, problem: undefined }
+}
+
+/** Which branch a PR comes from, when nobody said: the one remote branch that stands at the PR's head. */
+const branchOfPullRequest = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  number: number,
+): Promise<BranchName | undefined> => {
+  const { sha } = await fetchPullRequestHead(context, codebase, remote, number, undefined)
+  if (sha === undefined) return undefined
+  await fetch(context, codebase, remote, [`+refs/heads/*:refs/remotes/${remote}/*`])
+  const prefix = `refs/remotes/${remote}/`
+  const refs = await listRefs(context.git, repoOf(codebase), [prefix])
+  const at = refs.filter((ref) => ref.sha === sha && ref.name !== `${prefix}HEAD`)
+  return at.length === 1 ? toBranchName(at[0]!.name.slice(prefix.length)) : undefined
+}
+
+const fetch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  refspecs: readonly string[],
+): Promise<string | undefined> => {
+  context.progress(`fetching from ${remote}`)
+  const repo = repoOf(codebase)
+  const result = await fetchRemote(context.git, repo, { remote, refspecs })
+  return result.outcome === 'fetched' ? undefined : result.detail
+}
+
+const branchTips = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  branch: BranchName,
+): Promise<{ local: Sha | undefined; tracking: Sha | undefined }> => {
+  const local = `refs/heads/${branch}`
+  const tracking = `refs/remotes/${codebase.remote ?? 'origin'}/${branch}`
+  const refs = await listRefs(context.git, repoOf(codebase), [local, tracking])
+  const tip = (name: string): Sha | undefined => refs.find((ref) => ref.name === name)?.sha
+  return { local: tip(local), tracking: codebase.remote === undefined ? undefined : tip(tracking) }
+}
+
+const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Promise<void> => {
+  const holder = await branchCheckedOut(codebase.repoPath, branch)
+  if (holder === undefined) return
+  throw new AppError('branch-in-use', `branch ${branch} is checked out in ${holder}`, {
+    remedy:
+      holder === codebase.checkoutPath
+        ? `switch that checkout to another branch, or choose another name`
+        : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`,
+  })
+}
+
+const prNotFound = (number: number, why: string, problem: string | undefined): AppError =>
+  new AppError('pr-not-found', `PR #${number} cannot be had: ${problem ?? why}`, {
+    remedy: 'check the number, the remote and your access to it',
+  })
+
+export const repoOf = (codebase: Codebase): Repo => ({ commonDir: toRepoPath(codebase.repoPath) })
+
+const short = (sha: string): string => sha.slice(0, 7)

@@ -1,0 +1,159 @@
+import { lstat, mkdir, rename } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isSha } from '../../domain/names.ts'
+import { readAdminDir, readToken } from '../../git/admin-dir.ts'
+import { repairWorktree } from '../../git/worktree-repair.ts'
+import type { Conversation, JournalEntry } from '../../store/store.ts'
+import type { IsolationContext } from '../context.ts'
+import { syncDirectory } from '../durable.ts'
+import { type BranchFate, dropBranch } from './branch-fate.ts'
+import { unlessMissing } from './missing.ts'
+import { repoOf } from './plan.ts'
+import { discardRestorePoint } from './restore-point.ts'
+import { giveUp, trashPath } from './trash.ts'
+
+/** The intent of a removal, and how to take it back or carry it through from wherever it stopped. */
+
+export const beginRemoval = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  { root, adminDir, fate }: { root: string | undefined; adminDir: string | undefined; fate: BranchFate },
+): Promise<JournalEntry> => {
+  const entry: JournalEntry = {
+    id: context.ids(),
+    host: context.host,
+    codebaseId: codebase.id,
+    environmentId: environment.id,
+    kind: 'remove',
+    step: 'intent',
+    data: {
+      root: root ?? null,
+      adminDir: adminDir ?? null,
+      was: environment.status,
+      branchGoes: fate.goes,
+      tip: fate.tip ?? null,
+      note: fate.note,
+    },
+    holder: context.self,
+    child: undefined,
+    startedAt: context.clock(),
+  }
+  await context.store.transaction(async (store) => {
+    if (!(await store.environments.transition(environment.id, environment.status, 'removing'))) {
+      throw new AppError('busy', `${environment.branch} is being changed by somebody else`)
+    }
+    await store.journal.begin(entry)
+  })
+  await context.failpoint('remove.intent')
+  return entry
+}
+
+/** Whether git still has its record decides: until it is gone everything can be taken back, after that nothing. */
+export const settleRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
+  const entry = await context.store.journal.get(entryId)
+  if (entry === undefined) return
+  if ((await recordOf(entry)) === undefined && entry.step !== 'intent') await finishRemoval(context, codebase, entryId)
+  else await undoRemoval(context, codebase, entryId)
+}
+
+export const undoRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
+  const entry = await context.store.journal.get(entryId)
+  const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
+  if (entry === undefined || !environment) return
+  const { root, was } = read(entry)
+  const record = await recordOf(entry)
+  const path = root === undefined ? environment.path : await putBack(context, codebase, environment, root, record)
+  await context.failpoint('undo-remove.back')
+  await discardRestorePoint(context, codebase, entry.id)
+  await context.failpoint('undo-remove.discarded')
+  await context.store.transaction(async (store) => {
+    await store.environments.transition(environment.id, 'removing', was, { path })
+    await store.journal.end(entry.id)
+  })
+}
+
+/** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
+const putBack = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  root: string,
+  adminDir: string | undefined,
+): Promise<string> => {
+  const trash = trashPath(root, environment.id)
+  if ((await unlessMissing(lstat(trash))) === undefined) return environment.path
+  const taken = (await unlessMissing(lstat(environment.path))) !== undefined
+  const path = taken ? `${environment.path}-${environment.id.slice(0, 8)}` : environment.path
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await rename(trash, path)
+  await syncDirectory(dirname(path))
+  if (taken && adminDir !== undefined) await repairWorktree(context.git, repoOf(codebase), path)
+  return path
+}
+
+export type Finished = {
+  readonly branchDeleted: boolean
+  readonly branchNote: string
+  readonly letGo: readonly Conversation[]
+  readonly notices: readonly string[]
+}
+
+export const finishRemoval = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entryId: string,
+): Promise<Finished> => {
+  const entry = await context.store.journal.get(entryId)
+  const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
+  if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
+  const { root, branchGoes, tip, note } = read(entry)
+  const branchDeleted =
+    branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
+  await context.failpoint('remove.branch')
+  const letGo = await context.store.transaction(async (store) => {
+    await store.environments.transition(environment.id, 'removing', 'removed')
+    await store.environments.dropAliases(environment.id)
+    await store.ports.release(environment.id)
+    const conversations = await store.conversations.letGo(environment.id)
+    await store.journal.end(entry.id)
+    return conversations
+  })
+  await context.failpoint('remove.recorded')
+  if (root !== undefined) context.reap([await giveUp(root, environment.id)])
+  return {
+    branchDeleted,
+    branchNote: branchGoes && !branchDeleted ? 'it moved while its environment was being removed' : note,
+    letGo,
+    notices: await verifyGone(environment, entry),
+  }
+}
+
+/** Says so when the directory or git's record is still there after all. */
+const verifyGone = async (environment: IsolatedEnvironment, entry: JournalEntry): Promise<string[]> => {
+  const notices: string[] = []
+  if ((await unlessMissing(lstat(environment.path))) !== undefined) {
+    notices.push(`something is at ${environment.path} again: it is not ours and was left alone`)
+  }
+  const record = await recordOf(entry)
+  if (record !== undefined) notices.push(`git still has its record ${record}`)
+  return notices
+}
+
+/** Git's record, if it is there and still carries this environment's token. */
+const recordOf = async (entry: JournalEntry): Promise<string | undefined> => {
+  const { adminDir } = read(entry)
+  if (adminDir === undefined || (await readAdminDir(adminDir)) === undefined) return undefined
+  return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
+}
+
+const read = ({ data }: JournalEntry) => ({
+  root: typeof data['root'] === 'string' ? data['root'] : undefined,
+  adminDir: typeof data['adminDir'] === 'string' ? data['adminDir'] : undefined,
+  was: data['was'] === 'missing' ? ('missing' as const) : ('active' as const),
+  branchGoes: data['branchGoes'] === true,
+  tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,
+  note: typeof data['note'] === 'string' ? data['note'] : '',
+})

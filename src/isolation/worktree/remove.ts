@@ -1,0 +1,175 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type GateAnswer, refusals } from '../../domain/gates.ts'
+import type { EnvironmentId } from '../../domain/names.ts'
+import { clearLock, readLock } from '../../git/admin-dir.ts'
+import type { Tree } from '../../git/door.ts'
+import { forgetWorktree } from '../../git/worktree-forget.ts'
+import type { IsolationContext } from '../context.ts'
+import { type Dirt, readDirt } from '../dirt.ts'
+import { type Subject, askGates, stillInUse } from '../gates.ts'
+import { locked } from '../locked.ts'
+import { managedRoot } from '../paths.ts'
+import { presenceOf } from '../presence.ts'
+import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
+import { type BranchFate, judgeBranch } from './branch-fate.ts'
+import { repoOf } from './plan.ts'
+import { beginRemoval, finishRemoval, undoRemoval } from './removal-journal.ts'
+import { writeRestorePoint } from './restore-point.ts'
+import { saveMissing } from './save-missing.ts'
+import { runTeardown } from './scripts.ts'
+import { moveToTrash } from './trash.ts'
+
+/**
+ * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
+ * It looks first and touches nothing until every gate has answered.
+ */
+export const removeEnvironment = (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id, branch }: IsolatedEnvironment,
+  options: RemoveOptions,
+): Promise<RemoveOutcome> =>
+  locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options), options.signal)
+
+const remove = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  id: EnvironmentId,
+  options: RemoveOptions,
+): Promise<RemoveOutcome> => {
+  const environment = await current(context, id)
+  if (!environment.owned) return release(context, environment, options)
+  const { config, fate } = await judgeBranch(context, codebase, environment)
+  const presence = await presenceOf(codebase, environment)
+  const subject: Subject = { codebase, environment, presence, merged: fate.merged, config, options }
+  const { answers, dirt, notices } = await askGates(context, subject)
+  const reasons = refusals(answers, options.force === true)
+  if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
+  if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
+  if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate)
+  if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
+  return removePresent(context, subject, presence.tree, dirt, fate, notices)
+}
+
+/** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
+const removePresent = async (
+  context: IsolationContext,
+  subject: Subject,
+  tree: Tree,
+  seen: Dirt,
+  fate: BranchFate,
+  notices: readonly string[],
+): Promise<Removed | Refused> => {
+  const { codebase, environment, options } = subject
+  const root = await managedRoot(environment.path, context.host)
+  if (root === undefined) return unanswered(environment)
+  const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate })
+  try {
+    const dirt = await afterTeardown(context, subject, tree, seen)
+    const point = await writeRestorePoint(context, { codebase, environment, tree, dirt, id: entry.id, fate })
+    await context.store.journal.advance(entry.id, { step: 'saved' })
+    await context.failpoint('remove.saved')
+    const trash = await moveToTrash(root, environment.path, environment.id)
+    await context.failpoint('remove.moved')
+    const changed = await lookAgain(context, subject, { ...tree, path: trash }, dirt)
+    if (changed.length > 0) {
+      await undoRemoval(context, codebase, entry.id)
+      return { outcome: 'refused', environment, reasons: changed }
+    }
+    await context.failpoint('remove.checked')
+    await forgetRecord(context, codebase, tree.gitDir)
+    await context.failpoint('remove.forgotten')
+    const finished = await finishRemoval(context, codebase, entry.id)
+    return {
+      outcome: 'removed',
+      environment: { ...environment, status: 'removed' },
+      restorePoint: point,
+      branchDeleted: finished.branchDeleted,
+      branchNote: finished.branchNote,
+      leftOut: point.contents.leftOut,
+      letGo: finished.letGo.filter(({ id }) => id !== options.askedBy),
+      notices: [...notices, ...finished.notices],
+    }
+  } catch (error) {
+    await undoRemoval(context, codebase, entry.id)
+    throw error
+  }
+}
+
+/** Teardown is the repository's own code and may write: what it left is looked at before anything is saved. */
+const afterTeardown = async (context: IsolationContext, subject: Subject, tree: Tree, seen: Dirt): Promise<Dirt> => {
+  const { codebase, environment, config, options } = subject
+  if (config.teardown.length === 0) return seen
+  await runTeardown(context, { codebase, environment, tree, config, isFork: environment.isFork })
+  const now = await readDirt(context, codebase, environment, tree, config)
+  if (now.problems.length > seen.problems.length && options.force !== true) {
+    throw new AppError('setup-failed', `teardown left changes in ${environment.branch}: nothing was removed`, {
+      remedy: 'look at what it wrote, or remove with --force (everything is kept in a restore point)',
+    })
+  }
+  return now
+}
+
+/** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
+const lookAgain = async (
+  context: IsolationContext,
+  subject: Subject,
+  moved: Tree,
+  saved: Dirt,
+): Promise<readonly GateAnswer[]> => {
+  const [now, use] = await Promise.all([
+    readDirt(context, subject.codebase, subject.environment, moved, subject.config),
+    stillInUse(context, subject, moved),
+  ])
+  const reasons = use.filter(({ answer }) => answer !== 'yes')
+  if (now.fingerprint === saved.fingerprint) return reasons
+  return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
+}
+
+const forgetRecord = async (context: IsolationContext, codebase: Codebase, adminDir: string): Promise<void> => {
+  const lock = await readLock(adminDir)
+  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
+  await forgetWorktree(context.git, repoOf(codebase), { dir: adminDir })
+}
+
+/** Nothing in Coppice deletes an adopted worktree or its branch: it is let go of. */
+const release = async (
+  context: IsolationContext,
+  environment: IsolatedEnvironment,
+  options: RemoveOptions,
+): Promise<Released | Refused> => {
+  const leases = await context.store.leases.ofEnvironments([environment.id])
+  if (leases.length > 0) {
+    const detail = `in use: ${leases.map(({ purpose }) => purpose).join(', ')}`
+    return { outcome: 'refused', environment, reasons: [{ gate: 'not-in-use', answer: 'no', detail }] }
+  }
+  if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
+  const letGo = await context.store.transaction(async (store) => {
+    await store.environments.transition(environment.id, environment.status, 'released')
+    await store.environments.dropAliases(environment.id)
+    await store.ports.release(environment.id)
+    return store.conversations.letGo(environment.id)
+  })
+  const others = letGo.filter(({ id }) => id !== options.askedBy)
+  return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
+}
+
+const current = async (context: IsolationContext, id: EnvironmentId): Promise<IsolatedEnvironment> => {
+  const environment = await context.store.environments.get(id)
+  if (environment?.status === 'active' || environment?.status === 'missing') return environment
+  if (environment?.status === 'creating' || environment?.status === 'removing') {
+    throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
+      remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
+    })
+  }
+  throw new AppError('not-found', 'that environment is gone already', {
+    remedy: '`coppice worktree list` shows what is there',
+  })
+}
+
+const unanswered = (environment: IsolatedEnvironment): Refused => ({
+  outcome: 'refused',
+  environment,
+  reasons: [{ gate: 'ours', answer: 'cannot-tell', detail: 'cannot tell whether it is still this very worktree' }],
+})

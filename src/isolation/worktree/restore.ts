@@ -1,0 +1,241 @@
+import { chmod, copyFile, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type BranchName, toBranchName, toEnvironmentId, toSha } from '../../domain/names.ts'
+import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
+import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
+import { branchCheckedOut } from '../../git/admin-dir.ts'
+import { checkoutDetached } from '../../git/checkout.ts'
+import type { Tree } from '../../git/door.ts'
+import { catFiles } from '../../git/blobs.ts'
+import { type ListedEntry, readTree } from '../../git/objects.ts'
+import { listRefs, resolveCommit } from '../../git/refs.ts'
+import type { IsolationContext } from '../context.ts'
+import { locked } from '../locked.ts'
+import { prepareRoot } from '../paths.ts'
+import type { Restored } from '../provider.ts'
+import { copyTree } from './archive.ts'
+import { activate, choosePath, makeTree } from './make.ts'
+import type { Made, Making } from './making.ts'
+import { unlessMissing } from './missing.ts'
+import { type Plan, repoOf } from './plan.ts'
+import { restoreDirectory } from './restore-point.ts'
+import { undoMaking } from './undo.ts'
+
+/** Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones. */
+export const restoreEnvironment = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  point: RestorePoint,
+): Promise<Restored> => {
+  if (point.host !== context.host) {
+    throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
+  }
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  const { making, made } = await locked(context, codebase, `restoring ${point.contents.environment.branch}`, () =>
+    begin(context, codebase, point, root),
+  )
+  try {
+    const leftOut = await fill(context, made.tree, point)
+    await context.failpoint('restore.filled')
+    const environment = await activate(making, made)
+    const lost = [...point.contents.leftOut, ...leftOut].map(
+      ({ path, reason }) => `not brought back: ${path} (${reason})`,
+    )
+    return { environment, notices: [...making.plan.notices, ...lost] }
+  } catch (error) {
+    await locked(context, codebase, 'undoing a failed restore', () =>
+      undoMaking(context, codebase, made.entry.id, 'just-made'),
+    )
+    throw error
+  }
+}
+
+const begin = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  point: RestorePoint,
+  root: string,
+): Promise<{ making: Making; made: Made }> => {
+  const old = point.contents.environment
+  const live = await context.store.environments.liveByWork(codebase.id, old.work)
+  if (live !== undefined) throw occupied(live)
+  const plan = await planRestore(context, codebase, point)
+  const path = await choosePath(context, codebase, root, plan)
+  const at = context.clock()
+  const environment: IsolatedEnvironment = {
+    ...old,
+    id: toEnvironmentId(context.ids()),
+    host: context.host,
+    path,
+    branch: plan.branch,
+    branchOrigin:
+      plan.origin === 'created' ? old.branchOrigin : plan.branch === old.branch ? old.branchOrigin : 'existing',
+    status: 'creating',
+    owned: true,
+    adminName: undefined,
+    createdAt: at,
+    lastActivityAt: at,
+  }
+  const limit = context.settings.worktreesPerCodebase
+  const { aliases } = point.contents
+  const making: Making = {
+    context,
+    codebase,
+    kind: 'restore',
+    environment,
+    plan,
+    aliases,
+    limit,
+    useSpare: false,
+    signal: undefined,
+  }
+  const made = await makeTree(making)
+  if (!('outcome' in made)) return { making, made }
+  throw new AppError(
+    'restore-failed',
+    made.outcome === 'limit'
+      ? `the limit of ${limit} environments is reached`
+      : `another environment has the same ${made.on}`,
+    {
+      remedy: '`coppice worktree list` shows what is there; remove one first',
+    },
+  )
+}
+
+const occupied = (live: IsolatedEnvironment): AppError =>
+  new AppError('restore-failed', `its work has an environment again: ${live.branch} at ${live.path}`, {
+    remedy: `remove that one first: coppice worktree remove ${live.branch}`,
+  })
+
+/** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
+const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
+  const { environment, head } = point.contents
+  const repo = repoOf(codebase)
+  const at = head.sha ?? (await resolveCommit(context.git, repo, point.commit))
+  if (at === undefined) throw new AppError('restore-failed', 'its commits are gone from the repository')
+  // HEAD may have been on another branch than the environment's, or on none: that is put right by `fill`.
+  const wanted =
+    head.branch === undefined || head.branch === environment.branch ? environment.branch : toBranchName(head.branch)
+  const plain = {
+    repo,
+    at,
+    start: environment.startSha,
+    isFork: environment.isFork,
+    prNumber: environment.prNumber,
+    prBranch: environment.prBranch,
+  }
+  const [ref] = await listRefs(context.git, repo, [`refs/heads/${wanted}`])
+  const detachedElsewhere = head.branch === undefined && ref !== undefined
+  const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
+  if (ref === undefined) return { ...plain, branch: wanted, origin: 'created', notices: [] }
+  if (free && (ref.sha === at || detachedElsewhere)) {
+    return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
+  }
+  const branch = await freeName(context, codebase, wanted)
+  const why = free ? `now stands at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
+  return { ...plain, branch, origin: 'created', notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
+}
+
+const freeName = async (context: IsolationContext, codebase: Codebase, branch: string): Promise<BranchName> => {
+  const taken = new Set((await listRefs(context.git, repoOf(codebase), ['refs/heads/'])).map(({ name }) => name))
+  for (let n = 1; ; n += 1) {
+    const name = `${branch}-restored${n === 1 ? '' : `-${n}`}`
+    if (!taken.has(`refs/heads/${name}`)) return toBranchName(name)
+  }
+}
+
+/** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
+const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
+  const directory = restoreDirectory(context, point.id)
+  const { head, dirty, nested } = point.contents
+  if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
+  if (dirty) await layFiles(context, tree, point)
+  await context.failpoint('restore.files')
+  const leftOut: LeftOut[] = []
+  if (dirty) await bringRecord(join(directory, 'admin'), tree, leftOut)
+  await context.failpoint('restore.record')
+  if ((await unlessMissing(lstat(join(directory, 'ignored')))) !== undefined) {
+    await mergeTree(join(directory, 'ignored'), tree.path, leftOut)
+  }
+  for (const path of nested) {
+    // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
+    await rm(bytesBelow(tree.path, path), { recursive: true, force: true })
+    await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
+    await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
+  }
+  return leftOut
+}
+
+const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
+
+/** Whatever differs between HEAD and the snapshot's `work/` is written byte for byte, or taken away. */
+const layFiles = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<void> => {
+  const { sha: head } = point.contents.head
+  const work = new Map<string, ListedEntry>()
+  for (const entry of await readTree(context.git, tree, point.commit)) {
+    const path = toRaw(entry.bytes)
+    if (path.startsWith('work/')) work.set(path.slice('work/'.length), entry)
+  }
+  const before = new Map(
+    head === undefined ? [] : (await readTree(context.git, tree, head)).map((entry) => [toRaw(entry.bytes), entry]),
+  )
+  for (const [path] of before) if (!work.has(path)) await rm(bytesBelow(tree.path, path), { force: true })
+  const changed = [...work].filter(([path, { sha, mode }]) => {
+    const old = before.get(path)
+    return mode !== '160000' && (old?.sha !== sha || old.mode !== mode)
+  })
+  const wanted = Map.groupBy(changed, ([, { sha }]) => sha)
+  await catFiles(context.git, tree, [...wanted.keys()], async (sha, bytes) => {
+    for (const [path, { mode }] of wanted.get(toSha(sha)) ?? []) await layFile(tree, path, mode, bytes)
+  })
+}
+
+const layFile = async (tree: Tree, path: string, mode: string, bytes: Buffer): Promise<void> => {
+  const target = bytesBelow(tree.path, path)
+  await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
+  await rm(target, { recursive: true, force: true })
+  if (mode === '120000') await symlink(bytes, target)
+  else {
+    await writeFile(target, bytes)
+    await chmod(target, mode === '100755' ? 0o755 : 0o644)
+  }
+}
+
+/** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
+const notBrought = new Set([
+  'HEAD',
+  'commondir',
+  'gitdir',
+  'locked',
+  'coppice',
+  'logs',
+  'refs',
+  'modules',
+  'config.worktree',
+])
+
+const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
+  for (const name of await readdir(saved)) {
+    if (notBrought.has(name)) continue
+    await rm(join(tree.gitDir, name), { recursive: true, force: true })
+    const found = await lstat(join(saved, name))
+    if (found.isDirectory()) await copyTree(saved, tree.gitDir, name, leftOut)
+    else await copyFile(join(saved, name), join(tree.gitDir, name))
+  }
+}
+
+/** Lays saved files into the tree, never over one that is there. */
+const mergeTree = async (from: string, to: string, leftOut: LeftOut[], path = ''): Promise<void> => {
+  const here = path === '' ? Buffer.from(from) : bytesBelow(from, path)
+  for (const entry of await readdir(here, { withFileTypes: true, encoding: 'buffer' })) {
+    const inner = path === '' ? toRaw(entry.name) : `${path}/${toRaw(entry.name)}`
+    if (entry.isDirectory()) {
+      await mkdir(bytesBelow(to, inner), { recursive: true })
+      await mergeTree(from, to, leftOut, inner)
+    } else if ((await unlessMissing(lstat(bytesBelow(to, inner)))) === undefined) {
+      await copyTree(from, to, inner, leftOut)
+    }
+  }
+}

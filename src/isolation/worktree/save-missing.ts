@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { clearLock, readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
+import { forgetWorktree } from '../../git/worktree-forget.ts'
+import type { IsolationContext } from '../context.ts'
+import { treeAt } from '../presence.ts'
+import type { Removed } from '../provider.ts'
+import type { BranchFate } from './branch-fate.ts'
+import { repoOf } from './plan.ts'
+import { beginRemoval, finishRemoval, undoRemoval } from './removal-journal.ts'
+import { writeRestorePoint } from './restore-point.ts'
+
+/**
+ * Lets go of an environment whose directory is away. What git's record still knows (HEAD, index, reflog) is saved
+ * first; the files, wherever they are, are not touched. The branch stays: nothing was looked at that could prove it.
+ */
+export const saveMissing = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  judged?: BranchFate,
+): Promise<Removed> => {
+  const missing = await asMissing(context, environment)
+  const adminDir = await recordOf(codebase, missing)
+  const fate: BranchFate = {
+    merged: judged?.merged ?? { value: 'cannot-tell', detail: 'not asked' },
+    tip: judged?.tip,
+    goes: false,
+    note: 'its directory is missing',
+  }
+  const entry = await beginRemoval(context, codebase, missing, { root: undefined, adminDir, fate })
+  try {
+    const point =
+      adminDir === undefined
+        ? undefined
+        : await writeRestorePoint(context, {
+            codebase,
+            environment: missing,
+            tree: treeAt(codebase, adminDir, missing.path),
+            dirt: undefined,
+            fate,
+            id: entry.id,
+          })
+    await context.store.journal.advance(entry.id, { step: 'saved' })
+    await context.failpoint('remove.missing-saved')
+    if (adminDir !== undefined) await forget(context, codebase, adminDir)
+    await context.failpoint('remove.missing-forgotten')
+    const finished = await finishRemoval(context, codebase, entry.id)
+    return {
+      outcome: 'removed',
+      environment: { ...missing, status: 'removed' },
+      restorePoint: point,
+      leftOut: [{ path: missing.path, reason: 'the directory was not there' }],
+      ...finished,
+    }
+  } catch (error) {
+    await undoRemoval(context, codebase, entry.id)
+    throw error
+  }
+}
+
+const asMissing = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
+  if (environment.status === 'missing') return environment
+  await context.store.environments.transition(environment.id, 'active', 'missing')
+  return { ...environment, status: 'missing' }
+}
+
+/** Only a record that carries this environment's token is its record. */
+const recordOf = async (
+  codebase: Codebase,
+  { adminName, id, owned }: IsolatedEnvironment,
+): Promise<string | undefined> => {
+  if (adminName === undefined || !owned) return undefined
+  const dir = join(codebase.repoPath, 'worktrees', adminName)
+  return (await readAdminDir(dir)) !== undefined && (await readToken(dir)) === id ? dir : undefined
+}
+
+const forget = async (context: IsolationContext, codebase: Codebase, adminDir: string): Promise<void> => {
+  const lock = await readLock(adminDir)
+  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
+  await forgetWorktree(context.git, repoOf(codebase), { dir: adminDir })
+}

@@ -1,0 +1,46 @@
+import { mkdir, readdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { IsolationContext } from '../context.ts'
+import { syncDirectory } from '../durable.ts'
+import { trashDirectory } from '../paths.ts'
+
+/** What a removal under way may still want back lies under its own id; what nobody wants back is called this. */
+const gone = 'gone-'
+
+export const trashPath = (root: string, id: string): string => join(trashDirectory(root), id)
+
+/** Moves a directory out of the way on its own file system: one rename, undone by one rename. */
+export const moveToTrash = async (root: string, path: string, id: string): Promise<string> => {
+  const trash = trashDirectory(root)
+  await mkdir(trash, { recursive: true, mode: 0o700 })
+  const target = trashPath(root, id)
+  await rename(path, target)
+  await syncDirectory(trash)
+  return target
+}
+
+/** From here on the bytes may go at any time. Harmless when it was done before. */
+export const giveUp = async (root: string, id: string): Promise<string> => {
+  const target = trashPath(root, `${gone}${id}`)
+  try {
+    await rename(trashPath(root, id), target)
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+  }
+  return target
+}
+
+/** Straight into the trash without a way back: only for what was never anybody's. */
+export const discardDirectory = async (root: string, path: string, id: string): Promise<string> =>
+  moveToTrash(root, path, `${gone}${id}`)
+
+/** Deletes, in the background, what was given up. Answers how many directories that is. */
+export const emptyTrash = async (context: IsolationContext, root: string): Promise<number> => {
+  const names = await readdir(trashDirectory(root)).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  const done = names.filter((name) => name.startsWith(gone)).map((name) => trashPath(root, name))
+  if (done.length > 0) context.reap(done)
+  return done.length
+}

@@ -1,0 +1,181 @@
+import { readdir, rm, rmdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { isSha } from '../../domain/names.ts'
+import { type AdminDir, clearLock, readAdminDirs, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { updateRefs } from '../../git/refs.ts'
+import { forgetWorktree } from '../../git/worktree-forget.ts'
+import { gitProcessesUsing } from '../../process/git-processes.ts'
+import type { JournalEntry } from '../../store/store.ts'
+import { settleChild } from '../children.ts'
+import type { IsolationContext } from '../context.ts'
+import { managedRoot } from '../paths.ts'
+import { treeAt } from '../presence.ts'
+import { makingReason, spareReason } from './marks.ts'
+import { repoOf } from './plan.ts'
+import { saveStrangersWork } from './strangers.ts'
+import { discardDirectory } from './trash.ts'
+
+export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
+
+/**
+ * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
+ * it once. After a crash somebody may have found the half-made directory and worked in it: that work is saved first.
+ */
+export const undoMaking = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entryId: string,
+  when: 'just-made' | 'after-crash',
+): Promise<Undone> => {
+  const entry = await context.store.journal.get(entryId)
+  if (entry === undefined) return { outcome: 'undone' }
+  const settled = await settleChild(context, codebase.repoPath, entry)
+  if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
+  const data = readMakingData(entry)
+  const admin = await findRecord(codebase, entry, data)
+  if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
+  const paths = [data.path, ...(data.spare === undefined ? [] : [data.spare.path])]
+  let saved = false
+  if (admin !== undefined) {
+    const path = await directoryOf(admin, paths)
+    if (path !== undefined) {
+      const tree = treeAt(codebase, admin.dir, path)
+      if (when === 'after-crash') saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
+      await context.failpoint('undo.saved')
+      await discard(context, path, entry.environmentId ?? entry.id)
+      await context.failpoint('undo.discarded')
+    }
+    await forgetRecord(context, codebase, admin)
+    await context.failpoint('undo.forgotten')
+  }
+  for (const path of paths) await removeIfEmpty(path)
+  if (data.branchCreated) await dropBranch(context, codebase, data.branch, data.start)
+  await context.failpoint('undo.branch')
+  await context.store.transaction(async (store) => {
+    if (entry.environmentId !== undefined) {
+      await store.ports.release(entry.environmentId)
+      // A row that a restore point speaks of stays, so that `restore` finds it.
+      if (saved) await store.environments.transition(entry.environmentId, 'creating', 'removed')
+      else await store.environments.forgetCreating(entry.environmentId)
+    }
+    await store.journal.end(entry.id)
+  })
+  return { outcome: 'undone' }
+}
+
+type Data = {
+  path: string
+  leaf: string
+  branch: string
+  branchCreated: boolean
+  start: string
+  adminNamesBefore: readonly string[]
+  spareId: string | undefined
+  spare: { path: string; adminName: string } | undefined
+}
+
+const readMakingData = ({ data }: JournalEntry): Data => ({
+  path: text(data['path']),
+  leaf: text(data['leaf']),
+  branch: text(data['branch']),
+  branchCreated: data['branchCreated'] === true,
+  start: text(data['start']),
+  adminNamesBefore: Array.isArray(data['adminNamesBefore']) ? data['adminNamesBefore'].map(text) : [],
+  spareId: typeof data['spareId'] === 'string' ? data['spareId'] : undefined,
+  spare: isRecord(data['spare'])
+    ? { path: text(data['spare']['path']), adminName: text(data['spare']['adminName']) }
+    : undefined,
+})
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '')
+const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+
+/** Git's record that this very operation made, known by the reason in its lock; or the spare it had taken. */
+const findRecord = async (
+  codebase: Codebase,
+  entry: JournalEntry,
+  data: Data,
+): Promise<AdminDir | undefined | 'cannot-tell'> => {
+  const reasons = [
+    ...(entry.environmentId === undefined ? [] : [makingReason(entry.environmentId)]),
+    ...(data.spareId === undefined ? [] : [spareReason(data.spareId)]),
+  ]
+  const records = await readAdminDirs(repoOf(codebase).commonDir)
+  for (const record of records) {
+    if (record.lockReason !== undefined && reasons.includes(record.lockReason)) return record
+    if (entry.environmentId !== undefined && (await readToken(record.dir)) === entry.environmentId) return record
+    if (record.name === data.spare?.adminName) return record
+  }
+  // Killed between making the record's directory and writing its reason: an empty record of our leaf's name.
+  const unnamed = records.find(
+    (record) =>
+      record.worktreePath === undefined &&
+      record.lockReason === undefined &&
+      !data.adminNamesBefore.includes(record.name) &&
+      record.name.replace(/\d+$/, '') === data.leaf.replace(/\d+$/, ''),
+  )
+  if (unnamed === undefined) return undefined
+  const others = await gitProcessesUsing(codebase.repoPath)
+  return others.length > 0 ? 'cannot-tell' : unnamed
+}
+
+/** The directory is ours only if its own link names the record that we made. */
+const directoryOf = async (admin: AdminDir, paths: readonly string[]): Promise<string | undefined> => {
+  for (const path of paths) if ((await readWorktreeLink(path)) === admin.dir) return path
+  return undefined
+}
+
+const discard = async (context: IsolationContext, path: string, id: string): Promise<void> => {
+  const root = basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : await managedRoot(path, context.host)
+  if (root === undefined) return
+  context.reap([await discardDirectory(root, path, id)])
+}
+
+const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {
+  // The record is ours by its reason or its token, so the lock on it is too.
+  await clearLock(admin.dir)
+  if (admin.worktreePath === undefined) {
+    await removeHalfRecord(admin.dir)
+    return
+  }
+  await forgetWorktree(context.git, repoOf(codebase), admin).catch(() => removeHalfRecord(admin.dir))
+}
+
+/** A record that git itself cannot read: only the files that `git worktree add` writes, then the empty directory. */
+const halfRecordFiles = [
+  'HEAD',
+  'ORIG_HEAD',
+  'commondir',
+  'gitdir',
+  'locked',
+  'index',
+  'index.lock',
+  'HEAD.lock',
+  'coppice',
+]
+
+const removeHalfRecord = async (dir: string): Promise<void> => {
+  for (const name of halfRecordFiles) await rm(join(dir, name), { force: true })
+  for (const name of ['logs', 'refs']) await rm(join(dir, name), { recursive: true, force: true })
+  await removeIfEmpty(dir)
+}
+
+/** `git worktree add` makes the directory before it writes the link: empty, it is nobody's. rmdir takes no more. */
+const removeIfEmpty = async (path: string): Promise<void> => {
+  const names = await readdir(path).catch(() => undefined)
+  if (names?.length === 0) await rmdir(path).catch(() => undefined)
+}
+
+/** Only if it still stands where we made it: whoever moved it since has work on it. */
+const dropBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  branch: string,
+  start: string,
+): Promise<void> => {
+  if (!isSha(start)) return
+  await updateRefs(context.git, repoOf(codebase), [{ delete: `refs/heads/${branch}`, from: start }], {
+    reason: 'coppice: undo',
+  })
+}

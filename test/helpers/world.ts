@@ -1,0 +1,116 @@
+import { rmSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { defaultSettings, type Settings } from '../../src/domain/config.ts'
+import type { Codebase } from '../../src/domain/environment.ts'
+import { toCodebaseId } from '../../src/domain/names.ts'
+import type { IsolationContext } from '../../src/isolation/context.ts'
+import { createRepositoryLock } from '../../src/isolation/lock.ts'
+import type { IsolationProvider } from '../../src/isolation/provider.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { allowedEnvironment } from '../../src/process/environment.ts'
+import { selfIdentity } from '../../src/process/identity.ts'
+import { createLogger } from '../../src/process/log.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { randomUUID } from 'node:crypto'
+import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+
+/** A sandbox with a registered repository and everything isolation stands on: real git, real SQLite, real files. */
+export type World = {
+  readonly box: Sandbox
+  readonly repo: TestRepo
+  readonly codebase: Codebase
+  readonly context: IsolationContext
+  readonly provider: IsolationProvider
+  readonly progress: string[]
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export type WorldOptions = {
+  readonly context?: Partial<IsolationContext>
+  readonly settings?: Partial<Settings>
+  /** A bare repository as `origin`, pushed to and fetched from. */
+  readonly remote?: boolean
+  readonly prepare?: (repo: TestRepo, box: Sandbox) => void
+  readonly store?: Store
+}
+
+export const makeWorld = async (options: WorldOptions = {}): Promise<World> => {
+  const box = makeSandbox()
+  const repo = box.repo('project')
+  options.prepare?.(repo, box)
+  if (options.remote === true) {
+    box.bare('origin.git')
+    repo.git('remote', 'add', 'origin', box.path('origin.git'))
+    repo.git('push', '-q', 'origin', 'main')
+    repo.git('remote', 'set-head', 'origin', 'main')
+  }
+  const progress: string[] = []
+  const context = await makeContext(box, { progress: (message) => progress.push(message), ...options.context }, options)
+  const codebase = await register(context, repo, options.remote === true)
+  return {
+    box,
+    repo,
+    codebase,
+    context,
+    provider: createWorktreeProvider(context),
+    progress,
+    [Symbol.asyncDispose]: async () => {
+      await context.store.close()
+      box[Symbol.dispose]()
+    },
+  }
+}
+
+/** A second process in the same world would make one of these. */
+export const makeContext = async (
+  box: Sandbox,
+  overrides: Partial<IsolationContext>,
+  options: Pick<WorldOptions, 'settings' | 'store'> = {},
+): Promise<IsolationContext> => {
+  const home = box.path('state')
+  mkdirSync(home, { recursive: true })
+  return {
+    store: options.store ?? (await openStore({ sqliteFile: join(home, 'coppice.db') })),
+    git: box.git({ home }),
+    lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
+    clock: Date.now,
+    ids: randomUUID,
+    log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
+    settings: { ...defaultSettings, spares: 0, ...options.settings },
+    host: 'this-host',
+    home,
+    worktreesBase: box.path('trees'),
+    self: selfIdentity(),
+    programEnvironment: allowedEnvironment(box.env),
+    progress: () => undefined,
+    approve: undefined,
+    reap: (paths) => {
+      for (const path of paths) rmSync(path, { recursive: true, force: true })
+    },
+    failpoint: async () => undefined,
+    ...overrides,
+  }
+}
+
+const register = async (context: IsolationContext, repo: TestRepo, remote: boolean): Promise<Codebase> => {
+  const codebase: Codebase = {
+    id: toCodebaseId('project-id'),
+    host: context.host,
+    name: 'project',
+    repoPath: repo.commonDir,
+    checkoutPath: repo.path,
+    remote: remote ? 'origin' : undefined,
+    remoteUrl: undefined,
+    baseBranch: undefined,
+    github: undefined,
+    defaultAgent: undefined,
+    cloned: false,
+    trustedConfig: undefined,
+    fetchedAt: undefined,
+    createdAt: context.clock(),
+  }
+  await context.store.codebases.insert(codebase)
+  return codebase
+}
