@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { defaultRepoConfig, defaultSettings, type RepoConfig } from '../../src/domain/config.ts'
-import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Tree } from '../../src/git/door.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
@@ -24,7 +24,7 @@ export type Dressed = AsyncDisposable & {
   readonly progress: string[]
   dressing(config?: Partial<RepoConfig>, more?: Partial<Dressing>): Dressing
   /** Another environment of the same codebase. */
-  another(branch: string): Promise<{ environment: IsolatedEnvironment; tree: Tree }>
+  another(branch: string, status?: EnvironmentStatus): Promise<{ environment: IsolatedEnvironment; tree: Tree }>
 }
 
 export type DressedOptions = {
@@ -64,9 +64,9 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
   }
   const codebase = codebaseOf(repo, options.codebase)
   await store.codebases.insert(codebase)
-  const another = async (branch: string) => {
+  const another = async (branch: string, status: EnvironmentStatus = 'active') => {
     const tree = repo.worktree(branch, '-b', branch)
-    const environment = environmentOf(codebase, tree, branch, repo)
+    const environment = { ...environmentOf(codebase, tree, branch, repo), status }
     await store.environments.insert(environment, undefined)
     return { environment, tree }
   }
@@ -81,7 +81,15 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     ...more,
   })
   return {
-    ...{ box, repo, context, codebase, environment, tree, progress, dressing, another },
+    box,
+    repo,
+    context,
+    codebase,
+    environment,
+    tree,
+    progress,
+    dressing,
+    another,
     [Symbol.asyncDispose]: async () => {
       await store.close()
       box[Symbol.dispose]()
