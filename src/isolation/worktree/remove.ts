@@ -5,6 +5,7 @@ import type { EnvironmentId } from '../../domain/names.ts'
 import { clearLock, readLock } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
+import { freshen } from '../base.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, readDirt } from '../dirt.ts'
 import { type Subject, askGates, stillInUse } from '../gates.ts'
@@ -24,13 +25,22 @@ import { moveToTrash } from './trash.ts'
  * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
  * It looks first and touches nothing until every gate has answered.
  */
-export const removeEnvironment = (
+export const removeEnvironment = async (
   context: IsolationContext,
   codebase: Codebase,
   { id, branch }: IsolatedEnvironment,
   options: RemoveOptions,
-): Promise<RemoveOutcome> =>
-  locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options), options.signal)
+): Promise<RemoveOutcome> => {
+  const maxAgeMs = freshEnough(context, options)
+  if (maxAgeMs !== undefined) await freshen(context, codebase, { maxAgeMs })
+  return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options), options.signal)
+}
+
+/** Whether it is merged is asked of the remote's base. A sweep and a full house have fetched already. */
+const freshEnough = (context: IsolationContext, { trigger }: RemoveOptions): number | undefined => {
+  if (trigger === 'closed') return 0
+  return trigger === 'command' || trigger === 'fleet' ? context.settings.fetchFreshSeconds * 1000 : undefined
+}
 
 const remove = async (
   context: IsolationContext,

@@ -1,0 +1,45 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { GateAnswer } from '../domain/gates.ts'
+import type { Conversation } from '../store/store.ts'
+
+/** What a cleanup did, and why it did not do the rest. A dry run gives the same report and touches nothing. */
+export type CleanupReport = {
+  readonly removed: readonly RemovedRow[]
+  readonly skipped: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
+  readonly missing: readonly IsolatedEnvironment[]
+  readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
+  readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: string }[]
+  readonly dryRun: boolean
+  /** Sentences for people: offline, what an interrupted operation left. */
+  readonly notices: readonly string[]
+}
+
+export type RemovedRow = {
+  readonly environment: IsolatedEnvironment
+  /** Why it went: "merged: ancestor of origin/main", "no activity since …". */
+  readonly why: string
+  readonly restorePoint: string | undefined
+  readonly branchDeleted: boolean
+  readonly letGo: readonly Conversation[]
+}
+
+export const emptyReport = (dryRun: boolean): CleanupReport => ({
+  removed: [],
+  skipped: [],
+  missing: [],
+  orphans: [],
+  errors: [],
+  dryRun,
+  notices: [],
+})
+
+/** One report of several codebases. */
+export const joinReports = (reports: readonly CleanupReport[], dryRun: boolean): CleanupReport => ({
+  removed: reports.flatMap((report) => report.removed),
+  skipped: reports.flatMap((report) => report.skipped),
+  missing: reports.flatMap((report) => report.missing),
+  orphans: reports.flatMap((report) => report.orphans),
+  errors: reports.flatMap((report) => report.errors),
+  dryRun,
+  notices: reports.flatMap((report) => report.notices),
+})

@@ -1,0 +1,145 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toAppError } from '../domain/errors.ts'
+import { isStale } from '../domain/stale.ts'
+import { freshen } from '../isolation/base.ts'
+import { baseAndConfig } from '../isolation/base-and-config.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { describeProof } from '../isolation/merged.ts'
+import { orphans } from '../isolation/orphans.ts'
+import { presenceOf } from '../isolation/presence.ts'
+import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
+import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
+import { type Standing, standings } from '../isolation/standing.ts'
+import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
+
+export type SweepOptions = {
+  readonly dryRun?: boolean
+  /** Only what is merged, or only what is stale; both without it. */
+  readonly only?: 'merged' | 'stale'
+}
+
+type Candidate = { readonly standing: Standing; readonly trigger: 'merged' | 'stale'; readonly why: string }
+
+/**
+ * One cycle over a codebase: merged → remove, stale → remove, missing → record, orphans → report. Everything goes
+ * through the one removal function and its gates. One failing environment never stops the cycle.
+ */
+export const runScheduledCleanup = async (
+  context: IsolationContext,
+  provider: IsolationProvider,
+  codebase: Codebase,
+  options: SweepOptions = {},
+): Promise<CleanupReport> => {
+  const dryRun = options.dryRun === true
+  const draft = writable(emptyReport(dryRun))
+  if (!dryRun) {
+    const { settled, left } = await reconcile(context, codebase)
+    draft.notices.push(
+      ...settled.map((what) => `settled an interrupted ${what}`),
+      ...left.map((what) => `left alone: ${what}`),
+    )
+  }
+  const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
+  if (fresh.outcome === 'offline')
+    draft.notices.push(`could not fetch ${codebase.name}: judged by what is here (${fresh.detail})`)
+  const all = await standings(context, codebase)
+  const { base } = all.length === 0 ? { base: undefined } : await baseAndConfig(context, codebase)
+  for (const standing of all) {
+    if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
+    else {
+      const candidate = judge(context, standing, options, base?.name ?? '')
+      if (candidate !== undefined) await removeOne(provider, candidate, draft, dryRun)
+    }
+  }
+  draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
+  if (!dryRun) await leaveBehind(context, codebase, draft)
+  return draft
+}
+
+type Draft = {
+  -readonly [K in keyof CleanupReport]: CleanupReport[K] extends readonly (infer T)[] ? T[] : CleanupReport[K]
+}
+const writable = (report: CleanupReport): Draft => ({
+  removed: [...report.removed],
+  skipped: [...report.skipped],
+  missing: [...report.missing],
+  orphans: [...report.orphans],
+  errors: [...report.errors],
+  dryRun: report.dryRun,
+  notices: [...report.notices],
+})
+
+const isMissing = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<boolean> =>
+  environment.status === 'missing' || (await presenceOf(codebase, environment)).state === 'missing'
+
+/** Adopted ones are left: nothing in Coppice deletes them, and letting go of one unasked would only confuse. */
+const judge = (
+  context: IsolationContext,
+  standing: Standing,
+  { only }: SweepOptions,
+  baseName: string,
+): Candidate | undefined => {
+  const { environment, merged, lastActivityAt } = standing
+  if (!environment.owned || environment.status !== 'active') return undefined
+  if (merged.value === 'yes' && only !== 'stale') {
+    return {
+      standing,
+      trigger: 'merged',
+      why: describeProof(merged, { name: baseName, branch: environment.baseBranch }),
+    }
+  }
+  if (only !== 'merged' && isStale(lastActivityAt, context.settings.staleDays, context.clock())) {
+    return {
+      standing,
+      trigger: 'stale',
+      why: `no activity since ${new Date(lastActivityAt).toISOString().slice(0, 10)}`,
+    }
+  }
+  return undefined
+}
+
+const removeOne = async (
+  provider: IsolationProvider,
+  { standing: { environment }, trigger, why }: Candidate,
+  draft: Draft,
+  dryRun: boolean,
+): Promise<void> => {
+  try {
+    const outcome = await provider.destroy(environment, { trigger, dryRun })
+    if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
+    else draft.removed.push(removedRow(outcome, why))
+  } catch (error) {
+    draft.errors.push({ environment, error: toAppError(error).message })
+  }
+}
+
+const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why: string): RemovedRow => ({
+  environment: outcome.environment,
+  why,
+  restorePoint: outcome.outcome === 'removed' ? outcome.restorePoint?.id : undefined,
+  branchDeleted: outcome.outcome === 'removed' && outcome.branchDeleted,
+  letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
+})
+
+/** Every cycle leaves a report; what has had its time goes. */
+const leaveBehind = async (context: IsolationContext, codebase: Codebase, draft: Draft): Promise<void> => {
+  await expireRestorePoints(context)
+  await context.store.events.append({
+    id: context.ids(),
+    at: context.clock(),
+    kind: 'cleanup',
+    codebaseId: codebase.id,
+    environmentId: undefined,
+    data: {
+      removed: draft.removed.map(({ environment, why }) => ({ id: environment.id, branch: environment.branch, why })),
+      skipped: draft.skipped.map(({ environment, reasons }) => ({
+        id: environment.id,
+        branch: environment.branch,
+        reasons,
+      })),
+      missing: draft.missing.map(({ id }) => id),
+      orphans: draft.orphans,
+      errors: draft.errors.map(({ environment, error }) => ({ id: environment.id, error })),
+    },
+  })
+}
