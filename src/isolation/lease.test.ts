@@ -26,8 +26,7 @@ const gitLock = ({ tree }: Dressed): string | undefined => {
 const lease = (made: Dressed, purpose: string, holder?: ProcessIdentity) =>
   acquireLease(made.context, made.codebase, made.environment, { purpose, ...(holder === undefined ? {} : { holder }) })
 const rows = (made: Dressed) => made.context.store.leases.ofEnvironments([made.environment.id])
-const drop = (made: Dressed) =>
-  locked(made.context, made.codebase, 'test', () => dropDeadLeases(made.context, made.codebase))
+const drop = (made: Dressed) => dropDeadLeases(made.context, made.codebase)
 
 describe('a lease', () => {
   it('is a row and a lock that git itself respects', async () => {

@@ -68,27 +68,28 @@ export const leaseHolders = async (
 }
 
 /**
- * For reconciliation, which holds the repository's lock: drops the leases of this codebase whose holder is provably
- * dead, and our lock on each environment that then has none.
+ * For reconciliation: drops the leases of this codebase whose holder is provably dead, and our lock on each environment
+ * that then has none. Takes the repository's lock, so the caller must not hold it.
  */
-export const dropDeadLeases = async (context: IsolationContext, codebase: Codebase): Promise<Lease[]> => {
-  const dropped: Lease[] = []
-  for (const lease of await context.store.leases.all(context.host)) {
-    if (judge(context, lease) !== 'dead') continue
-    const environment = await context.store.environments.get(lease.environmentId)
-    if (environment !== undefined && environment.codebaseId !== codebase.id) continue
-    await context.store.leases.remove(lease.id)
-    dropped.push(lease)
-  }
-  await context.failpoint('lease.dropped')
-  // Not only where a lease was dropped: a crash may have come between a row's end and its lock's.
-  for (const environment of await context.store.environments.live(codebase.id)) {
-    if (environment.host === context.host && environment.status === 'active') {
-      await unlockIfUnused(context, codebase, environment)
+export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): Promise<Lease[]> =>
+  locked(context, codebase, 'dropping leases of dead processes', async () => {
+    const dropped: Lease[] = []
+    for (const lease of await context.store.leases.all(context.host)) {
+      if (judge(context, lease) !== 'dead') continue
+      const environment = await context.store.environments.get(lease.environmentId)
+      if (environment !== undefined && environment.codebaseId !== codebase.id) continue
+      await context.store.leases.remove(lease.id)
+      dropped.push(lease)
     }
-  }
-  return dropped
-}
+    await context.failpoint('lease.dropped')
+    // Not only where a lease was dropped: a crash may have come between a row's end and its lock's.
+    for (const environment of await context.store.environments.live(codebase.id)) {
+      if (environment.host === context.host && environment.status === 'active') {
+        await unlockIfUnused(context, codebase, environment)
+      }
+    }
+    return dropped
+  })
 
 const usableAdminDir = async (
   { store }: IsolationContext,

@@ -2,6 +2,7 @@ import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/c
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toRepoPath } from '../domain/names.ts'
+import type { Git, Repo } from '../git/door.ts'
 import { showFile } from '../git/objects.ts'
 import type { IsolationContext } from './context.ts'
 
@@ -16,10 +17,24 @@ export const loadRepoConfig = async (
   codebase: Codebase,
   baseSha: Sha,
 ): Promise<RepoConfig> => {
-  const bytes = await showFile(context.git, { commonDir: toRepoPath(codebase.repoPath) }, baseSha, configPath)
-  if (bytes === undefined) return defaultRepoConfig
+  const repo = { commonDir: toRepoPath(codebase.repoPath) }
   const file = `${configPath} (at ${baseSha.slice(0, 7)})`
+  if (!(await hasConfig(context.git, repo, baseSha, file))) return defaultRepoConfig
+  const bytes = await showFile(context.git, repo, baseSha, configPath)
+  if (bytes === undefined) throw new AppError('git-failed', `${file} is recorded in git but its content is not there`)
   return parseRepoConfig(decode(bytes, file), file)
+}
+
+/**
+ * Asked by itself, because `cat-file` says "missing" for a file that the commit has not and for a commit that is not
+ * there alike: the second must not pass for "no settings, so nothing to keep".
+ */
+const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Promise<boolean> => {
+  const args = ['ls-tree', '-z', '--full-tree', baseSha, '--', configPath]
+  const { stdout } = await git.run({ operation: 'ls-tree', at: repo, args })
+  if (stdout === '') return false
+  if (/^100(?:644|755) blob /.test(stdout)) return true
+  throw new AppError('config-invalid', `${file} is not a regular file`, { remedy: 'make it one on the base branch' })
 }
 
 const decode = (bytes: Buffer, file: string): string => {
