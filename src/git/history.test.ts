@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import { array, assert, asyncProperty, nat } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { type Sha, toSha } from '../domain/names.ts'
@@ -68,9 +68,9 @@ describe('ahead and behind', () => {
   it("agree with git's own count on random histories", async () => {
     const repo = box.repo()
     const git = box.git()
-    const shape = fc.array(fc.array(fc.nat(), { maxLength: 2 }), { minLength: 2, maxLength: 12 })
-    await fc.assert(
-      fc.asyncProperty(shape, async (parentsOf) => {
+    const shape = array(array(nat(), { maxLength: 2 }), { minLength: 2, maxLength: 12 })
+    await assert(
+      asyncProperty(shape, async (parentsOf) => {
         const commits: Sha[] = []
         for (const [i, wanted] of parentsOf.entries()) {
           const parents = i === 0 ? [] : [...new Set(wanted.map((n) => commits[n % i]!))]

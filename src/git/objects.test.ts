@@ -45,7 +45,9 @@ describe('keeping files', () => {
     const tree = await writeTree(git, repo, files)
     const kept = await readTree(git, repo, tree)
     const key = (entry: { bytes: Buffer }): string => entry.bytes.toString('latin1')
-    expect(kept.map((e) => [key(e), e.mode, e.sha]).sort()).toEqual(files.map((e) => [key(e), e.mode, e.sha]).sort())
+    const lines = (entries: readonly { bytes: Buffer; mode: string; sha: string }[]): string[] =>
+      entries.map((entry) => `${entry.mode} ${entry.sha} ${key(entry)}`).sort()
+    expect(lines(kept)).toEqual(lines(files))
     const contents: string[] = []
     await catFiles(
       git,
@@ -68,8 +70,11 @@ describe('keeping files', () => {
     const hashed = hashFiles(box.git(), mainTree(repo), [path('directory')])
     await expect(hashed).rejects.toMatchObject({ code: 'unsupported' })
     await expect(hashFiles(box.git(), mainTree(repo), [path('gone')])).rejects.toThrow(/ENOENT/)
-    const evil = { bytes: Buffer.from('.git/config'), mode: '100644', sha: toSha(repo.git('rev-parse', 'HEAD:README')) }
+    const sha = toSha(repo.git('rev-parse', 'HEAD:README'))
+    const evil = { bytes: Buffer.from('.git/config'), mode: '100644', sha }
     await expect(writeTree(box.git(), repo, [evil])).rejects.toMatchObject({ code: 'git-failed' })
+    const clash = ['a', 'a/b'].map((name) => ({ bytes: Buffer.from(name), mode: '100644', sha }))
+    await expect(writeTree(box.git(), repo, clash)).rejects.toMatchObject({ code: 'git-failed' })
   })
 
   it('leaves no private index behind', async () => {

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import { catFiles } from './blobs.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
@@ -10,7 +11,10 @@ export type TreeEntry = Pick<TreePath, 'bytes'> & { readonly mode: string; reado
 
 export type Written = CallOptions & { readonly durable?: boolean }
 
-/** Makes a tree of these entries through an index of its own. Git refuses names it would not check out (`.git/x`). */
+/**
+ * Makes a tree of these entries through an index of its own. All of them or an error: git drops a name it would not
+ * check out (`.git/x`), and a file where a directory comes later, with exit code 0.
+ */
 export const writeTree = async (
   git: Git,
   repo: Repo,
@@ -25,6 +29,15 @@ export const writeTree = async (
   try {
     const args = ['update-index', '-z', '--index-info']
     await git.run({ ...call, operation: 'update-index', args, stdin, ...(signal && { signal }) })
+    const listed = await git.run({
+      ...call,
+      operation: 'ls-files',
+      args: ['ls-files', '-z'],
+      ...(signal && { signal }),
+    })
+    if (splitNul(listed.stdoutBytes).length !== entries.length) {
+      throw new AppError('git-failed', 'git cannot hold all of these names in one tree')
+    }
     const { stdout } = await git.run({
       ...call,
       operation: 'write-tree',

@@ -1,0 +1,248 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeSandbox, markerProgram, type Sandbox } from '../../test/helpers/repo.ts'
+import { cloneBare } from './clone.ts'
+import { fetchRemote, remoteHead } from './fetch.ts'
+import { remoteInfo } from './remote.ts'
+import { validateRemoteUrl } from './remote-url.ts'
+import type { Progress } from './progress.ts'
+
+let box: Sandbox
+beforeEach(() => {
+  box = makeSandbox()
+})
+afterEach(() => box[Symbol.dispose]())
+const refspecs = ['+refs/heads/*:refs/remotes/origin/*']
+
+const withRemote = () => {
+  const upstream = box.repo('upstream')
+  const repo = box.repo()
+  repo.git('remote', 'add', 'origin', upstream.path)
+  return { upstream, repo }
+}
+
+describe('fetching', () => {
+  it('updates the tracking refs and leaves nothing else behind', async () => {
+    const { upstream, repo } = withRemote()
+    upstream.git('tag', 'v1')
+    const fetched = await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })
+    expect(fetched).toEqual({ outcome: 'fetched', problem: undefined })
+    expect(repo.git('rev-parse', 'refs/remotes/origin/main')).toBe(upstream.sha())
+    expect(existsSync(join(repo.commonDir, 'FETCH_HEAD'))).toBe(false)
+    expect(repo.git('tag')).toBe('')
+  })
+
+  it('never prunes: a tracking ref may be the last to hold a commit', async () => {
+    const { upstream, repo } = withRemote()
+    repo.git('config', 'fetch.prune', 'true')
+    upstream.git('branch', 'gone')
+    const git = box.git()
+    await fetchRemote(git, repo, { remote: 'origin', refspecs })
+    upstream.git('branch', '-D', 'gone')
+    await fetchRemote(git, repo, { remote: 'origin', refspecs })
+    expect(repo.git('rev-parse', 'refs/remotes/origin/gone')).toBe(upstream.sha())
+  })
+
+  it('says what is wrong when the remote cannot be reached, in terms of the remote', async () => {
+    const { repo } = withRemote()
+    repo.git('remote', 'set-url', 'origin', box.path('nowhere'))
+    const fetched = await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })
+    expect(fetched).toEqual({ outcome: 'unreachable', detail: expect.stringContaining('nowhere') })
+    expect(JSON.stringify(fetched)).not.toMatch(/coppice-[0-9a-f]{32}/)
+    const none = fetchRemote(box.git(), repo, { remote: 'none', refspecs })
+    await expect(none).rejects.toMatchObject({ code: 'remote-unreachable' })
+  })
+
+  it('updates the others when one branch became a directory', async () => {
+    const { upstream, repo } = withRemote()
+    upstream.git('branch', 'a')
+    const git = box.git()
+    await fetchRemote(git, repo, { remote: 'origin', refspecs })
+    upstream.git('branch', '-m', 'a', 'a/b')
+    const tip = upstream.commit('x', 'y')
+    const fetched = await fetchRemote(git, repo, { remote: 'origin', refspecs })
+    expect(fetched).toMatchObject({ outcome: 'fetched', problem: expect.stringContaining('a/b') })
+    expect(repo.git('rev-parse', 'refs/remotes/origin/main')).toBe(tip)
+  })
+
+  it('understands a relative path as git does, from the top of the checkout', async () => {
+    const { repo } = withRemote()
+    repo.git('remote', 'set-url', 'origin', '../upstream')
+    expect(await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })).toMatchObject({ outcome: 'fetched' })
+  })
+
+  it("honours the user's own insteadOf", async () => {
+    const { repo } = withRemote()
+    box.raw(box.root, 'config', '--global', `url.${box.root}/.insteadOf`, 'work:')
+    box.raw(box.root, 'config', '--global', 'url./nowhere/.insteadOf', 'wo')
+    repo.git('remote', 'set-url', 'origin', 'work:upstream')
+    expect(await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })).toMatchObject({ outcome: 'fetched' })
+  })
+})
+
+describe('the remote of a repository', () => {
+  it("is the current branch's, else origin, else the only one", async () => {
+    const repo = box.repo()
+    expect(await remoteInfo(box.git(), repo)).toBeUndefined()
+    repo.git('remote', 'add', 'fork', '/fork')
+    expect(await remoteInfo(box.git(), repo)).toEqual({ name: 'fork', url: '/fork' })
+    repo.git('remote', 'add', 'other', '/other')
+    expect(await remoteInfo(box.git(), repo)).toBeUndefined()
+    repo.git('remote', 'add', 'origin', '/origin')
+    expect(await remoteInfo(box.git(), repo)).toEqual({ name: 'origin', url: '/origin' })
+    repo.git('config', 'branch.main.remote', 'other')
+    expect(await remoteInfo(box.git(), repo)).toEqual({ name: 'other', url: '/other' })
+  })
+
+  it('has a default branch, as noted or as asked', async () => {
+    const { upstream, repo } = withRemote()
+    upstream.git('branch', '-m', 'main', 'trunk')
+    const git = box.git()
+    expect(await remoteHead(git, repo, 'origin')).toBe('trunk')
+    repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/noted')
+    expect(await remoteHead(git, repo, 'origin')).toBe('noted')
+  })
+})
+
+describe('cloning', () => {
+  it('makes a bare repository with remote branches as tracking refs, and fetches into it again', async () => {
+    const upstream = box.repo('upstream')
+    upstream.git('branch', 'feature/x')
+    upstream.git('branch', '-m', 'main', 'trunk')
+    upstream.git('tag', 'v1')
+    const git = box.git()
+    const progress: Progress[] = []
+    const path = box.path('clone.git')
+    const cloned = await cloneBare(git, upstream.path, path, { onProgress: (step) => progress.push(step) })
+    expect(cloned).toEqual({ commonDir: path, defaultBranch: 'trunk' })
+    expect(box.raw(path, 'for-each-ref', '--format=%(refname)').split('\n')).toEqual([
+      'refs/remotes/origin/HEAD',
+      'refs/remotes/origin/feature/x',
+      'refs/remotes/origin/trunk',
+      'refs/tags/v1',
+    ])
+    expect(box.raw(path, 'rev-parse', '--is-bare-repository')).toBe('true')
+    expect(progress.at(-1)?.percent).toBe(100)
+    const tip = upstream.commit('x', 'y')
+    box.raw(path, 'fetch', '-q')
+    expect(box.raw(path, 'rev-parse', 'origin/trunk')).toBe(tip)
+  })
+
+  it('clones an empty repository', async () => {
+    const empty = box.bare('empty.git')
+    const cloned = await cloneBare(box.git(), empty.path, box.path('clone.git'))
+    expect(cloned.commonDir).toBe(box.path('clone.git'))
+  })
+
+  it('refuses a path that is taken and says when the remote is not there', async () => {
+    const repo = box.repo()
+    const git = box.git()
+    await expect(cloneBare(git, repo.path, repo.path)).rejects.toMatchObject({ code: 'path-taken' })
+    const clone = cloneBare(git, box.path('nowhere'), box.path('clone.git'))
+    await expect(clone).rejects.toMatchObject({ code: 'remote-unreachable' })
+  })
+
+  it.each([
+    'https://github.com/o/r.git',
+    'ssh://git@github.com/o/r',
+    'ssh://git@host:2222/o/r',
+    'git@github.com:o/r.git',
+    'git://example.org/r.git',
+    'file:///srv/r.git',
+    '/srv/r.git',
+    'http://127.0.0.1:8080/r.git',
+  ])('takes %s', (url) => {
+    expect(validateRemoteUrl(url)).toBe(url)
+  })
+
+  it.each([
+    '',
+    '-u',
+    '--upload-pack=evil',
+    'ext::sh -c evil',
+    'ext::evil',
+    'fd::17',
+    'https://user:secret@github.com/o/r',
+    'https://ghp_secret@github.com/o/r',
+    'ssh://-oProxyCommand=evil/x',
+    'ssh://git:secret@host/x',
+    '-oProxyCommand=evil:x',
+    'git@-oProxyCommand=evil:x',
+    'http://example.org/r.git',
+    'https://host/a\nb',
+    'https://host/a b',
+    'relative/path',
+    'javascript://x',
+  ])('refuses %j', (url) => {
+    expect(() => validateRemoteUrl(url)).toThrow(/cannot be cloned/)
+  })
+})
+
+describe('credentials', () => {
+  const secret = 'token-for-one-host-only'
+
+  /** Demands basic authentication and writes down what it gets. */
+  const demanding = async () => {
+    const seen: string[] = []
+    const server = createServer((request, response) => {
+      seen.push(`${request.url} ${request.headers.authorization ?? '-'}`)
+      response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const close = (): Promise<unknown> => new Promise((resolve) => server.close(resolve))
+    return { seen, host: `127.0.0.1:${port}`, url: `http://127.0.0.1:${port}/o/r.git`, close }
+  }
+  const basic = (user: string, password: string): string =>
+    `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+
+  it('gives the token to its host, not on the command line, in no URL and in no message', async () => {
+    const server = await demanding()
+    const { repo } = withRemote()
+    repo.git('remote', 'set-url', 'origin', server.url)
+    const git = box.git({ token: { host: server.host, secret } })
+    const fetched = await fetchRemote(git, repo, { remote: 'origin', refspecs })
+    await server.close()
+    expect(server.seen.some((line) => line.endsWith(basic('x-access-token', secret)))).toBe(true)
+    expect(server.seen.join()).not.toContain(secret)
+    expect(JSON.stringify(fetched)).not.toContain(secret)
+    expect(readFileSync(join(box.home, '.coppice', 'askpass.sh'), 'utf8')).not.toContain(secret)
+  })
+
+  it('does not give it to any other host', async () => {
+    const server = await demanding()
+    const { repo } = withRemote()
+    repo.git('remote', 'set-url', 'origin', server.url)
+    for (const host of ['github.com', '127.0.0.1', `x${server.host}`]) {
+      await fetchRemote(box.git({ token: { host, secret } }), repo, { remote: 'origin', refspecs })
+    }
+    // Nor to one that puts the right host where the user name goes.
+    const dressed = server.url.replace('//', '//github.com%2F@')
+    repo.git('remote', 'set-url', 'origin', dressed)
+    await fetchRemote(box.git({ token: { host: 'github.com', secret } }), repo, { remote: 'origin', refspecs })
+    await server.close()
+    expect(server.seen.length).toBeGreaterThan(0)
+    expect(server.seen.filter((line) => line.includes(Buffer.from(secret).toString('base64').slice(2, 20)))).toEqual([])
+    expect(server.seen.filter((line) => line.includes(basic('x-access-token', secret)))).toEqual([])
+  })
+
+  it("runs the user's own credential helper, and not the one the repository names", async () => {
+    const server = await demanding()
+    const { repo } = withRemote()
+    repo.git('remote', 'set-url', 'origin', server.url)
+    const answer = 'case "$1" in get) cat >/dev/null; echo username=ada; echo password=fromhelper ;; esac'
+    const own = markerProgram(box.path('own'), box.path('own-ran'), answer)
+    const evil = markerProgram(box.path('evil'), box.path('evil-ran'), answer)
+    box.raw(box.root, 'config', '--global', 'credential.helper', own)
+    repo.git('config', 'credential.helper', evil)
+    repo.git('config', `credential.http://${server.host}.helper`, evil)
+    await fetchRemote(box.git(), repo, { remote: 'origin', refspecs })
+    await server.close()
+    expect(server.seen.some((line) => line.endsWith(basic('ada', 'fromhelper')))).toBe(true)
+    expect(existsSync(box.path('own-ran'))).toBe(true)
+    expect(existsSync(box.path('evil-ran'))).toBe(false)
+  })
+})
