@@ -113,12 +113,13 @@ describe('copying into a new tree', () => {
     symlinkSync('real', join(repo.path, 'l-inside'))
     symlinkSync('../private', join(repo.path, 'l-above'))
     symlinkSync(box.path('private'), join(repo.path, 'l-absolute'))
+    symlinkSync(join(repo.path, 'real'), join(repo.path, 'l-into-checkout'))
     symlinkSync('.git/config', join(repo.path, 'l-git'))
     symlinkSync(box.root, join(repo.path, 'out'))
     symlinkSync('out/private', join(repo.path, 'l-through'))
     const notices = await copyFiles(made.context, made.dressing({ copy: ['l-*'] }))
     expect(readlinkSync(join(tree.path, 'l-inside'))).toBe('real')
-    for (const name of ['l-above', 'l-absolute', 'l-git', 'l-through']) {
+    for (const name of ['l-above', 'l-absolute', 'l-into-checkout', 'l-git', 'l-through']) {
       expect(lstatSync(join(tree.path, name), { throwIfNoEntry: false })).toBeUndefined()
       expect(notices).toContain(`Not copied: ${name} is a link that leads out.`)
     }

@@ -55,7 +55,23 @@ describe('ports', () => {
     expect((await portVariables(made.context, made.environment))['PORT']).not.toBe(String(wanted))
   })
 
-  it.each(['127.0.0.1', '0.0.0.0', '::'])('are not free while somebody listens on %s', async (host) => {
+  it('go around a port that another process leases between our look and our lease', async () => {
+    await using made = await makeDressed()
+    const two = await made.another('issue-43')
+    await leasePorts(made.context, made.environment, ['PORT'])
+    const wanted = Number((await portVariables(made.context, made.environment))['PORT'])
+    const { store } = made.context
+    await store.ports.release(made.environment.id)
+    await store.ports.lease('here', wanted, two.environment.id, 'PORT', 1)
+    // What was taken is read too early to see it.
+    const early = { ...made.context, store: { ...store, ports: { ...store.ports, taken: () => Promise.resolve([]) } } }
+    await leasePorts(early, made.environment, ['PORT'])
+    const got = (await portVariables(made.context, made.environment))['PORT']
+    expect(got).toMatch(/^\d+$/)
+    expect(got).not.toBe(String(wanted))
+  })
+
+  it.each(['127.0.0.1', '0.0.0.0', '::', '::1'])('are not free while somebody listens on %s', async (host) => {
     const server = await listen(host)
     const port = portOf(server)
     expect(await isFree(port)).toBe(false)
