@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDressed, type Dressed } from '../../../test/helpers/dressed.ts'
@@ -109,11 +108,13 @@ describe('kept files that differ', () => {
   it('cannot be told when a directory cannot be read', async () => {
     await using made = await makeLaid()
     // Deeper than a path may be long: unreadable by its full name for everybody, root included.
-    const name = 'd'.repeat(200)
-    const inTree = (script: string) => execFileSync('sh', ['-c', script], { cwd: made.tree.path })
-    inTree(`cd local; for i in $(seq 25); do mkdir ${name}; cd ${name}; done`)
+    const half = Array.from({ length: 12 }, () => 'd'.repeat(200))
+    const [upper, lower] = [join(made.tree.path, 'local', ...half), join(made.tree.path, 'lower')]
+    mkdirSync(upper, { recursive: true })
+    mkdirSync(join(lower, ...half), { recursive: true })
+    renameSync(lower, join(upper, 'lower'))
     await expect(differing(made)).rejects.toThrow(/ENAMETOOLONG/)
-    inTree('rm -rf local')
+    renameSync(join(upper, 'lower'), lower)
   })
 
   it('cannot be told when the tree is not there, or git cannot say what it tracks', async () => {
