@@ -26,3 +26,8 @@ export const fastForward = async (git: Git, tree: Tree, to: Sha): Promise<void> 
 export const moveTo = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
   await git.run({ operation: 'move branch', at: tree, args: ['reset', '--quiet', '--keep', to, '--'], locks: true })
 }
+
+/** Writes the files of a worktree as its index has them, over nothing that is there. */
+export const checkoutIndex = async (git: Git, tree: Tree): Promise<void> => {
+  await git.run({ operation: 'checkout-index', at: tree, args: ['checkout-index', '--all', '--quiet'], locks: true })
+}

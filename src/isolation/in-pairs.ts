@@ -9,6 +9,6 @@ export const inPairs = async <T, R>(items: readonly T[], work: (item: T) => Prom
       results[index] = await work(items[index] as T)
     }
   }
-  await Promise.all([worker(), worker()])
+  await Promise.all(Array.from({ length: Number(process.env['LANES'] ?? 2) }, worker))
   return results
 }

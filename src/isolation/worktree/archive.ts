@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
+import { unlessMissing } from './missing.ts'
 
 export type ArchiveRequest = {
   /** The tree's directory. */
@@ -14,8 +15,10 @@ export type ArchiveRequest = {
   readonly ignored: readonly string[]
   /** Repositories inside the tree, and submodules with changes: kept whole. */
   readonly nested: readonly string[]
-  /** Git's record of the tree: reflog, half-done operations, submodules' git directories. */
-  readonly adminDir: string
+  /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
+  readonly record: string
+  /** Where it lies in the archive. */
+  readonly recordName: 'admin' | 'admin/modules'
   readonly regenerable: readonly string[]
   readonly limitBytes: number
 }
@@ -28,9 +31,11 @@ export type Archived = { readonly ignored: string[]; readonly nested: string[]; 
  */
 export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archived> => {
   const { from, to, nested } = request
-  await makePrivateDirectory(join(to, 'admin'))
   const leftOut: LeftOut[] = []
-  await copyTree(request.adminDir, join(to, 'admin'), '', leftOut)
+  if ((await unlessMissing(lstat(request.record))) !== undefined) {
+    await makePrivateDirectory(join(to, request.recordName))
+    await copyTree(request.record, join(to, request.recordName), '', leftOut)
+  }
   const survey = await surveyIgnored(request, leftOut)
   const kept: string[] = []
   let room = request.limitBytes

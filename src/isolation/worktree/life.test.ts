@@ -39,5 +39,8 @@ test('an environment is created, found again, removed when clean, and brought ba
   expect(restored.environment.branch).toBe('issue-42')
   expect(readFileSync(join(restored.environment.path, 'README'), 'utf8')).toBe('changed\n')
   expect(readFileSync(join(restored.environment.path, 'new.txt'), 'utf8')).toBe('new\n')
-  expect(repo.git('-C', restored.environment.path, 'status', '--short').split('\n')).toEqual([' M README', '?? new.txt'])
+  expect(repo.git('-C', restored.environment.path, 'status', '--short').split('\n')).toEqual([
+    ' M README',
+    '?? new.txt',
+  ])
 })

@@ -21,6 +21,7 @@ import type { Made, Making } from './making.ts'
 import { unlessMissing } from './missing.ts'
 import { type Plan, repoOf } from './plan.ts'
 import { restoreDirectory } from './restore-point.ts'
+import { bringSubmodules } from './restore-submodules.ts'
 import { undoMaking } from './undo.ts'
 
 /** Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones. */
@@ -165,6 +166,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
+  await bringSubmodules(context, join(directory, 'admin'), tree, point, leftOut)
   return leftOut
 }
 

@@ -36,7 +36,8 @@ export const saveMissing = async (
         : await writeRestorePoint(context, {
             codebase,
             environment: missing,
-            tree: treeAt(codebase, adminDir, missing.path),
+            // Git needs a directory to stand in; its record alone is asked.
+            tree: treeAt(codebase, adminDir, codebase.repoPath),
             dirt: undefined,
             fate,
             id: entry.id,

@@ -1,4 +1,4 @@
-import { stat, utimes } from 'node:fs/promises'
+import { lstat, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -9,6 +9,7 @@ import type { Tree } from '../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
 import { submodulesOf } from '../../git/submodule.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
+import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { moveWorktree } from '../../git/worktree-move.ts'
 import type { JournalEntry, Spare, Store } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
@@ -19,6 +20,7 @@ import { prepareRoot, spareDirectory } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { type Making, moveForward } from './making.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
+import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
 import { undoMaking } from './undo.ts'
 
@@ -36,7 +38,10 @@ export const takeSpare = async (
   spare: Spare,
 ): Promise<Tree | undefined> => {
   const found = await spareTree(codebase, spare)
-  if (found === undefined) return undefined
+  if (found === undefined) {
+    await forgetLostSpare(context, codebase, spare)
+    return undefined
+  }
   await clearLock(found.gitDir, spareReason(spare.id))
   await setLock(found.gitDir, makingReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
@@ -52,6 +57,14 @@ export const takeSpare = async (
   await setHeadBranch(context.git, tree, plan.branch)
   await settleIndex(tree, spare.createdAt, context.clock())
   return tree
+}
+
+/** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */
+const forgetLostSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
+  const dir = join(codebase.repoPath, 'worktrees', spare.adminName)
+  if ((await unlessMissing(lstat(spare.path))) !== undefined || (await readToken(dir)) !== spareToken(spare.id)) return
+  await clearLock(dir, spareReason(spare.id))
+  await forgetWorktree(context.git, repoOf(codebase), { dir })
 }
 
 const makeBranch = async (context: IsolationContext, tree: Tree, branch: string, at: Sha): Promise<void> => {

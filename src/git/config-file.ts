@@ -1,0 +1,13 @@
+import type { Git } from './door.ts'
+
+/** One value of a configuration file, read as a file: the repository it belongs to need not be in order. */
+export const readConfigFile = async (git: Git, file: string, key: string): Promise<string | undefined> => {
+  const args = ['config', '--file', file, '--no-includes', '-z', '--get', key]
+  const { stdout, exitCode } = await git.run({ operation: 'config', at: { cwd: '/' }, args, ok: [0, 1] })
+  return exitCode === 0 ? stdout.replace(/\0$/, '') : undefined
+}
+
+export const writeConfigFile = async (git: Git, file: string, key: string, value: string): Promise<void> => {
+  const args = ['config', '--file', file, '--replace-all', key, value]
+  await git.run({ operation: 'config', at: { cwd: '/' }, args, locks: true })
+}

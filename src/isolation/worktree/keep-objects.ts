@@ -1,0 +1,136 @@
+import { lstat, readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { type Sha, isSha } from '../../domain/names.ts'
+import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
+import { halfDone } from '../../git/admin-dir.ts'
+import { fsyncObjects, hashFiles } from '../../git/blobs.ts'
+import type { Tree } from '../../git/door.ts'
+import { commitTree } from '../../git/objects.ts'
+import { type SnapshotEntry, indexChanges, lostCommits, objectsBeyond, writeSnapshot } from '../../git/snapshot.ts'
+import { type TreePath, treePath } from '../../git/tree-path.ts'
+import type { IsolationContext } from '../context.ts'
+import type { Dirt } from '../dirt.ts'
+import type { BranchFate } from './branch-fate.ts'
+import { unlessMissing } from './missing.ts'
+
+export type ToKeep = {
+  readonly environment: IsolatedEnvironment
+  readonly tree: Tree
+  /** Undefined when the files are away: then only what git's record knows is kept. */
+  readonly dirt: Dirt | undefined
+  readonly fate: Pick<BranchFate, 'tip'>
+}
+
+/** A commit that reaches everything: HEAD, the branch, what only reflogs know, index and files as trees. */
+export const keepObjects = async (
+  context: IsolationContext,
+  save: ToKeep,
+  head: Sha | undefined,
+): Promise<{ commit: Sha; dirty: boolean }> => {
+  const { tree, dirt, environment, fate } = save
+  const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
+  const named = await shasIn(tree, environment.branch)
+  const lost = await lostCommits(
+    context.git,
+    tree,
+    named.filter((sha) => !tips.includes(sha)),
+    tips,
+  )
+  const parents = [...tips, ...lost]
+  const known = environment.startSha === undefined ? [] : [environment.startSha]
+  const fresh = parents.filter((sha) => !known.includes(sha))
+  if (fresh.length > 0) fsyncObjects(tree.commonDir, await objectsBeyond(context.git, tree, fresh, known))
+  const snapshot =
+    dirt === undefined
+      ? await snapshotOfIndex(context, tree, head)
+      : isDirty(dirt)
+        ? await snapshotOf(context, tree, dirt, head)
+        : undefined
+  const dirty = snapshot !== undefined
+  const [only] = parents
+  if (snapshot === undefined && only !== undefined && parents.length === 1) return { commit: only, dirty }
+  const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n`
+  const by = { name: 'Coppice', email: 'coppice@localhost', at: context.clock() }
+  const kept = snapshot ?? (await writeSnapshot(context.git, tree, []))
+  return { dirty, commit: await commitTree(context.git, tree, { tree: kept, parents, message, by }, { durable: true }) }
+}
+
+export const isDirty = (dirt: Dirt): boolean =>
+  dirt.changed.length + dirt.untracked.length + dirt.additions.length + dirt.hidden.length + dirt.halfDone.length > 0
+
+const snapshotOf = async (context: IsolationContext, tree: Tree, dirt: Dirt, head: Sha | undefined): Promise<Sha> => {
+  const index = head === undefined ? [] : await indexChanges(context.git, tree, head)
+  const stage = (number: number): SnapshotEntry[] => index.filter((entry) => entry.stage === number)
+  const paths = [...new Set([...dirt.changed, ...dirt.untracked, ...dirt.additions, ...dirt.hidden])]
+  return writeSnapshot(context.git, tree, [
+    { name: 'index', from: head, entries: stage(0) },
+    {
+      name: 'work',
+      from: head,
+      entries: await fileEntries(
+        context,
+        tree,
+        paths.filter((path) => !path.endsWith('/')),
+      ),
+    },
+    ...[1, 2, 3].map((number) => ({ name: `stage-${number}`, from: undefined, entries: stage(number) })),
+  ])
+}
+
+/** Of a missing tree only the index is known: it is the best guess of its files, too. */
+const snapshotOfIndex = async (
+  context: IsolationContext,
+  tree: Tree,
+  head: Sha | undefined,
+): Promise<Sha | undefined> => {
+  const index = head === undefined ? [] : await indexChanges(context.git, tree, head)
+  if (index.length === 0 && halfDone(tree.gitDir).length === 0) return undefined
+  const entries = index.filter(({ stage }) => stage === 0)
+  return writeSnapshot(context.git, tree, [
+    { name: 'index', from: head, entries },
+    { name: 'work', from: head, entries },
+    ...[1, 2, 3].map((number) => ({
+      name: `stage-${number}`,
+      from: undefined,
+      entries: index.filter(({ stage }) => stage === number),
+    })),
+  ])
+}
+
+/** The files as they lie there: raw bytes, no filters, no line-end conversion; a link is its target. */
+const fileEntries = async (
+  context: IsolationContext,
+  tree: Tree,
+  paths: readonly string[],
+): Promise<SnapshotEntry[]> => {
+  const entries: SnapshotEntry[] = []
+  const there: TreePath[] = []
+  for (const path of paths) {
+    if ((await unlessMissing(lstat(bytesBelow(tree.path, path)))) === undefined) entries.push({ path, blob: undefined })
+    else there.push(treePath(rawBytes(path)))
+  }
+  const hashed = await hashFiles(context.git, tree, there, { durable: true })
+  return [...entries, ...hashed.map(({ bytes, mode, sha }) => ({ path: toRaw(bytes), blob: { mode, sha } }))]
+}
+
+/** Every object id that git's record or the branch's reflog names: ORIG_HEAD, MERGE_HEAD, a rebase's list, refs/bisect. */
+const shasIn = async (tree: Tree, branch: string): Promise<Sha[]> => {
+  const found = new Set<Sha>()
+  const take = (text: string): void => {
+    for (const [word] of text.matchAll(/\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b/g)) {
+      if (isSha(word) && !/^0+$/.test(word)) found.add(word)
+    }
+  }
+  const visit = async (directory: string, depth: number): Promise<void> => {
+    for (const entry of (await unlessMissing(readdir(directory, { withFileTypes: true }))) ?? []) {
+      const path = join(directory, entry.name)
+      if (entry.isDirectory() && entry.name !== 'modules' && depth < 6) await visit(path, depth + 1)
+      else if (entry.isFile() && !/^(index|sharedindex\.|coppice$|locked$)/.test(entry.name))
+        take(await readFile(path, 'latin1'))
+    }
+  }
+  await visit(tree.gitDir, 0)
+  take((await unlessMissing(readFile(join(tree.commonDir, 'logs/refs/heads', branch), 'latin1'))) ?? '')
+  return [...found]
+}
