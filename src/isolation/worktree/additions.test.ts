@@ -59,9 +59,9 @@ describe('an addition of ours', () => {
     await using made = await makeLaid()
     made.repo.write('notes', 'n')
     writeIn(made.tree.path, 'notes', 'n')
-    mkdirSync(join(made.tree.path, 'nested'))
+    mkdirSync(join(made.tree.path, 'local/nested'))
     expect(await isOurs(made, 'notes')).toBe(false)
-    expect(await isOurs(made, 'nested/')).toBe(false)
+    expect(await isOurs(made, 'local/nested/')).toBe(false)
   })
 
   it('compares files larger than one read to their last byte', async () => {
@@ -91,6 +91,12 @@ describe('kept files that differ', () => {
     expect((await differing(made)).sort()).toEqual(['.env', 'data.sqlite', 'local/new'])
   })
 
+  it('are not our own links, even if a glob names them', async () => {
+    await using made = await makeLaid()
+    const keeping = { ...config, keep: ['cac*'] }
+    expect(await keptFilesThatDiffer(made.context, made.codebase, made.tree, keeping)).toEqual([])
+  })
+
   it('are not those that git tracks: status speaks for them', async () => {
     await using made = await makeDressed()
     writeIn(made.tree.path, 'data.sqlite', 'rows')
@@ -102,7 +108,10 @@ describe('kept files that differ', () => {
     await using made = await makeDressed()
     const name = Buffer.concat([Buffer.from(`${made.tree.path}/a`), Buffer.from([0xff]), Buffer.from('.sqlite')])
     writeFileSync(name, 'x')
-    expect(await differing(made)).toHaveLength(1)
+    // What the name looks like exists as well, the same in both places: it must not vouch for the other.
+    writeIn(made.tree.path, 'a\ufffd.sqlite', 'same')
+    made.repo.write('a\ufffd.sqlite', 'same')
+    expect(await differing(made)).toEqual(['a\ufffd.sqlite'])
   })
 
   it('cannot be told when a directory cannot be read', async () => {
