@@ -1,0 +1,198 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { IsolationHints } from '../../src/domain/hints.ts'
+import { toWork, type WorkType } from '../../src/domain/work.ts'
+import type { Removed, RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
+import { type Resolution, type ResolveRequest, resolveIsolation } from '../../src/isolation/resolve.ts'
+import type { Conversation } from '../../src/store/store.ts'
+import type { RestorePoint } from '../../src/domain/restore-point.ts'
+import { writeIn } from '../helpers/repo.ts'
+import type { World } from '../helpers/world.ts'
+
+/** Short words for what nearly every test here does. */
+
+export type Asked = Partial<Omit<ResolveRequest, 'work' | 'hints'>> & { readonly hints?: IsolationHints }
+
+export const ask = (world: World, type: WorkType, id: string | number, more: Asked = {}): Promise<Resolution> =>
+  resolveIsolation(world.context, world.provider, {
+    codebase: world.codebase,
+    work: toWork(type, String(id)),
+    hints: {},
+    createdBy: 'test',
+    ...more,
+  })
+
+export type Resolved = Extract<Resolution, { outcome: 'resolved' }>
+
+export const resolved = async (
+  world: World,
+  type: WorkType,
+  id: string | number,
+  more: Asked = {},
+): Promise<Resolved> => {
+  const answer = await ask(world, type, id, more)
+  if (answer.outcome !== 'resolved') throw new Error(`not resolved: ${JSON.stringify(answer)}`)
+  return answer
+}
+
+export const issue = async (world: World, number: number): Promise<IsolatedEnvironment> =>
+  (await resolved(world, 'issue', number)).environment
+
+export type Inside = {
+  readonly path: string
+  git(...args: string[]): string
+  /** What git says, whether or not it succeeds. */
+  tryGit(...args: string[]): string
+  write(file: string, content: string | Buffer): void
+  read(file: string): string
+  commit(file: string, content: string | Buffer, message?: string): string
+  has(file: string): boolean
+}
+
+/** A person at work in a directory, with plain git. */
+export const inside = (world: World, { path }: { readonly path: string }): Inside => {
+  const git = (...args: string[]): string => world.box.raw(path, ...args)
+  const write = (file: string, content: string | Buffer): void => writeIn(path, file, content)
+  return {
+    path,
+    git,
+    tryGit: (...args) => {
+      try {
+        return git(...args)
+      } catch (error) {
+        return String(error)
+      }
+    },
+    write,
+    read: (file) => readFileSync(join(path, file), 'utf8'),
+    commit: (file, content, message = `change ${file}`) => {
+      write(file, content)
+      git('add', '-f', '--', file)
+      git('commit', '-q', '-m', message)
+      return git('rev-parse', 'HEAD')
+    },
+    has: (file) => existsSync(join(path, file)),
+  }
+}
+
+export const remove = (
+  world: World,
+  environment: IsolatedEnvironment,
+  options: Partial<RemoveOptions> = {},
+): Promise<RemoveOutcome> => world.provider.destroy(environment, { trigger: 'command', ...options })
+
+/** The reasons of a refusal; fails when it was none. */
+export const refusal = async (
+  world: World,
+  environment: IsolatedEnvironment,
+  options: Partial<RemoveOptions> = {},
+): Promise<string[]> => {
+  const outcome = await remove(world, environment, options)
+  if (outcome.outcome !== 'refused') throw new Error(`it was not refused but ${outcome.outcome}`)
+  if (!existsSync(environment.path)) throw new Error('it was refused, and the directory is gone all the same')
+  return outcome.reasons.map(({ gate, answer, detail }) => `${gate} ${answer}: ${detail}`)
+}
+
+export type Gone = Removed & { readonly restorePoint: RestorePoint }
+
+export const removed = async (
+  world: World,
+  environment: IsolatedEnvironment,
+  options: Partial<RemoveOptions> = {},
+): Promise<Gone> => {
+  const outcome = await remove(world, environment, options)
+  if (outcome.outcome !== 'removed') throw new Error(`not removed: ${JSON.stringify(outcome)}`)
+  const { restorePoint } = outcome
+  if (restorePoint === undefined) throw new Error('removed without a restore point')
+  if (existsSync(environment.path)) throw new Error('removed, and the directory is still there')
+  return { ...outcome, restorePoint }
+}
+
+/** Removes by force and brings it back: whatever was there must be there again. */
+export const thereAndBack = async (world: World, environment: IsolatedEnvironment): Promise<Inside> => {
+  const { restorePoint } = await removed(world, environment, { force: true })
+  const { environment: back } = await world.provider.restore(restorePoint)
+  return inside(world, back)
+}
+
+export const branchExists = (world: World, branch: string): boolean =>
+  world.repo.git('for-each-ref', `refs/heads/${branch}`) !== ''
+
+let conversations = 0
+export const conversation = async (world: World, more: Partial<Conversation> = {}): Promise<Conversation> => {
+  const id = `conversation-${(conversations += 1)}`
+  const now = world.context.clock()
+  const made = await world.context.store.conversations.ensure({
+    id,
+    platform: 'slack',
+    conversationId: id,
+    codebaseId: world.codebase.id,
+    environmentId: undefined,
+    persistent: false,
+    lastActivityAt: now,
+    closedAt: undefined,
+    createdAt: now,
+    ...more,
+  })
+  return made
+}
+
+/** Every file, link and directory below, with its content and mode, as one text that can be compared. */
+export const fingerprint = (root: string, except: (path: string) => boolean = () => false): string => {
+  const lines: string[] = []
+  const visit = (path: string): void => {
+    if (except(path)) return
+    const found = lstatSync(path)
+    const mode = found.mode.toString(8)
+    if (found.isDirectory()) {
+      lines.push(`${path} ${mode}`)
+      for (const name of readdirSync(path).sort()) visit(join(path, name))
+    } else if (found.isSymbolicLink()) lines.push(`${path} -> ${readlinkSync(path)}`)
+    else if (found.isFile()) {
+      lines.push(`${path} ${mode} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`)
+    } else lines.push(`${path} ${mode}`)
+  }
+  visit(root)
+  return lines.join('\n')
+}
+
+/** A real program in a directory, ended when the test is over. */
+export const program = async (
+  command: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: Record<string, string> } = {},
+): Promise<Disposable & { readonly pid: number }> => {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'ignore'], ...options })
+  await once(child, 'spawn')
+  return {
+    pid: child.pid ?? 0,
+    [Symbol.dispose]: () => {
+      child.kill('SIGKILL')
+    },
+  }
+}
+
+/** Whether the repository's object store has a blob with this content. */
+export const hasBlob = (world: World, content: string): boolean => {
+  const sha = execFileSync('git', ['hash-object', '--stdin'], { input: content, encoding: 'utf8' }).trim()
+  try {
+    world.repo.git('cat-file', '-e', sha)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A bug that the text of an error names. */
+export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
+  try {
+    await promise
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error)
+  }
+  throw new Error('it did not fail')
+}
