@@ -3,6 +3,7 @@ import { AppError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import { type Base, freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
+import { withChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
@@ -36,15 +37,18 @@ export const createEnvironment = async (
   if ('outcome' in begun) return begun
   const { making, made, config, base } = begun
   try {
-    const dressed = await dressEnvironment(context, {
-      codebase,
-      environment: making.environment,
-      tree: made.tree,
-      config,
-      isFork: making.plan.isFork,
-      baseSha: base.sha,
-      ...(signal === undefined ? {} : { signal }),
-    })
+    const dressed = await withChild(context, made.entry.id, (onSpawn) =>
+      dressEnvironment(context, {
+        codebase,
+        environment: making.environment,
+        tree: made.tree,
+        config,
+        isFork: making.plan.isFork,
+        baseSha: base.sha,
+        onSpawn,
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    )
     await context.failpoint('create.dressed')
     const environment = await activate(making, made)
     return {

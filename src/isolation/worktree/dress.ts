@@ -21,8 +21,11 @@ export const dressEnvironment = async (
 ): Promise<{ notices: string[] }> => {
   const notices = await layBeadsRedirect(dressing)
   await bringSubmodules(context, dressing)
-  notices.push(...(await copyFiles(context, dressing)))
-  notices.push(...(await makeLinks(context, dressing)))
+  // A stranger's code may run in a fork's tree: it gets neither the user's `.env` nor a way into the shared area.
+  if (!dressing.isFork || dressing.config.allowForks) {
+    notices.push(...(await copyFiles(context, dressing)))
+    notices.push(...(await makeLinks(context, dressing)))
+  }
   await leasePorts(context, dressing.environment, dressing.config.ports)
   notices.push(...(await runSetup(context, dressing)))
   return { notices }

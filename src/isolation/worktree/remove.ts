@@ -1,5 +1,5 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
 import { type GateAnswer, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
 import { clearLock, readLock } from '../../git/admin-dir.ts'
@@ -15,7 +15,7 @@ import { presenceOf } from '../presence.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import { repoOf } from './plan.ts'
-import { beginRemoval, finishRemoval, undoRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, settleRemoval, undoRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 import { saveMissing } from './save-missing.ts'
 import { runTeardown } from './scripts.ts'
@@ -76,7 +76,7 @@ const removePresent = async (
   if (root === undefined) return unanswered(environment)
   const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate })
   try {
-    const dirt = await afterTeardown(context, subject, tree, seen)
+    const { dirt, notices: torn } = await afterTeardown(context, subject, tree, seen)
     const point = await writeRestorePoint(context, { codebase, environment, tree, dirt, id: entry.id, fate })
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.saved')
@@ -99,26 +99,42 @@ const removePresent = async (
       branchNote: finished.branchNote,
       leftOut: point.contents.leftOut,
       letGo: finished.letGo.filter(({ id }) => id !== options.askedBy),
-      notices: [...notices, ...finished.notices],
+      notices: [...notices, ...torn, ...finished.notices],
     }
   } catch (error) {
-    await undoRemoval(context, codebase, entry.id)
+    await settleRemoval(context, codebase, entry.id)
     throw error
   }
 }
 
 /** Teardown is the repository's own code and may write: what it left is looked at before anything is saved. */
-const afterTeardown = async (context: IsolationContext, subject: Subject, tree: Tree, seen: Dirt): Promise<Dirt> => {
+const afterTeardown = async (
+  context: IsolationContext,
+  subject: Subject,
+  tree: Tree,
+  seen: Dirt,
+): Promise<{ dirt: Dirt; notices: string[] }> => {
   const { codebase, environment, config, options } = subject
-  if (config.teardown.length === 0) return seen
-  await runTeardown(context, { codebase, environment, tree, config, isFork: environment.isFork })
-  const now = await readDirt(context, codebase, environment, tree, config)
-  if (now.problems.length > seen.problems.length && options.force !== true) {
-    throw new AppError('setup-failed', `teardown left changes in ${environment.branch}: nothing was removed`, {
+  if (config.teardown.length === 0) return { dirt: seen, notices: [] }
+  const { notices } = await runTeardown(context, {
+    codebase,
+    environment,
+    tree,
+    config,
+    isFork: environment.isFork,
+    signal: options.signal,
+  }).catch((error: unknown) => {
+    // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.
+    if (options.force !== true) throw error
+    return { notices: [`teardown failed: ${toAppError(error).message}`] }
+  })
+  const dirt = await readDirt(context, codebase, environment, tree, config)
+  if (dirt.problems.length > seen.problems.length && options.force !== true) {
+    throw new AppError('program-failed', `teardown left changes in ${environment.branch}: nothing was removed`, {
       remedy: 'look at what it wrote, or remove with --force (everything is kept in a restore point)',
     })
   }
-  return now
+  return { dirt, notices }
 }
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */

@@ -7,7 +7,7 @@ import { treeAt } from '../presence.ts'
 import type { Removed } from '../provider.ts'
 import type { BranchFate } from './branch-fate.ts'
 import { repoOf } from './plan.ts'
-import { beginRemoval, finishRemoval, undoRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, settleRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 
 /**
@@ -55,7 +55,7 @@ export const saveMissing = async (
       ...finished,
     }
   } catch (error) {
-    await undoRemoval(context, codebase, entry.id)
+    await settleRemoval(context, codebase, entry.id)
     throw error
   }
 }
