@@ -1,0 +1,137 @@
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import { toCodebaseName, toRepoPath } from '../domain/names.ts'
+import { type Discovered, discoverRepository } from '../git/discover.ts'
+import { listRefs, resolveCommit } from '../git/refs.ts'
+import { remoteInfo } from '../git/remote.ts'
+import { addClone } from './codebase-clone.ts'
+import { type Added, type AddOptions, assertGithub, githubOf, register, withoutSecret } from './codebase-register.ts'
+import type { IsolationContext } from './context.ts'
+
+/** Registers a repository: one on this machine by its path, any other by its URL. The same one again is returned. */
+export const addCodebase = async (
+  context: IsolationContext,
+  pathOrUrl: string,
+  cwd: string,
+  options: AddOptions = {},
+): Promise<Added> => {
+  if (options.name !== undefined) toCodebaseName(options.name)
+  if (options.github !== undefined) assertGithub(options.github)
+  if (isUrl(pathOrUrl)) return addClone(context, pathOrUrl, options)
+  const found = await discoverRepository(context.git, resolve(cwd, pathOrUrl), options)
+  return addDiscovered(context, found, options)
+}
+
+/** Which codebase a command is about: the one that is named, else the one that the directory belongs to. */
+export const resolveCodebase = async (
+  context: IsolationContext,
+  { name, cwd, signal }: { readonly name?: string | undefined; readonly cwd: string; readonly signal?: AbortSignal },
+): Promise<Codebase> => {
+  const options = signal === undefined ? {} : { signal }
+  if (name !== undefined) return (await context.store.codebases.byName(context.host, name)) ?? byPath()
+  const known = await codebaseAround(context, cwd)
+  if (known !== undefined) return refreshed(context, known)
+  const found = await discoverRepository(context.git, cwd, options)
+  return (await addDiscovered(context, found, options)).codebase
+
+  async function byPath(): Promise<Codebase> {
+    if (name?.includes('/') === true) return (await addCodebase(context, name, cwd, options)).codebase
+    const names = (await context.store.codebases.list(context.host)).map((codebase) => codebase.name)
+    throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
+      remedy:
+        names.length === 0
+          ? 'register one with `coppice codebase add <path or URL>`'
+          : `there are ${names.join(', ')}; register another with \`coppice codebase add <path or URL>\``,
+    })
+  }
+}
+
+/** The registered codebase that the directory lies in, if there is one. Starts no program and registers nothing. */
+export const codebaseAround = async (context: IsolationContext, cwd: string): Promise<Codebase | undefined> => {
+  const { store, host } = context
+  for (let dir = real(cwd); ; dir = dirname(dir)) {
+    const dotGit = lookAt(join(dir, '.git'))
+    // Inside an environment its record decides: the `.git` file there is the agent's to rewrite or to delete.
+    if (dotGit === 'file' || existsSync(join(dirname(dirname(dir)), '.coppice-root'))) {
+      const environment = await store.environments.liveByPath(host, dir)
+      if (environment !== undefined) return store.codebases.get(environment.codebaseId)
+    }
+    const commonDir = dotGit === 'nothing' ? undefined : commonDirOf(dir, dotGit)
+    if (commonDir !== undefined) return store.codebases.byRepoPath(host, commonDir)
+    if (dir === dirname(dir)) return undefined
+  }
+}
+
+/** `C:` paths do not exist here, so whatever has a scheme or `host:` before any slash is meant as an address. */
+const isUrl = (text: string): boolean => /^[a-z][a-z0-9+.-]*:/i.test(text) || /^[^/]+@[^/]+:/.test(text)
+
+const addDiscovered = async (
+  context: IsolationContext,
+  { commonDir, checkoutPath }: Discovered,
+  options: AddOptions,
+): Promise<Added> => {
+  const known = await context.store.codebases.byRepoPath(context.host, commonDir)
+  if (known !== undefined) return { codebase: await refreshed(context, known, options.github), isNew: false }
+  const own = checkoutPath ?? (basename(commonDir).startsWith('.') ? dirname(commonDir) : commonDir)
+  await assertCommits(context, own, commonDir)
+  const remote = await remoteInfo(context.git, { commonDir })
+  return register(context, { repoPath: commonDir, checkoutPath, remote, cloned: false }, basename(own), options)
+}
+
+/** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
+const refreshed = async (context: IsolationContext, codebase: Codebase, github?: string): Promise<Codebase> => {
+  if (lookAt(codebase.repoPath) === 'nothing') throw repositoryGone(codebase)
+  const remote = await remoteInfo(context.git, { commonDir: toRepoPath(codebase.repoPath) })
+  const remoteUrl = withoutSecret(remote?.url)
+  const now = { remote: remote?.name, remoteUrl, github: github ?? codebase.github ?? githubOf(remoteUrl) }
+  const same = (Object.keys(now) as (keyof typeof now)[]).every((key) => now[key] === codebase[key])
+  if (!same) await context.store.codebases.update(codebase.id, now)
+  return { ...codebase, ...now }
+}
+
+const repositoryGone = ({ name, repoPath }: Codebase): AppError =>
+  new AppError('not-a-repository', `the repository of ${name} is not at ${repoPath} any more`, {
+    remedy: `bring it back, or let go of it: coppice codebase remove ${name}`,
+  })
+
+const assertCommits = async ({ git }: IsolationContext, own: string, commonDir: string): Promise<void> => {
+  const repo = { commonDir: toRepoPath(commonDir) }
+  if ((await resolveCommit(git, repo, 'HEAD')) !== undefined) return
+  if ((await listRefs(git, repo, ['refs/heads', 'refs/remotes'])).length > 0) return
+  throw new AppError('no-commits', `${own} has no commits yet, so there is nothing to start from`, {
+    remedy: 'make a first commit (git commit --allow-empty -m "first") and try again',
+  })
+}
+
+const real = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return resolve(path)
+  }
+}
+
+const lookAt = (path: string): 'directory' | 'file' | 'nothing' => {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false })
+    return found === undefined ? 'nothing' : found.isDirectory() ? 'directory' : 'file'
+  } catch {
+    return 'nothing'
+  }
+}
+
+/** As git finds it; whatever is unusual is undefined here and left to git. */
+const commonDirOf = (dir: string, kind: 'directory' | 'file'): string | undefined => {
+  const dotGit = join(dir, '.git')
+  try {
+    if (kind === 'directory') return realpathSync(dotGit)
+    const link = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
+    if (link === undefined) return undefined
+    const gitDir = resolve(dir, link.trim())
+    return realpathSync(resolve(gitDir, readFileSync(join(gitDir, 'commondir'), 'utf8').trim()))
+  } catch {
+    return undefined
+  }
+}
