@@ -1,0 +1,359 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
+import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import { branchExists, inside, issue, messageOf, removed, resolved, thereAndBack } from './scene.ts'
+
+const day = 24 * 60 * 60 * 1000
+
+const start = async (options: WorldOptions = {}) => {
+  const world = await makeWorld(options)
+  const environment = await issue(world, 42)
+  return { world, environment, tree: inside(world, environment) }
+}
+
+describe.concurrent('a restore brings back, byte for byte,', () => {
+  test('staged and unstaged changes of one file apart', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('README', 'staged\n')
+    tree.git('add', 'README')
+    tree.write('README', 'unstaged\n')
+    const back = await thereAndBack(world, environment)
+    expect(back.git('show', ':README')).toBe('staged')
+    expect(back.read('README')).toBe('unstaged\n')
+    expect(back.git('status', '--short')).toBe('MM README')
+  })
+
+  test('deleted, staged-deleted and renamed files', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => ['a', 'b', 'c'].forEach((name) => repo.commit(name, `content of ${name}\n`)),
+    })
+    await using _ = world
+    rmSync(join(tree.path, 'a'))
+    tree.git('rm', '-q', '--cached', 'b')
+    tree.git('mv', 'c', 'moved')
+    const before = tree.git('status', '--short')
+    const back = await thereAndBack(world, environment)
+    expect(back.git('status', '--short')).toBe(before)
+    expect([back.has('a'), back.has('b'), back.has('c')]).toEqual([false, true, false])
+    expect(back.read('moved')).toBe('content of c\n')
+  })
+
+  test('mode changes and symbolic links, also those that lead nowhere', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    chmodSync(join(tree.path, 'README'), 0o755)
+    symlinkSync('/nowhere/at/all', join(tree.path, 'dangling'))
+    symlinkSync('README', join(tree.path, 'link'))
+    const before = tree.git('status', '--short')
+    const back = await thereAndBack(world, environment)
+    expect(back.git('status', '--short')).toBe(before)
+    expect(lstatSync(join(back.path, 'README')).mode & 0o111).not.toBe(0)
+    expect(readlinkSync(join(back.path, 'dangling'))).toBe('/nowhere/at/all')
+    expect(readlinkSync(join(back.path, 'link'))).toBe('README')
+  })
+
+  test('binary content, and CRLF as raw bytes where git would convert them', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => repo.commit('.gitattributes', '*.txt text eol=lf\n'),
+    })
+    await using _ = world
+    const binary = Buffer.from(Array.from({ length: 512 }, (_, i) => i % 256))
+    const crlf = 'one\r\ntwo\nthree\r\n'
+    tree.write('blob.bin', binary)
+    tree.write('mixed.txt', crlf)
+    const back = await thereAndBack(world, environment)
+    expect(readFileSync(join(back.path, 'blob.bin'))).toEqual(binary)
+    expect(back.read('mixed.txt')).toBe(crlf)
+  })
+
+  test('file names that are not UTF-8 or hold a newline, tracked, untracked and ignored', async () => {
+    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', 'ign*\n') })
+    await using _ = world
+    const at = (directory: string, name: Buffer): Buffer => Buffer.concat([Buffer.from(`${directory}/`), name])
+    const odd = [Buffer.from([0x6f, 0xff, 0xfe]), Buffer.from('new\nline'), Buffer.from([0x69, 0x67, 0x6e, 0xff])]
+    for (const name of odd) writeFileSync(at(tree.path, name), `in ${name.toString('hex')}`)
+    tree.git('add', 'new\nline')
+    const back = await thereAndBack(world, environment)
+    for (const name of odd) expect(readFileSync(at(back.path, name), 'utf8')).toBe(`in ${name.toString('hex')}`)
+    expect(back.git('status', '--short', '-z')).toContain('A  new\nline')
+  })
+
+  test('an intent to add', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('later.txt', 'not yet\n')
+    tree.git('add', '-N', 'later.txt')
+    const back = await thereAndBack(world, environment)
+    expect(back.git('status', '--short')).toBe(' A later.txt')
+    expect(back.read('later.txt')).toBe('not yet\n')
+  })
+
+  test('a file that became a directory, and a directory that became a file', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => ['a', 'd/x', 'd/y'].forEach((name) => repo.commit(name, `${name}\n`)),
+    })
+    await using _ = world
+    rmSync(join(tree.path, 'a'))
+    tree.write('a/b', 'now a directory\n')
+    rmSync(join(tree.path, 'd'), { recursive: true })
+    tree.write('d', 'now a file\n')
+    const back = await thereAndBack(world, environment)
+    expect(back.read('a/b')).toBe('now a directory\n')
+    expect(back.read('d')).toBe('now a file\n')
+  })
+
+  test('an unmerged conflict with all its stages, after `git gc --prune=now`', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.commit('README', 'ours\n')
+    world.repo.commit('README', 'theirs\n')
+    tree.tryGit('merge', 'main')
+    const stages = tree.git('ls-files', '-u')
+    expect(stages.split('\n')).toHaveLength(3)
+    const { restorePoint } = await removed(world, environment, { force: true })
+    world.repo.git('reflog', 'expire', '--expire=now', '--all')
+    world.repo.git('gc', '-q', '--prune=now')
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.git('ls-files', '-u')).toBe(stages)
+    expect(back.git('show', ':3:README')).toBe('theirs')
+    expect(back.read('README')).toContain('<<<<<<<')
+  })
+
+  test('everything at once, after `git gc --prune=now`', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const only = tree.commit('a', 'a\n')
+    tree.git('reset', '-q', '--hard', 'HEAD~1')
+    tree.write('README', 'staged\n')
+    tree.git('add', 'README')
+    tree.write('README', 'unstaged\n')
+    tree.write('new.txt', 'new\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    world.repo.git('reflog', 'expire', '--expire=now', '--all')
+    world.repo.git('gc', '-q', '--prune=now')
+    expect(world.repo.git('cat-file', '-t', only)).toBe('commit')
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.git('show', ':README')).toBe('staged')
+    expect(back.read('README')).toBe('unstaged\n')
+    expect(back.read('new.txt')).toBe('new\n')
+    expect(back.git('fsck', '--connectivity-only')).not.toContain('missing')
+  })
+
+  test('commits that only its reflog reaches, of HEAD and of a branch that is gone', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const first = tree.commit('a', 'a\n')
+    tree.git('reset', '-q', '--hard', 'HEAD~1')
+    tree.git('switch', '-q', '-c', 'short-lived')
+    const second = tree.commit('b', 'b\n')
+    tree.git('switch', '-q', 'issue-42')
+    tree.git('branch', '-D', 'short-lived')
+    await removed(world, environment)
+    world.repo.git('reflog', 'expire', '--expire=now', '--all')
+    world.repo.git('gc', '-q', '--prune=now')
+    expect([world.repo.git('cat-file', '-t', first), world.repo.git('cat-file', '-t', second)]).toEqual([
+      'commit',
+      'commit',
+    ])
+  })
+
+  test('the branch where it stood, although HEAD was detached elsewhere', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const stood = tree.git('rev-parse', 'issue-42')
+    tree.git('switch', '-q', '--detach')
+    const detached = tree.commit('a', 'a\n')
+    const back = await thereAndBack(world, environment)
+    expect(back.git('rev-parse', 'HEAD')).toBe(detached)
+    expect(world.repo.git('rev-parse', 'issue-42')).toBe(stood)
+  })
+
+  test('a branch without a commit that was just begun', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.git('switch', '-q', '--orphan', 'fresh')
+    tree.write('first.txt', 'first\n')
+    tree.git('add', 'first.txt')
+    tree.write('second.txt', 'second\n')
+    const back = await thereAndBack(world, environment)
+    expect(back.read('first.txt')).toBe('first\n')
+    expect(back.read('second.txt')).toBe('second\n')
+  })
+
+  test('ignored files smallest first up to the cap, and names what it left out', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => repo.commit('.gitignore', '*.dat\nnode_modules/\ntarget/\n'),
+      settings: { restoreIgnoredBytes: 3000 },
+    })
+    await using _ = world
+    tree.write('small.dat', 'x'.repeat(500))
+    tree.write('medium.dat', 'y'.repeat(2000))
+    tree.write('large.dat', 'z'.repeat(4000))
+    tree.write('node_modules/a/index.js', 'made again')
+    tree.write('sub/target/app', 'made again')
+    const { restorePoint, leftOut } = await removed(world, environment)
+    expect(leftOut.map(({ path }) => path).sort()).toEqual(['large.dat', 'node_modules/', 'sub/target/'])
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const there = inside(world, back)
+    expect([there.has('small.dat'), there.has('medium.dat'), there.has('large.dat')]).toEqual([true, true, false])
+    expect(notices.join('\n')).toContain('large.dat')
+    expect(there.has('node_modules')).toBe(false)
+  })
+
+  test('an empty nested repository and one inside an ignored directory', async () => {
+    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', 'ignored/\n') })
+    await using _ = world
+    for (const name of ['begun', 'ignored/deep']) {
+      mkdirSync(join(tree.path, name), { recursive: true })
+      world.box.raw(join(tree.path, name), 'init', '-q')
+      tree.write(`${name}/draft`, name)
+    }
+    const back = await thereAndBack(world, environment)
+    for (const name of ['begun', 'ignored/deep']) {
+      expect(back.read(`${name}/draft`)).toBe(name)
+      expect(world.box.raw(join(back.path, name), 'status', '--short')).toBe('?? draft')
+    }
+  })
+})
+
+describe.concurrent('restore', () => {
+  test('takes a name of its own when the branch has moved on', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const mine = tree.commit('a', 'a\n')
+    tree.write('README', 'changed\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    world.repo.git('branch', '-f', 'issue-42', 'main')
+    const restored = await world.provider.restore(restorePoint)
+    expect(restored.environment.branch).toBe('issue-42-restored')
+    expect(restored.notices.join()).toContain('restored as issue-42-restored')
+    expect(inside(world, restored.environment).git('rev-parse', 'HEAD')).toBe(mine)
+    expect(inside(world, restored.environment).read('README')).toBe('changed\n')
+    expect(world.repo.git('rev-parse', 'issue-42')).toBe(world.repo.git('rev-parse', 'main'))
+  })
+
+  test('takes a name of its own when the branch is checked out elsewhere', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.commit('a', 'a\n')
+    const { restorePoint } = await removed(world, environment)
+    const elsewhere = world.repo.worktree('elsewhere', 'issue-42')
+    const restored = await world.provider.restore(restorePoint)
+    expect(restored.environment.branch).toBe('issue-42-restored')
+    expect(world.box.raw(elsewhere.path, 'symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
+  })
+
+  test('a second time is refused while the first lives, and works after it is gone', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('draft', 'draft\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    const first = await world.provider.restore(restorePoint)
+    expect(await messageOf(world.provider.restore(restorePoint))).toContain('its work has an environment again')
+    await removed(world, first.environment, { force: true })
+    const second = await world.provider.restore(restorePoint)
+    expect(inside(world, second.environment).read('draft')).toBe('draft\n')
+    expect(second.environment.id).not.toBe(first.environment.id)
+  })
+
+  test('comes back on a fresh path when a stranger has the old one', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const { restorePoint } = await removed(world, environment)
+    mkdirSync(environment.path)
+    writeFileSync(join(environment.path, 'stranger'), 'x')
+    const restored = await world.provider.restore(restorePoint)
+    expect(restored.environment.path).not.toBe(environment.path)
+    expect(readFileSync(join(environment.path, 'stranger'), 'utf8')).toBe('x')
+  })
+
+  test('is found by either identity again, and by the branch', async () => {
+    await using world = await makeWorld()
+    const { environment } = await resolved(world, 'issue', 42, { hints: { linkedPRs: [99] } })
+    const { restorePoint } = await removed(world, environment)
+    const restored = await world.provider.restore(restorePoint)
+    expect((await resolved(world, 'pr', 99)).environment.id).toBe(restored.environment.id)
+    expect((await resolved(world, 'issue', 42)).environment.id).toBe(restored.environment.id)
+  })
+
+  test("brings a pull request's branch back with its upstream, so that a push still updates it", async () => {
+    await using world = await makeWorld({ remote: true })
+    world.repo.git('push', '-q', 'origin', 'main:feature/x')
+    const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'feature/x' } })
+    const { restorePoint, branchDeleted } = await removed(world, environment)
+    expect(branchDeleted).toBe(true)
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.git('rev-parse', '--abbrev-ref', '@{upstream}')).toBe('origin/feature/x')
+  })
+
+  test('points live 30 days: then ref, directory and row go, and not a day before', async () => {
+    let now = Date.now()
+    const { world, environment, tree } = await start({ context: { clock: () => now } })
+    await using _ = world
+    tree.write('draft', 'draft\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    const directory = join(world.context.home, 'restore', restorePoint.id)
+    now += 29 * day
+    expect(await expireRestorePoints(world.context)).toBe(0)
+    expect(existsSync(directory)).toBe(true)
+    now += 2 * day
+    expect(await expireRestorePoints(world.context)).toBe(1)
+    expect(existsSync(directory)).toBe(false)
+    expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
+    expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
+  })
+
+  test('that fails leaves nothing behind and can be tried again', async () => {
+    let broken = false
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: (name) => (broken && name === 'restore.files' ? Promise.reject(new Error('cut')) : Promise.resolve()),
+      },
+    })
+    await using _ = world
+    tree.commit('a', 'a\n')
+    tree.write('draft', 'draft\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    broken = true
+    expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
+    expect(branchExists(world, 'issue-42')).toBe(true)
+    broken = false
+    const restored = await world.provider.restore(restorePoint)
+    expect(inside(world, restored.environment).read('draft')).toBe('draft\n')
+  })
+
+  test('of a missing environment whose record was saved brings HEAD and index back', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('staged.txt', 'staged\n')
+    tree.git('add', 'staged.txt')
+    const tip = tree.commit('a', 'a\n')
+    tree.write('later.txt', 'later\n')
+    tree.git('add', 'later.txt')
+    renameSync(environment.path, world.box.path('away'))
+    const anew = await resolved(world, 'issue', 42)
+    expect(anew.how).toBe('created')
+    expect(inside(world, anew.environment).git('rev-parse', 'HEAD')).toBe(tip)
+    const point = await world.context.store.restorePoints.latestOf(environment.id)
+    if (point === undefined) throw new Error('no restore point of the missing one')
+    await removed(world, anew.environment)
+    const back = inside(world, (await world.provider.restore(point)).environment)
+    expect(back.git('rev-parse', 'HEAD')).toBe(tip)
+    expect(back.git('show', ':later.txt')).toBe('later')
+  })
+})
