@@ -71,7 +71,7 @@ describe('ending a git that runs', () => {
       operation: 'fetch',
       at: repo,
       args: ['fetch'],
-      timeoutMs: 400,
+      timeoutMs: 2_000,
       onSpawn: (child) => {
         identity = child
       },

@@ -46,6 +46,8 @@ export const makeSandbox = (): Sandbox => {
       cwd,
       env: { ...env, GIT_CONFIG_NOSYSTEM: '1' },
       encoding: 'utf8',
+      // A git that waits for something must fail the test, not hold up the suite.
+      timeout: 30_000,
       stdio: ['ignore', 'pipe', 'pipe'],
     }).trimEnd()
   return {
