@@ -321,7 +321,8 @@ describe.concurrent('restore', () => {
     let broken = false
     const { world, environment, tree } = await start({
       context: {
-        failpoint: (name) => (broken && name === 'restore.files' ? Promise.reject(new Error('cut')) : Promise.resolve()),
+        failpoint: (name) =>
+          broken && name === 'restore.files' ? Promise.reject(new Error('cut')) : Promise.resolve(),
       },
     })
     await using _ = world

@@ -1,0 +1,489 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { acquireLease } from '../../src/isolation/lease.ts'
+import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import {
+  branchExists,
+  conversation,
+  fingerprint,
+  inside,
+  issue,
+  messageOf,
+  program,
+  refusal,
+  remove,
+  removed,
+  resolved,
+} from './scene.ts'
+
+const hour = 60 * 60 * 1000
+const day = 24 * hour
+
+const start = async (options: WorldOptions = {}) => {
+  const world = await makeWorld(options)
+  const environment = await issue(world, 42)
+  return { world, environment, tree: inside(world, environment) }
+}
+
+const config = (text: string): NonNullable<WorldOptions['prepare']> => {
+  return (repo) => {
+    repo.commit('.coppice/config.yaml', text)
+  }
+}
+
+describe.concurrent('each gate by itself', () => {
+  test('ours: a directory outside a managed root stays, whatever is forced', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    rmSync(join(world.context.worktreesBase, '.coppice-root'))
+    const [reason] = await refusal(world, environment, { force: true })
+    expect(reason).toMatch(/^ours no: .* is not inside a root that Coppice manages/)
+  })
+
+  test("ours: a root that another host manages is not this host's", async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    writeFileSync(join(world.context.worktreesBase, '.coppice-root'), 'another-host\n')
+    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: /)
+  })
+
+  test('ours: a directory that a link in the way has taken elsewhere stays', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const project = join(world.context.worktreesBase, 'project')
+    renameSync(project, world.box.path('moved'))
+    symlinkSync(world.box.path('moved'), project)
+    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: /)
+  })
+
+  test('not in use: a live lease holds, that of a dead process does not', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
+    expect(await refusal(world, environment, { force: true })).toEqual([
+      `not-in-use no: in use: agent run for slack (process ${process.pid})`,
+    ])
+    await lease.release()
+    await world.context.store.leases.insert({
+      ...lease,
+      id: 'dead',
+      holder: { ...world.context.self, startTime: 'long ago' } as typeof world.context.self,
+    })
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  })
+
+  test("not in use: another host's lease cannot be judged and holds", async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    await world.context.store.leases.insert({
+      id: 'elsewhere',
+      host: 'another-host',
+      environmentId: environment.id,
+      purpose: 'agent run',
+      holder: world.context.self,
+      createdAt: 1,
+    })
+    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^not-in-use cannot-tell: /)
+  })
+
+  test("not in use: another tool's lock holds and is named", async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    world.repo.git('worktree', 'lock', '--reason', 'on a removable disk', environment.path)
+    expect(await refusal(world, environment, { force: true })).toEqual([
+      'not-in-use no: locked by another tool: on a removable disk',
+    ])
+    world.repo.git('worktree', 'unlock', environment.path)
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  })
+
+  test('nothing uncommitted: staged, changed and untracked files are counted', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('README', 'changed\n')
+    tree.write('staged', 'staged\n')
+    tree.git('add', 'staged')
+    tree.write('new', 'new\n')
+    expect(await refusal(world, environment)).toEqual([
+      'nothing-uncommitted no: 2 files changed',
+      'nothing-uncommitted no: 1 untracked',
+    ])
+  })
+
+  test('no kept files: a listed ignored file that differs from its source holds, the same one does not', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        repo.commit('.gitignore', '.env\nnotes/\n')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  copy: [".env"]\n  keep: ["notes/**"]\n')
+        repo.write('.env', 'A=1\n')
+      },
+    })
+    await using _ = world
+    expect(tree.read('.env')).toBe('A=1\n')
+    expect((await remove(world, environment, { dryRun: true })).outcome).toBe('would-remove')
+    tree.write('.env', 'A=2\n')
+    tree.write('notes/today', 'only here\n')
+    expect(await refusal(world, environment)).toEqual([
+      'no-kept-files no: .env differs from its source',
+      'no-kept-files no: notes/today differs from its source',
+    ])
+    const { restorePoint } = await removed(world, environment, { force: true })
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect([back.read('.env'), back.read('notes/today')]).toEqual(['A=2\n', 'only here\n'])
+  })
+
+  test('all of them together: every reason is listed at once, and nothing changes', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.git('switch', '-q', '--detach')
+    tree.commit('lost', 'lost\n')
+    tree.write('new', 'new\n')
+    world.repo.git('worktree', 'lock', environment.path)
+    await conversation(world, { environmentId: environment.id })
+    const before = fingerprint(environment.path)
+    const reasons = await refusal(world, environment)
+    expect(reasons.map((reason) => reason.split(' ')[0])).toEqual([
+      'not-in-use',
+      'nobody-elses',
+      'nothing-uncommitted',
+      'nothing-unreachable',
+    ])
+    expect(fingerprint(environment.path)).toBe(before)
+    expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
+    expect(await world.context.store.journal.open('this-host')).toEqual([])
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+  })
+})
+
+describe.concurrent('a gate whose question cannot be answered refuses, also against --force:', () => {
+  const damaged: [string, string, (path: string, record: string) => void][] = [
+    ['an index that cannot be read', 'nothing-uncommitted', (_, record) => writeFileSync(join(record, 'index'), 'x')],
+    ['a HEAD that makes no sense', 'nothing-unreachable', (_, record) => writeFileSync(join(record, 'HEAD'), '?')],
+    [
+      "a record that is not git's any more",
+      'ours',
+      (_, record) => {
+        rmSync(join(record, 'gitdir'))
+        mkdirSync(join(record, 'gitdir'))
+      },
+    ],
+    [
+      'a lock that is not a file',
+      'not-in-use',
+      (_, record) => {
+        mkdirSync(join(record, 'locked'))
+      },
+    ],
+  ]
+  test.for(damaged)('%s', async ([, gate, damage]) => {
+    const { world, environment } = await start()
+    await using _ = world
+    damage(environment.path, join(world.repo.path, '.git/worktrees/issue-42'))
+    const reasons = await refusal(world, environment, { force: true })
+    expect(reasons.find((reason) => reason.startsWith(gate))).toMatch(/^\S+ cannot-tell: /)
+  })
+})
+
+describe.concurrent('holds of conversations', () => {
+  test('a conversation holds for 14 days after its last message, and not for the one who asks', async () => {
+    let now = Date.now()
+    const { world, environment } = await start({ context: { clock: () => now } })
+    await using _ = world
+    const holder = await conversation(world, { environmentId: environment.id })
+    now += 13.9 * day
+    expect(await refusal(world, environment)).toEqual([`nobody-elses no: slack:${holder.conversationId} is using it`])
+    expect((await remove(world, environment, { askedBy: holder.id, dryRun: true })).outcome).toBe('would-remove')
+    now += 0.2 * day
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  })
+
+  test('for merged work a conversation holds one hour', async () => {
+    let now = Date.now()
+    const { world, environment, tree } = await start({ context: { clock: () => now } })
+    await using _ = world
+    await conversation(world, { environmentId: environment.id })
+    tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    now += 0.9 * hour
+    expect(await refusal(world, environment, { trigger: 'merged' })).toHaveLength(1)
+    now += 0.2 * hour
+    expect((await remove(world, environment, { trigger: 'merged' })).outcome).toBe('removed')
+  })
+
+  test("a persistent platform's environment goes by no automation, ever, but by its user's command", async () => {
+    let now = Date.now()
+    const { world, environment, tree } = await start({ context: { clock: () => now } })
+    await using _ = world
+    await conversation(world, { platform: 'telegram', environmentId: environment.id, persistent: true })
+    tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    now += 1000 * day
+    for (const trigger of ['merged', 'stale', 'room', 'fleet'] as const) {
+      expect(await refusal(world, environment, { trigger })).toHaveLength(1)
+    }
+    expect((await remove(world, environment, { trigger: 'command' })).outcome).toBe('removed')
+  })
+
+  test('with --force the others are let go of and named, so that they can be told', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const asker = await conversation(world, { environmentId: environment.id })
+    const other = await conversation(world, { environmentId: environment.id })
+    const gone = await removed(world, environment, { force: true, askedBy: asker.id })
+    expect(gone.letGo.map(({ id }) => id)).toEqual([other.id])
+    for (const { platform, conversationId } of [asker, other]) {
+      const after = await world.context.store.conversations.find(platform, conversationId)
+      expect(after?.environmentId).toBeUndefined()
+    }
+  })
+})
+
+describe.concurrent('the branch', () => {
+  test('that was there before the environment stays', async () => {
+    await using world = await makeWorld()
+    world.repo.git('branch', 'issue-42')
+    const gone = await removed(world, await issue(world, 42))
+    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'it was there before the environment' })
+    expect(branchExists(world, 'issue-42')).toBe(true)
+  })
+
+  test('is judged by the fetched remote base, not by a stale local one', async () => {
+    await using world = await makeWorld({ remote: true })
+    const environment = await issue(world, 42)
+    const tip = inside(world, environment).commit('a', 'a\n')
+    world.repo.git('push', '-q', 'origin', `${tip}:main`)
+    world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
+    expect(world.repo.sha('main')).not.toBe(tip)
+    const gone = await removed(world, environment, { trigger: 'closed' })
+    expect(gone).toMatchObject({ branchDeleted: true, branchNote: 'merged: ancestor of origin/main' })
+    expect(world.repo.git('ls-remote', 'origin', 'main')).toContain(tip)
+  })
+
+  test('that moved between the proof and its end stays', async () => {
+    let moved: (() => void) | undefined
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (name === 'remove.forgotten') moved?.()
+        },
+      },
+    })
+    await using _ = world
+    tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    const other = world.repo.commit('b', 'b\n')
+    moved = () => world.repo.git('update-ref', 'refs/heads/issue-42', other)
+    const gone = await removed(world, environment)
+    expect(gone).toMatchObject({
+      branchDeleted: false,
+      branchNote: 'it moved while its environment was being removed',
+    })
+    expect(world.repo.git('rev-parse', 'issue-42')).toBe(other)
+  })
+
+  test('of an environment that started elsewhere and has nothing of its own goes, and says so', async () => {
+    await using world = await makeWorld()
+    world.repo.git('switch', '-q', '-c', 'release')
+    world.repo.commit('r', 'r\n')
+    world.repo.git('switch', '-q', 'main')
+    const { environment } = await resolved(world, 'issue', 42, { base: 'release' })
+    expect(await removed(world, environment)).toMatchObject({
+      branchDeleted: true,
+      branchNote: 'no commits of its own',
+    })
+  })
+
+  test('on the remote is never deleted unasked', async () => {
+    await using world = await makeWorld({ remote: true })
+    world.repo.git('push', '-q', 'origin', 'main:feature/x')
+    const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'feature/x' } })
+    await removed(world, environment)
+    expect(world.repo.git('ls-remote', 'origin', 'feature/x')).not.toBe('')
+  })
+})
+
+describe.concurrent('while it is being removed', () => {
+  const changes: [string, (path: string) => void][] = [
+    ['a tracked file', (path) => writeFileSync(join(path, 'README'), 'too late\n')],
+    ['a new file', (path) => writeFileSync(join(path, 'late.txt'), 'too late\n')],
+    ['a file deep in an ignored directory', (path) => writeFileSync(join(path, 'out/deep/x'), 'too late\n')],
+    ['a file in a nested repository', (path) => writeFileSync(join(path, 'nested/draft'), 'too late\n')],
+  ]
+  test.for(changes)('%s that is written after it was saved brings everything back', async ([, change]) => {
+    let late: (() => void) | undefined
+    const { world, environment, tree } = await start({
+      prepare: (repo) => repo.commit('.gitignore', 'out/\n'),
+      context: {
+        failpoint: async (name) => {
+          if (name === 'remove.saved') late?.()
+        },
+      },
+    })
+    await using _ = world
+    tree.write('out/deep/x', 'early\n')
+    mkdirSync(join(tree.path, 'nested'))
+    world.box.raw(join(tree.path, 'nested'), 'init', '-q')
+    tree.write('nested/draft', 'early\n')
+    late = () => change(tree.path)
+    expect(await refusal(world, environment, { force: true })).toEqual([
+      'nothing-uncommitted no: it changed while it was being removed',
+    ])
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+    expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
+  })
+
+  test('a commit made after it was judged brings everything back', async () => {
+    let late: (() => void) | undefined
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (name === 'remove.saved') late?.()
+        },
+      },
+    })
+    await using _ = world
+    late = () => void tree.commit('late', 'late\n')
+    expect(await refusal(world, environment)).toHaveLength(1)
+    expect(tree.git('log', '-1', '--format=%s')).toBe('change late')
+  })
+
+  test('a process that comes in brings everything back', async () => {
+    let late: (() => Promise<void>) | undefined
+    const { world, environment } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (name === 'remove.saved') await late?.()
+        },
+      },
+    })
+    await using _ = world
+    let sleeper: Awaited<ReturnType<typeof program>> | undefined
+    late = async () => {
+      sleeper = await program('sleep', ['600'], { cwd: environment.path })
+    }
+    try {
+      expect(await refusal(world, environment, { force: true })).toEqual([
+        `not-in-use no: process ${sleeper?.pid} (sleep) is inside it`,
+      ])
+    } finally {
+      sleeper?.[Symbol.dispose]()
+    }
+  })
+
+  test.for(['save.archived', 'save.ref', 'remove.saved', 'remove.moved', 'remove.checked'])(
+    'a fault at %s leaves the environment as it was',
+    async (where) => {
+      const { world, environment, tree } = await start({
+        context: {
+          failpoint: (name) => (name === where ? Promise.reject(new Error('cut')) : Promise.resolve()),
+        },
+      })
+      await using _ = world
+      tree.write('draft', 'draft\n')
+      const before = fingerprint(environment.path)
+      expect(await messageOf(remove(world, environment, { force: true }))).toBe('cut')
+      expect(fingerprint(environment.path)).toBe(before)
+      expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+      expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
+      expect(await world.context.store.journal.open('this-host')).toEqual([])
+    },
+  )
+})
+
+describe.concurrent('removal', () => {
+  test('of an adopted environment lets go of it and tells the others', async () => {
+    await using world = await makeWorld()
+    const tree = world.repo.worktree('mine', '-b', 'mine')
+    const environment = await world.provider.adopt(world.codebase, tree.path, { createdBy: 'test', aliases: [] })
+    writeFileSync(join(tree.path, 'draft'), 'draft\n')
+    const other = await conversation(world, { environmentId: environment.id })
+    const before = fingerprint(world.repo.path)
+    const outcome = await remove(world, environment)
+    expect(outcome).toMatchObject({ outcome: 'released', environment: { status: 'released' } })
+    expect(outcome.outcome === 'released' && outcome.letGo.map(({ id }) => id)).toEqual([other.id])
+    expect(fingerprint(world.repo.path)).toBe(before)
+    expect(readFileSync(join(tree.path, 'draft'), 'utf8')).toBe('draft\n')
+    expect(await messageOf(remove(world, environment))).toContain('gone already')
+  })
+
+  test('runs an approved teardown in the tree first, with its ports', async () => {
+    const { world, environment } = await start({
+      prepare: (repo, box) =>
+        config(`worktree:\n  ports: [WEB]\n  teardown: ["echo $COPPICE_BRANCH $WEB > ${box.path('told')}"]\n`)(
+          repo,
+          box,
+        ),
+      context: { approve: () => Promise.resolve(true) },
+    })
+    await using _ = world
+    await removed(world, environment)
+    expect(readFileSync(world.box.path('told'), 'utf8')).toMatch(/^issue-42 \d+\n$/)
+    expect(await world.context.store.ports.taken('this-host')).toEqual([])
+  })
+
+  test('stays away when teardown fails or leaves changes, and the environment is as usable as before', async () => {
+    for (const command of ['exit 4', 'echo x > left-behind']) {
+      const { world, environment } = await start({
+        prepare: config(`worktree:\n  teardown: ["${command}"]\n`),
+        context: { approve: () => Promise.resolve(true) },
+      })
+      await using _ = world
+      expect(await messageOf(remove(world, environment))).toMatch(/teardown/)
+      expect(existsSync(environment.path)).toBe(true)
+      expect((await issue(world, 42)).id).toBe(environment.id)
+    }
+  })
+
+  test('reads teardown from base, never from the branch of the work', async () => {
+    const { world, environment, tree } = await start({ context: { approve: () => Promise.resolve(true) } })
+    await using _ = world
+    tree.commit('.coppice/config.yaml', `worktree:\n  teardown: ["touch ${world.box.path('pwned')}"]\n`)
+    await removed(world, environment)
+    expect(existsSync(world.box.path('pwned'))).toBe(false)
+  })
+
+  test('a dry run says what would happen and touches nothing', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const before = [fingerprint(environment.path), fingerprint(world.repo.path)]
+    expect(await remove(world, environment, { dryRun: true })).toMatchObject({
+      outcome: 'would-remove',
+      merged: { value: 'empty' },
+    })
+    expect([fingerprint(environment.path), fingerprint(world.repo.path)]).toEqual(before)
+  })
+
+  test('a second removal says that it is gone', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    await removed(world, environment)
+    await expect(remove(world, environment)).rejects.toMatchObject({ code: 'not-found' })
+  })
+
+  test('of two removals at once exactly one does it', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const both = await Promise.allSettled([remove(world, environment), remove(world, environment)])
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+    expect(await world.context.store.restorePoints.list(world.codebase.id)).toHaveLength(1)
+  })
+
+  test('of a missing environment is refused, and by force lets go of the record and keeps the branch', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const tip = tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--ff-only', 'issue-42')
+    renameSync(environment.path, world.box.path('away'))
+    expect(await remove(world, environment)).toMatchObject({
+      outcome: 'refused',
+      reasons: [{ gate: 'nothing-uncommitted', answer: 'no' }],
+    })
+    expect(await remove(world, environment, { force: true })).toMatchObject({
+      outcome: 'removed',
+      branchDeleted: false,
+    })
+    expect(world.repo.git('rev-parse', 'issue-42')).toBe(tip)
+    expect(existsSync(world.box.path('away', 'a'))).toBe(true)
+  })
+})
