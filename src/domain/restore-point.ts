@@ -21,6 +21,8 @@ export type RestoreContents = {
   readonly aliases: readonly Work[]
   /** HEAD: on a branch, or detached. */
   readonly head: { readonly branch: string | undefined; readonly sha: Sha | undefined }
+  /** Where the environment's branch stood; undefined when it was gone already. */
+  readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */
   readonly dirty: boolean
   /** Files kept beside git, under `<home>/restore/<id>`; relative paths. */

@@ -1,7 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
-import { branchNameProblem } from '../domain/names.ts'
-import { branchForWork } from '../domain/work.ts'
+import { branchNameProblem, toBranchName } from '../domain/names.ts'
+import { branchForWork, toWork } from '../domain/work.ts'
 import { type AdminDir, readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { pathCandidates, prepareRoot } from './paths.ts'
@@ -53,8 +53,10 @@ const wantedPath = async (context: IsolationContext, request: ResolveRequest): P
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const own = work.type === 'pr' && hints.isForkPR !== true ? hints.prBranch : undefined
   if (own !== undefined && branchNameProblem(own) !== undefined) return undefined
-  const branch = request.branch ?? own ?? branchForWork(work, context.clock())
-  return pathCandidates(root, codebase.name, branch as Parameters<typeof pathCandidates>[2])[0]
+  // A fork's PR and a PR of unknown branch get the tree of a review.
+  const named = work.type === 'pr' && own === undefined ? toWork('review', work.id) : work
+  const branch = request.branch ?? (own === undefined ? branchForWork(named, context.clock()) : toBranchName(own))
+  return pathCandidates(root, codebase.name, branch)[0]
 }
 
 const isDirectory = (path: string): Promise<boolean> =>

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
-import { lstatSync } from 'node:fs'
+import { lstatSync, readdirSync } from 'node:fs'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Sha } from '../domain/names.ts'
-import { bytesBelow, toRaw } from '../domain/raw-path.ts'
+import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
 import { type HalfDone, halfDone } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { hiddenEdits } from '../git/hidden.ts'
@@ -18,6 +18,8 @@ export type Dirt = {
   readonly headBranch: string | undefined
   /** Tracked files that differ from HEAD, in the index or on disk, the unmerged ones included. */
   readonly changed: readonly string[]
+  /** Submodules that stand at another commit than HEAD says. */
+  readonly gitlinks: readonly string[]
   readonly untracked: readonly string[]
   /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
@@ -55,6 +57,7 @@ export const readDirt = async (
     headSha: status.headSha,
     headBranch: status.branch,
     changed: changedPaths(status),
+    gitlinks: status.changed.filter(({ submodule }) => submodule).map(({ bytes }) => toRaw(bytes)),
     untracked,
     additions,
     hidden: hiddenPaths.map(({ bytes }) => toRaw(bytes)),
@@ -62,37 +65,48 @@ export const readDirt = async (
     submodules,
     ignored: status.ignored.map(({ bytes }) => toRaw(bytes)),
   }
-  return { ...found, problems: problemsOf(found), fingerprint: fingerprintOf(tree, found) }
+  return {
+    ...found,
+    problems: problemsOf(found),
+    fingerprint: fingerprintOf(tree, found, new Set(context.settings.regenerable)),
+  }
 }
 
 type Found = Omit<Dirt, 'problems' | 'fingerprint'>
 
 const changedPaths = (status: Status): string[] => [
-  ...status.changed.map(({ bytes }) => toRaw(bytes)),
+  ...status.changed.filter(({ submodule }) => !submodule).map(({ bytes }) => toRaw(bytes)),
   ...status.unmerged.map(({ bytes }) => toRaw(bytes)),
 ]
 
-const problemsOf = ({ changed, untracked, hidden, halfDone, submodules }: Found): { detail: string }[] => {
+const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules }: Found): { detail: string }[] => {
   const problems: string[] = []
   if (changed.length > 0) problems.push(`${files(changed.length)} changed`)
   if (untracked.length > 0) problems.push(`${untracked.length} untracked`)
   if (hidden.length > 0) {
     problems.push(
-      `${files(hidden.length)} changed behind assume-unchanged or skip-worktree: ${hidden.slice(0, 3).join(', ')}`,
+      `${files(hidden.length)} changed behind assume-unchanged or skip-worktree: ${hidden.slice(0, 3).map(shownPath).join(', ')}`,
     )
   }
   for (const operation of halfDone) problems.push(`a ${operation} is half done`)
-  for (const submodule of submodules) problems.push(`submodule ${submodule} has changes`)
+  for (const submodule of gitlinks) problems.push(`submodule ${shownPath(submodule)} is at another commit`)
+  for (const submodule of submodules) problems.push(`submodule ${shownPath(submodule)} has changes`)
   return problems.map((detail) => ({ detail }))
 }
 
 const files = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
 
-const fingerprintOf = (tree: Tree, found: Found): string => {
+/** A file written again in between has another time or size; directories (ignored, nested repositories) are walked. */
+const fingerprintOf = (tree: Tree, found: Found, regenerable: ReadonlySet<string>): string => {
   const hash = createHash('sha256').update(JSON.stringify(found))
-  for (const path of [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]) {
-    const at = lstatSync(bytesBelow(tree.path, path.replace(/\/+$/, '')), { throwIfNoEntry: false, bigint: true })
-    hash.update(at === undefined ? '-' : `${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
+  const visit = (path: string): void => {
+    const at = lstatSync(bytesBelow(tree.path, path), { throwIfNoEntry: false, bigint: true })
+    hash.update(at === undefined ? '-' : `${path},${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
+    // What no restore point keeps need not be looked at twice: node_modules alone would cost seconds.
+    if (at?.isDirectory() !== true || regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return
+    for (const name of readdirSync(bytesBelow(tree.path, path), { encoding: 'buffer' })) visit(`${path}/${toRaw(name)}`)
   }
+  const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
+  for (const path of [...paths, ...found.submodules]) visit(path.replace(/\/+$/, ''))
   return hash.digest('hex')
 }

@@ -12,7 +12,7 @@ import { processesInside } from '../process/inside.ts'
 import type { Base } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
-import { inPairs } from './in-pairs.ts'
+import { inLanes } from './in-lanes.ts'
 import { leaseHolders } from './lease.ts'
 import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
@@ -157,12 +157,18 @@ const healthOf = (place: Presence | undefined): Health => {
   return place.state === 'present' ? 'healthy' : place.state
 }
 
+/**
+ * Short calls, whose start keeps this process busy: a third one fills the gaps. 50 worktrees of 3,000 files on two busy
+ * cores: 0.91 of the same `git status` one after the other with two at a time, 0.68 with three, no better with more.
+ */
+const statusLanes = 3
+
 const dirtOf = async (
   { git, log }: IsolationContext,
   places: readonly (Presence | undefined)[],
   { dirty = true, signal }: FactsOptions,
 ): Promise<(Dirt | undefined)[]> =>
-  inPairs(places, async (place) => {
+  inLanes(statusLanes, places, async (place) => {
     if (!dirty || place?.state !== 'present') return undefined
     try {
       return await countDirt(git, place.tree, { signal })

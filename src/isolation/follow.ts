@@ -9,6 +9,7 @@ import { isAncestor } from '../git/history.ts'
 import { resolveCommit } from '../git/refs.ts'
 import type { IsolationContext } from './context.ts'
 import { readDirt } from './dirt.ts'
+import { usesOf } from './gates.ts'
 import { locked } from './locked.ts'
 import { presenceOf } from './presence.ts'
 import { baseAndConfig } from './base-and-config.ts'
@@ -53,6 +54,8 @@ const follow = async (
   } catch (error) {
     return left(error instanceof Error ? error.message : String(error))
   }
+  const use = await usesOf(context, environment, tree)
+  if (use.length > 0) return left(use.map(({ detail }) => detail).join(', '))
   const { config } = await baseAndConfig(context, codebase)
   const dirt = await readDirt(context, codebase, environment, tree, config)
   if (dirt.headBranch !== environment.branch) return left(`it is on ${dirt.headBranch ?? 'no branch'}`)

@@ -41,7 +41,7 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
   let dirt: Dirt | undefined
   const [ours, use, others, uncommitted, unreachable, kept] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
-    ask('not-in-use', () => isInUse(context, subject, tree, notices)),
+    ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
     ask('nobody-elses', () => isHeld(context, subject)),
     ask('nothing-uncommitted', async () => {
       if (tree === undefined) return notLooked(presence)
@@ -66,7 +66,7 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
 
 /** Asked once more after the directory was moved away: is anybody in it now? */
 export const stillInUse = async (context: IsolationContext, subject: Subject, tree: Tree): Promise<GateAnswer[]> =>
-  ask('not-in-use', () => isInUse(context, subject, tree, []))
+  ask('not-in-use', () => usesOf(context, subject.environment, tree))
 
 const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
   try {
@@ -99,11 +99,11 @@ const isOurs = async (context: IsolationContext, { environment, presence }: Subj
 }
 
 /** No lease, no live process inside, not locked by another tool. */
-const isInUse = async (
+export const usesOf = async (
   context: IsolationContext,
-  { environment }: Subject,
+  environment: IsolatedEnvironment,
   tree: Tree | undefined,
-  notices: string[],
+  notices: string[] = [],
 ): Promise<GateAnswer[]> => {
   const reasons: GateAnswer[] = []
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {

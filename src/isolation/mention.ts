@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { isNumbered } from '../domain/work.ts'
 import { commitsMentioning } from '../git/history.ts'
+import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './worktree/plan.ts'
 
@@ -18,7 +19,10 @@ export const offerMention = async (
   if (others.length === 0) return []
   try {
     const branches = others.map((other) => other.branch)
-    const found = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`)
+    const { base } = await baseAndConfig(context, codebase)
+    const found = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, {
+      except: [base.sha],
+    })
     const [first] = found
     return first === undefined
       ? []

@@ -9,7 +9,7 @@ import { treesOf } from '../git/trees.ts'
 import { landedOrEmpty } from './ancestors.ts'
 import type { Base } from './base.ts'
 import type { IsolationContext } from './context.ts'
-import { inPairs } from './in-pairs.ts'
+import { inPairs } from './in-lanes.ts'
 import { contentLanded, type Proof } from './landed-content.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 

@@ -11,7 +11,15 @@ const marker = '.coppice-root'
 export const pathCandidates = (root: string, codebase: string, branch: BranchName): [string, string] => {
   const plain = branch.replaceAll('/', '-')
   const hash = createHash('sha256').update(branch).digest('hex').slice(0, 8)
-  return [join(root, codebase, plain), join(root, codebase, `${plain.slice(0, 200)}-${hash}`)]
+  const hashed = `${cut(plain)}-${hash}`
+  return [join(root, codebase, plain === cut(plain) ? plain : hashed), join(root, codebase, hashed)]
+}
+
+/** A file name has at most 255 bytes, and a branch's parts together may have more. Cut between characters. */
+const cut = (name: string): string => {
+  let kept = name
+  while (Buffer.byteLength(kept) > 200) kept = kept.slice(0, -1)
+  return kept.replace(/[\ud800-\udbff]$/, '')
 }
 
 /** Makes the root and the codebase's directory in it, and makes sure that no link leads out of the root. */

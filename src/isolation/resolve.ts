@@ -78,8 +78,10 @@ const sameWorkEnvironment = async (context: IsolationContext, request: ResolveRe
   return undefined
 }
 
-const identities = ({ work }: ResolveRequest): Work[] => {
-  if (work.type === 'pr') return [work, toWork('review', work.id)]
+const identities = ({ work, hints }: ResolveRequest): Work[] => {
+  // A PR of the same repository works on its own branch: the review's tree would not push to it.
+  const reviewed = hints.isForkPR === true || hints.prBranch === undefined
+  if (work.type === 'pr' && reviewed) return [work, toWork('review', work.id)]
   if (work.type === 'review') return [work, toWork('pr', work.id)]
   return [work]
 }

@@ -25,9 +25,18 @@ export const cleanupToMakeRoom = async (
   await freshen(context, codebase, { maxAgeMs: 0 })
   const notices: string[] = []
   for (const { environment, merged } of await standings(context, codebase)) {
-    if (merged.value !== 'yes') continue
-    const outcome = await provider.destroy(environment, { trigger: 'room' })
-    if (outcome.outcome === 'removed') notices.push(`Removed merged worktree \`${environment.branch}\` to make room`)
+    // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
+    if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
+    try {
+      const outcome = await provider.destroy(environment, { trigger: 'room' })
+      if (outcome.outcome === 'removed') notices.push(`Removed merged worktree \`${environment.branch}\` to make room`)
+    } catch (error) {
+      // One that cannot be removed must not keep the next from making room.
+      context.log.warn('a merged environment could not be removed', {
+        branch: environment.branch,
+        error: String(error),
+      })
+    }
   }
   return { removed: notices.length, notices }
 }
@@ -37,7 +46,7 @@ export const limitReport = async (
   codebase: Codebase,
   { limit, active: count }: LimitReached,
 ): Promise<LimitReport> => {
-  const all = await standings(context, codebase)
+  const all = (await standings(context, codebase)).filter(({ environment }) => environment.status === 'active')
   const merged = all.filter((one) => one.merged.value === 'yes').length
   const stale = all.filter((one) => one.merged.value !== 'yes' && looksStale(context, one)).length
   return { codebase: codebase.name, limit, count, merged, stale, active: count - merged - stale }

@@ -339,6 +339,7 @@ const aRestorePoint = (id: string, change: Partial<RestorePoint>): RestorePoint 
   contents: {
     environment: anEnvironment('a', { branch: toBranchName('größe') }),
     aliases: [{ type: 'issue', id: '42' }],
+    tip: undefined,
     head: { branch: undefined, sha: aSha('d') },
     dirty: true,
     ignored: ['.env'],

@@ -17,8 +17,7 @@ export type ArchiveRequest = {
   readonly nested: readonly string[]
   /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
   readonly record: string
-  /** Where it lies in the archive. */
-  readonly recordName: 'admin' | 'admin/modules'
+  readonly parts: 'all' | readonly string[]
   readonly regenerable: readonly string[]
   readonly limitBytes: number
 }
@@ -32,9 +31,10 @@ export type Archived = { readonly ignored: string[]; readonly nested: string[]; 
 export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archived> => {
   const { from, to, nested } = request
   const leftOut: LeftOut[] = []
-  if ((await unlessMissing(lstat(request.record))) !== undefined) {
-    await makePrivateDirectory(join(to, request.recordName))
-    await copyTree(request.record, join(to, request.recordName), '', leftOut)
+  await makePrivateDirectory(join(to, 'admin'))
+  for (const part of request.parts === 'all' ? [''] : request.parts) {
+    if ((await unlessMissing(lstat(join(request.record, part)))) === undefined) continue
+    await copyTree(request.record, join(to, 'admin'), part, leftOut)
   }
   const survey = await surveyIgnored(request, leftOut)
   const kept: string[] = []

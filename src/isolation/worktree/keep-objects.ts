@@ -56,8 +56,8 @@ export const keepObjects = async (
   return { dirty, commit: await commitTree(context.git, tree, { tree: kept, parents, message, by }, { durable: true }) }
 }
 
-export const isDirty = (dirt: Dirt): boolean =>
-  dirt.changed.length + dirt.untracked.length + dirt.additions.length + dirt.hidden.length + dirt.halfDone.length > 0
+export const isDirty = ({ changed, gitlinks, untracked, additions, hidden, halfDone, submodules }: Dirt): boolean =>
+  [changed, gitlinks, untracked, additions, hidden, halfDone, submodules].some((list) => list.length > 0)
 
 const snapshotOf = async (context: IsolationContext, tree: Tree, dirt: Dirt, head: Sha | undefined): Promise<Sha> => {
   const index = head === undefined ? [] : await indexChanges(context.git, tree, head)
@@ -107,7 +107,9 @@ const fileEntries = async (
   const entries: SnapshotEntry[] = []
   const there: TreePath[] = []
   for (const path of paths) {
-    if ((await unlessMissing(lstat(bytesBelow(tree.path, path)))) === undefined) entries.push({ path, blob: undefined })
+    const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
+    // A directory where a file was: the file is gone, and what is in the directory is listed on its own.
+    if (found === undefined || found.isDirectory()) entries.push({ path, blob: undefined })
     else there.push(treePath(rawBytes(path)))
   }
   const hashed = await hashFiles(context.git, tree, there, { durable: true })

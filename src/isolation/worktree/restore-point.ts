@@ -35,6 +35,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
     environment,
     aliases: await context.store.environments.aliases(environment.id),
     head,
+    tip: save.fate.tip,
     dirty,
     ...archived,
   }
@@ -78,9 +79,9 @@ const archive = async (context: IsolationContext, { tree, dirt }: ToSave, to: st
   return archiveBesideGit({
     from: tree.path,
     to,
-    // Of a clean tree nothing in git's record is worth keeping but submodules: its reflog's commits hang on the ref.
-    record: dirt === undefined || isDirty(dirt) ? tree.gitDir : join(tree.gitDir, 'modules'),
-    recordName: dirt === undefined || isDirty(dirt) ? 'admin' : 'admin/modules',
+    // Of a clean tree the index says nothing that HEAD does not.
+    record: tree.gitDir,
+    parts: dirt === undefined || isDirty(dirt) ? 'all' : ['logs', 'refs', 'modules'],
     ignored: dirt?.ignored ?? [],
     nested: [...nested, ...(dirt?.submodules ?? [])],
     regenerable: context.settings.regenerable,

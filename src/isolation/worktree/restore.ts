@@ -11,6 +11,7 @@ import type { Tree } from '../../git/door.ts'
 import { catFiles } from '../../git/blobs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { listRefs, resolveCommit } from '../../git/refs.ts'
+import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
@@ -20,6 +21,7 @@ import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { unlessMissing } from './missing.ts'
 import { type Plan, repoOf } from './plan.ts'
+import { leasePorts } from './ports.ts'
 import { restoreDirectory } from './restore-point.ts'
 import { bringSubmodules } from './restore-submodules.ts'
 import { undoMaking } from './undo.ts'
@@ -39,6 +41,7 @@ export const restoreEnvironment = async (
   )
   try {
     const leftOut = await fill(context, made.tree, point)
+    await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
     const environment = await activate(making, made)
     const lost = [...point.contents.leftOut, ...leftOut].map(
@@ -112,9 +115,11 @@ const occupied = (live: IsolatedEnvironment): AppError =>
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
 const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
-  const { environment, head } = point.contents
+  const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
-  const at = head.sha ?? (await resolveCommit(context.git, repo, point.commit))
+  // With a detached HEAD the branch comes back where it stood; `fill` then puts HEAD where it was.
+  const at =
+    (head.branch === undefined ? tip : undefined) ?? head.sha ?? (await resolveCommit(context.git, repo, point.commit))
   if (at === undefined) throw new AppError('restore-failed', 'its commits are gone from the repository')
   // HEAD may have been on another branch than the environment's, or on none: that is put right by `fill`.
   const wanted =
@@ -126,6 +131,7 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
     isFork: environment.isFork,
     prNumber: environment.prNumber,
     prBranch: environment.prBranch,
+    ...upstreamOf(codebase, environment),
   }
   const [ref] = await listRefs(context.git, repo, [`refs/heads/${wanted}`])
   const detachedElsewhere = head.branch === undefined && ref !== undefined
@@ -138,6 +144,14 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const why = free ? `now stands at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
   return { ...plain, branch, origin: 'created', notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
 }
+
+const upstreamOf = (
+  { remote }: Codebase,
+  { prBranch, isFork, branch, prNumber }: IsolatedEnvironment,
+): Pick<Plan, 'upstream'> =>
+  remote === undefined || prBranch === undefined || isFork || branch === `pr-${prNumber}-review`
+    ? {}
+    : { upstream: { remote, branch: prBranch } }
 
 const freeName = async (context: IsolationContext, codebase: Codebase, branch: string): Promise<BranchName> => {
   const taken = new Set((await listRefs(context.git, repoOf(codebase), ['refs/heads/'])).map(({ name }) => name))
@@ -155,7 +169,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   if (dirty) await layFiles(context, tree, point)
   await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
-  if (dirty) await bringRecord(join(directory, 'admin'), tree, leftOut)
+  await bringRecord(join(directory, 'admin'), tree, leftOut)
   await context.failpoint('restore.record')
   if ((await unlessMissing(lstat(join(directory, 'ignored')))) !== undefined) {
     await mergeTree(join(directory, 'ignored'), tree.path, leftOut)
@@ -183,7 +197,9 @@ const layFiles = async (context: IsolationContext, tree: Tree, point: RestorePoi
   const before = new Map(
     head === undefined ? [] : (await readTree(context.git, tree, head)).map((entry) => [toRaw(entry.bytes), entry]),
   )
-  for (const [path] of before) if (!work.has(path)) await rm(bytesBelow(tree.path, path), { force: true })
+  for (const [path, { mode }] of before) {
+    if (!work.has(path) && mode !== '160000') await rm(bytesBelow(tree.path, path), { force: true })
+  }
   const changed = [...work].filter(([path, { sha, mode }]) => {
     const old = before.get(path)
     return mode !== '160000' && (old?.sha !== sha || old.mode !== mode)
@@ -206,17 +222,7 @@ const layFile = async (tree: Tree, path: string, mode: string, bytes: Buffer): P
 }
 
 /** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
-const notBrought = new Set([
-  'HEAD',
-  'commondir',
-  'gitdir',
-  'locked',
-  'coppice',
-  'logs',
-  'refs',
-  'modules',
-  'config.worktree',
-])
+const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules', 'config.worktree'])
 
 const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {

@@ -1,5 +1,5 @@
 import { lstat, stat, utimes } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
@@ -7,6 +7,7 @@ import { clearLock, readToken, readWorktreeLink, setLock, writeToken } from '../
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
+import { readStatus } from '../../git/status.ts'
 import { submodulesOf } from '../../git/submodule.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
@@ -22,6 +23,7 @@ import { type Making, moveForward } from './making.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
+import { discardDirectory } from './trash.ts'
 import { undoMaking } from './undo.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
@@ -46,10 +48,17 @@ export const takeSpare = async (
   await setLock(found.gitDir, makingReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
-  if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at)
-  await context.failpoint(`${kind}.spare-switched`)
-  await context.store.journal.advance(entry.id, { step: 'moving' })
-  await moveWorktree(context.git, found, environment.path)
+  try {
+    if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at)
+    await context.failpoint(`${kind}.spare-switched`)
+    await context.store.journal.advance(entry.id, { step: 'moving' })
+    await moveWorktree(context.git, found, environment.path)
+  } catch (error) {
+    // A file in it was changed, or the commit has submodules: it costs nothing but the ordinary path.
+    context.log.warn('a spare could not serve', { spare: spare.id, error: String(error) })
+    await retireSpare(context, codebase, found, environment.id)
+    return undefined
+  }
   await context.failpoint(`${kind}.spare-moved`)
   const tree = treeAt(codebase, found.gitDir, environment.path)
   if (plan.origin === 'created') await makeBranch(context, tree, plan.branch, plan.at)
@@ -57,6 +66,21 @@ export const takeSpare = async (
   await setHeadBranch(context.git, tree, plan.branch)
   await settleIndex(tree, spare.createdAt, context.clock())
   return tree
+}
+
+/** Takes away a spare that is as we made it; one that somebody has written to is left for `doctor` to name. */
+const retireSpare = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  spare: Tree,
+  environmentId: string,
+): Promise<void> => {
+  await clearLock(spare.gitDir, makingReason(environmentId))
+  const { changed, unmerged, untracked, ignored } = await readStatus(context.git, spare)
+  if (changed.length + unmerged.length + untracked.length + ignored.length > 0) return
+  const root = dirname(dirname(spare.path))
+  context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
+  await forgetWorktree(context.git, repoOf(codebase), { dir: spare.gitDir })
 }
 
 /** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */

@@ -69,6 +69,7 @@ const beyondCheckout = async (
       headSha: head ?? start,
       headBranch: await branchOf(tree),
       changed,
+      gitlinks: [],
       untracked,
       additions: [],
       hidden: [],
