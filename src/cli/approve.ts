@@ -1,0 +1,28 @@
+import type { ApprovalQuestion } from '../isolation/context.ts'
+import { printable } from './view.ts'
+
+export type Asker = {
+  readonly input: NodeJS.ReadStream
+  readonly output: NodeJS.WriteStream
+  readonly signal: AbortSignal
+  readonly before: () => void
+}
+
+/** Asks once on a terminal whether the repository's own commands may run. Anything but yes is no. */
+export const createApprove =
+  ({ input, output, signal, before }: Asker) =>
+  async ({ codebase, commands }: ApprovalQuestion): Promise<boolean> => {
+    before()
+    const { createInterface } = await import('node:readline/promises')
+    const lines = commands.map((line) => `  ${printable(line)}\n`).join('')
+    output.write(`${codebase} wants to run these commands in its environments:\n${lines}`)
+    const asking = createInterface({ input, output })
+    try {
+      const answer = await asking.question('Run them, now and until they change? [y/N] ', { signal })
+      return /^y(?:es)?$/i.test(answer.trim())
+    } catch {
+      return false
+    } finally {
+      asking.close()
+    }
+  }

@@ -1,0 +1,91 @@
+import type { IsolationContext } from '../isolation/context.ts'
+import type { IsolationProvider } from '../isolation/provider.ts'
+import type { View } from './view.ts'
+
+/** One row of the command table: everything about a command but its code, which is loaded when it is called. */
+export type CommandRow = {
+  /** The words that call it: `worktree create`. */
+  readonly name: string
+  /** What comes after the words. */
+  readonly usage: string
+  readonly summary: string
+  readonly options: Readonly<Record<string, OptionRow>>
+  /** How many words may follow; more or fewer is wrong usage. */
+  readonly words: readonly [least: number, most: number]
+  readonly examples: readonly string[]
+  /** Called by Coppice itself: in no help text. */
+  readonly hidden?: true
+  readonly load: () => Promise<LoadedCommand>
+}
+
+export type OptionRow = {
+  readonly type: 'string' | 'boolean'
+  readonly multiple?: true
+  readonly short?: string
+  /** How its value is called in the help. */
+  readonly value?: string
+  readonly summary: string
+}
+
+export type Values = Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>
+
+/** What a command stands on, made once it is needed: `--help` needs none of it. */
+export type Workplace = {
+  readonly context: IsolationContext
+  readonly provider: IsolationProvider
+  /** Prepares spares in the background. Never fails, never waits. */
+  readonly keepSpares: (codebaseId: string) => void
+  readonly databaseName: string
+}
+
+export type Call = {
+  readonly words: readonly string[]
+  readonly values: Values
+  /** `--codebase` */
+  readonly codebase: string | undefined
+  readonly cwd: string
+  readonly signal: AbortSignal
+  readonly open: () => Promise<Workplace>
+  /** A sentence beside the answer: offline, diverged, what was not brought back. */
+  readonly notice: (text: string) => void
+}
+
+/** A command's logic answers a typed result; how it is shown to people and to programs stands beside it. */
+export type Implementation<Result> = {
+  readonly run: (call: Call) => Promise<Result>
+  readonly toText: (result: Result, view: View) => string
+  readonly toJson: (result: Result) => unknown
+  /** 0 unless said. */
+  readonly exitCode?: (result: Result) => number
+}
+
+/** The result is tied to the ways of showing it, so that the table can hold commands of all types. */
+export type LoadedCommand = { readonly execute: (call: Call) => Promise<Answered> }
+export type Answered = {
+  readonly text: (view: View) => string
+  readonly json: () => unknown
+  readonly exitCode: number
+}
+
+export const command = <Result>({ run, toText, toJson, exitCode }: Implementation<Result>): LoadedCommand => ({
+  execute: async (call) => {
+    const result = await run(call)
+    return {
+      text: (view) => toText(result, view),
+      json: () => toJson(result),
+      exitCode: exitCode?.(result) ?? 0,
+    }
+  },
+})
+
+export const textOf = (values: Values, name: string): string | undefined => {
+  const value = values[name]
+  return typeof value === 'string' ? value : undefined
+}
+
+export const isSet = (values: Values, name: string): boolean => values[name] === true
+
+export const listOf = (values: Values, name: string): string[] => {
+  const value = values[name]
+  return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : []
+}

@@ -1,0 +1,54 @@
+import { joinReports, type CleanupReport } from '../../cleanup/report.ts'
+import { runScheduledCleanup } from '../../cleanup/sweep.ts'
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
+import { resolveCodebase } from '../../isolation/codebases.ts'
+import { type Call, command, isSet, type Workplace } from '../command.ts'
+import { reportJson } from '../json.ts'
+import { type CleanupResult, cleanupExit, cleanupText, tellNotices } from '../report.ts'
+
+const run = async (call: Call): Promise<CleanupResult> => {
+  const dryRun = isSet(call.values, 'dry-run')
+  const workplace = await call.open()
+  const { context, provider } = workplace
+  const codebases = await codebasesOf(call, workplace)
+  const reports: CleanupReport[] = []
+  const failed: string[] = []
+  for (const codebase of codebases) {
+    if (call.signal.aborted) throw new AppError('cancelled', 'the cleanup was cancelled')
+    try {
+      const report = await runScheduledCleanup(context, provider, codebase, { dryRun })
+      tellNotices(call, report)
+      reports.push(report)
+    } catch (error) {
+      // One repository that cannot be read must not keep the others from being cleaned.
+      if (codebases.length === 1) throw error
+      failed.push(`${codebase.name}: ${toAppError(error).message}`)
+    }
+  }
+  const names = new Map(codebases.map(({ id, name }) => [String(id), name]))
+  return {
+    report: joinReports(reports, dryRun),
+    nameOf: (id) => names.get(id) ?? '',
+    codebases: codebases.map(({ name }) => name),
+    failed,
+    restoreDays: context.settings.restoreDays,
+  }
+}
+
+/** Outside of any repository all of them are meant, as the scheduler does it. */
+const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
+  try {
+    return [await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })]
+  } catch (error) {
+    if (call.codebase !== undefined || !isAppError(error, 'not-a-repository')) throw error
+    return context.store.codebases.list(context.host)
+  }
+}
+
+export const cleanup = command<CleanupResult>({
+  run,
+  toText: cleanupText,
+  toJson: ({ report, nameOf }) => reportJson(report, nameOf),
+  exitCode: cleanupExit,
+})

@@ -1,0 +1,27 @@
+import { resolveCodebase } from '../../isolation/codebases.ts'
+import { type Trusted, trustCodebase } from '../../isolation/codebase-remove.ts'
+import { type Call, command } from '../command.ts'
+import { codebaseJson } from '../json.ts'
+import { printable, type View } from '../view.ts'
+
+const run = async (call: Call): Promise<Trusted> => {
+  const { context } = await call.open()
+  const codebase = await resolveCodebase(context, { name: call.words[0], cwd: call.cwd, signal: call.signal })
+  return trustCodebase(context, codebase)
+}
+
+const toText = ({ codebase: { name }, setup, teardown }: Trusted, { paint }: View): string => {
+  if (setup.length + teardown.length === 0)
+    return `${name} has no setup or teardown commands, so there is nothing to trust.`
+  return [
+    `${paint('green', 'Trusted')}: ${paint('bold', name)} may run these, until they change:`,
+    ...setup.map((line) => `  setup     ${printable(line)}`),
+    ...teardown.map((line) => `  teardown  ${printable(line)}`),
+  ].join('\n')
+}
+
+export const codebaseTrust = command<Trusted>({
+  run,
+  toText,
+  toJson: ({ codebase, setup, teardown }) => ({ codebase: codebaseJson(codebase), setup, teardown }),
+})

@@ -1,0 +1,14 @@
+import { toCodebaseId } from '../../domain/names.ts'
+import { keepSpares } from '../../isolation/worktree/spare.ts'
+import { command } from '../command.ts'
+
+/** Started in the background after a creation, so that the next one is a rename. Nobody reads what it says. */
+export const keepSparesCommand = command<number>({
+  run: async (call) => {
+    const { context } = await call.open()
+    const codebase = await context.store.codebases.get(toCodebaseId(call.words[0] ?? ''))
+    return codebase === undefined ? 0 : keepSpares(context, codebase)
+  },
+  toText: () => '',
+  toJson: (made) => ({ made }),
+})

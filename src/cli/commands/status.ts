@@ -1,0 +1,135 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { isAppError } from '../../domain/errors.ts'
+import { isStale } from '../../domain/stale.ts'
+import { workLabel } from '../../domain/work.ts'
+import { resolveCodebase } from '../../isolation/codebases.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { isInside } from '../../isolation/paths.ts'
+import { standings } from '../../isolation/standing.ts'
+import { type Call, command, type Workplace } from '../command.ts'
+import { codebaseJson, environmentJson } from '../json.ts'
+import { count, facts, tilde, type View } from '../view.ts'
+
+type Counts = {
+  readonly total: number
+  readonly active: number
+  readonly merged: number
+  readonly stale: number
+  readonly missing: number
+}
+
+export type StatusResult = {
+  readonly codebase: Codebase | undefined
+  readonly codebases: number
+  readonly environment: IsolatedEnvironment | undefined
+  readonly counts: Counts | undefined
+  readonly restorePoints: number
+  readonly limit: number
+  readonly staleDays: number
+  readonly home: string
+  readonly worktrees: string
+  readonly database: string
+}
+
+const run = async (call: Call): Promise<StatusResult> => {
+  const workplace = await call.open()
+  const { context } = workplace
+  const codebase = await codebaseHere(call, workplace)
+  const live = codebase === undefined ? [] : await context.store.environments.live(codebase.id)
+  return {
+    codebase,
+    codebases: (await context.store.codebases.list(context.host)).length,
+    environment: live.find(({ host, path }) => host === context.host && isInside(path, call.cwd)),
+    counts: codebase && (await countsOf(context, codebase, live)),
+    restorePoints: codebase === undefined ? 0 : (await context.store.restorePoints.list(codebase.id)).length,
+    limit: context.settings.worktreesPerCodebase,
+    staleDays: context.settings.staleDays,
+    home: context.home,
+    worktrees: context.worktreesBase,
+    database: workplace.databaseName,
+  }
+}
+
+/** Not being in a repository is no fault when one only asks where one is. */
+const codebaseHere = async (call: Call, { context }: Workplace): Promise<Codebase | undefined> => {
+  try {
+    return await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })
+  } catch (error) {
+    const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
+    if (call.codebase !== undefined || !none) throw error
+    return undefined
+  }
+}
+
+const countsOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  live: readonly IsolatedEnvironment[],
+): Promise<Counts> => {
+  const missing = live.filter(({ status }) => status === 'missing').length
+  const here = (await standings(context, codebase)).filter(({ environment }) => environment.status !== 'missing')
+  const merged = here.filter((one) => one.merged.value === 'yes').length
+  const stale = here.filter(
+    (one) => one.merged.value !== 'yes' && isStale(one.lastActivityAt, context.settings.staleDays, context.clock()),
+  ).length
+  return { total: live.length, missing, merged, stale, active: live.length - missing - merged - stale }
+}
+
+const toText = (result: StatusResult, view: View): string => {
+  const { codebase, environment } = result
+  return facts(
+    [
+      ...(codebase === undefined
+        ? [['codebase', `none here (${count(result.codebases, 'codebase')} registered)`] as const]
+        : codebaseLines(result, codebase, view)),
+      [
+        'you are in',
+        environment === undefined
+          ? 'no environment'
+          : `${environment.branch} (${workLabel(environment.work)}), ${tilde(environment.path, view)}`,
+      ],
+      ['home', tilde(result.home, view)],
+      ['worktrees', tilde(result.worktrees, view)],
+      ['database', result.database],
+    ],
+    view,
+  )
+}
+
+const codebaseLines = (
+  { counts, limit, staleDays, restorePoints }: StatusResult,
+  codebase: Codebase,
+  view: View,
+): (readonly [string, string])[] => [
+  ['codebase', `${codebase.name}, ${tilde(codebase.checkoutPath ?? codebase.repoPath, view)}`],
+  ['remote', codebase.remoteUrl ?? 'none'],
+  ...(counts === undefined
+    ? []
+    : [['environments', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
+  ['restorable', count(restorePoints, 'removed environment')],
+]
+
+const breakdown = ({ total, active, merged, stale, missing }: Counts, staleDays: number): string =>
+  total === 0
+    ? ''
+    : `: ${[
+        `${active} active`,
+        ...(merged > 0 ? [`${merged} merged (can be removed)`] : []),
+        ...(stale > 0 ? [`${stale} stale (no activity in ${staleDays}+ days)`] : []),
+        ...(missing > 0 ? [`${missing} missing`] : []),
+      ].join(', ')}`
+
+export const status = command<StatusResult>({
+  run,
+  toText,
+  toJson: ({ codebase, environment, counts, restorePoints, limit, home, worktrees, database }) => ({
+    codebase: codebase === undefined ? null : codebaseJson(codebase),
+    environment: environment === undefined ? null : environmentJson(environment, () => codebase?.name ?? ''),
+    worktrees: counts ?? null,
+    restorePoints,
+    limit,
+    home,
+    worktreesBase: worktrees,
+    database,
+  }),
+})

@@ -1,0 +1,25 @@
+import { runScheduledCleanup } from '../../cleanup/sweep.ts'
+import { type Call, command, isSet } from '../command.ts'
+import { here, hereToChange } from '../here.ts'
+import { reportJson } from '../json.ts'
+import { usage } from '../parse.ts'
+import { type CleanupResult, cleanupExit, cleanupText, tellNotices } from '../report.ts'
+
+const run = async (call: Call): Promise<CleanupResult> => {
+  const [only] = call.words
+  if (only !== 'merged' && only !== 'stale') {
+    throw usage(`cleanup ${JSON.stringify(only)} is not known`, 'it is `merged` or `stale`')
+  }
+  const dryRun = isSet(call.values, 'dry-run')
+  const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
+  const report = await runScheduledCleanup(context, provider, codebase, { only, dryRun })
+  tellNotices(call, report)
+  return { report, nameOf, codebases: [codebase.name], failed: [], restoreDays: context.settings.restoreDays }
+}
+
+export const worktreeCleanup = command<CleanupResult>({
+  run,
+  toText: cleanupText,
+  toJson: ({ report, nameOf }) => reportJson(report, nameOf),
+  exitCode: cleanupExit,
+})

@@ -1,0 +1,131 @@
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import { type BranchName, isSha, toBranchName } from '../../domain/names.ts'
+import { taskWork, toWork, type Work, workLabel } from '../../domain/work.ts'
+import { resolveIsolation } from '../../isolation/resolve.ts'
+import type { LimitReport } from '../../isolation/room.ts'
+import { type Call, command, isSet, listOf, textOf, type Values } from '../command.ts'
+import { exitCodes } from '../failure.ts'
+import { hereToChange } from '../here.ts'
+import { environmentJson } from '../json.ts'
+import { limitJson, limitText } from '../limit.ts'
+import { usage } from '../parse.ts'
+import { tilde, type View } from '../view.ts'
+
+export type CreateResult =
+  | {
+      readonly outcome: 'resolved'
+      readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
+      readonly environment: IsolatedEnvironment
+      readonly codebase: string
+    }
+  | { readonly outcome: 'limit'; readonly report: LimitReport; readonly staleDays: number }
+
+const run = async (call: Call): Promise<CreateResult> => {
+  // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
+  const wanted = wantedOf(call)
+  const { context, provider, codebase, keepSpares } = await hereToChange(call)
+  const resolution = await resolveIsolation(context, provider, {
+    ...wanted,
+    codebase,
+    createdBy: 'cli',
+    signal: call.signal,
+  })
+  if (resolution.outcome === 'limit') {
+    return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
+  }
+  const { environment, how, notices } = resolution
+  for (const notice of notices) call.notice(notice)
+  if (how === 'created' && context.settings.spares > 0) keepSpares(codebase.id)
+  return { outcome: 'resolved', environment, how, codebase: codebase.name }
+}
+
+type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
+
+const wantedOf = ({ words: [branch], values }: Call): Wanted => {
+  const given = [
+    ...(branch === undefined ? [] : ['a branch']),
+    ...kinds.filter((kind) => values[kind] !== undefined).map((kind) => `--${kind}`),
+  ]
+  if (given.length === 0) {
+    throw usage('say which work it is for', 'give a branch, or one of --issue, --pr, --review, --thread, --task')
+  }
+  if (given.length > 1) throw usage(`${given.join(' and ')} name different works`, 'give one of them')
+  onlyWithPr(values)
+  const base = textOf(values, 'base')
+  if (base?.startsWith('-') === true || base === '') {
+    throw new AppError('name-invalid', `${JSON.stringify(base)} cannot be a base`, {
+      remedy: 'name a branch, tag or commit',
+    })
+  }
+  const hints = hintsOf(values)
+  return {
+    work: branch === undefined ? workOf(values) : toWork('task', branch),
+    hints,
+    ...(branch !== undefined && { branch: toBranchName(branch) }),
+    ...(base !== undefined && { base }),
+  }
+}
+
+const kinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
+
+const workOf = (values: Values): Work => {
+  const kind = kinds.find((name) => values[name] !== undefined) ?? 'task'
+  const id = textOf(values, kind) ?? ''
+  // `#42` is how people write it.
+  return kind === 'task' ? taskWork(id) : toWork(kind, kind === 'thread' ? id : id.replace(/^#/, ''))
+}
+
+const onlyWithPr = (values: Values): void => {
+  const stray = ['pr-branch', 'pr-sha', 'fork', 'fixes'].find((name) => values[name] !== undefined)
+  if (stray !== undefined && values['pr'] === undefined) {
+    throw usage(`--${stray} belongs to --pr`, 'give the number of the pull request too: --pr 123')
+  }
+}
+
+const hintsOf = (values: Values): IsolationHints => {
+  const prBranch = textOf(values, 'pr-branch')
+  const prSha = textOf(values, 'pr-sha')
+  if (prSha !== undefined && !isSha(prSha)) {
+    throw new AppError('name-invalid', `${JSON.stringify(prSha.slice(0, 80))} is not a full commit id`, {
+      remedy: 'give all 40 digits: git rev-parse <commit>',
+    })
+  }
+  const fixes = listOf(values, 'fixes').map((text) => Number(toWork('issue', text.replace(/^#/, '')).id))
+  return {
+    ...(prBranch !== undefined && { prBranch: toBranchName(prBranch) }),
+    ...(prSha !== undefined && { prSha }),
+    ...(isSet(values, 'fork') && { isForkPR: true }),
+    ...(fixes.length > 0 && { linkedIssues: fixes }),
+  }
+}
+
+const toText = (result: CreateResult, view: View): string => {
+  if (result.outcome === 'limit') return limitText(result.report, result.staleDays, view)
+  const { environment, how } = result
+  const { branch, work, path } = environment
+  const { paint } = view
+  return [
+    `${paint(how === 'created' ? 'green' : 'cyan', said[how])} ${paint('bold', branch)} for ${workLabel(work)}`,
+    `  cd ${tilde(path, view)}`,
+  ].join('\n')
+}
+
+const said = {
+  created: 'Created',
+  adopted: 'Adopted',
+  linked: 'Shared',
+  'same-work': 'Already there:',
+  conversation: 'Already there:',
+} as const
+
+export const worktreeCreate = command<CreateResult>({
+  run,
+  toText,
+  toJson: (result) =>
+    result.outcome === 'limit'
+      ? limitJson(result.report, result.staleDays, (text) => `coppice ${text}`)
+      : environmentJson(result.environment, () => result.codebase),
+  exitCode: ({ outcome }) => (outcome === 'limit' ? exitCodes.refused : exitCodes.done),
+})

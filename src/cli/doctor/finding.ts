@@ -1,0 +1,33 @@
+/** One thing the doctor looked at. A problem wants somebody to act; a note is only worth knowing. */
+export type Finding = {
+  readonly state: 'ok' | 'note' | 'problem'
+  readonly about: string
+  readonly detail: string
+  /** What to do about it. */
+  readonly remedy?: string
+}
+
+export const ok = (about: string, detail: string): Finding => ({ state: 'ok', about, detail })
+export const note = (about: string, detail: string, remedy?: string): Finding => ({
+  state: 'note',
+  about,
+  detail,
+  ...(remedy !== undefined && { remedy }),
+})
+export const problem = (about: string, detail: string, remedy: string): Finding => ({
+  state: 'problem',
+  about,
+  detail,
+  remedy,
+})
+
+/** A look that fails is a finding itself: the doctor never stops at the first thing that is broken. */
+export const look = async (about: string, question: () => Promise<Finding[]>): Promise<Finding[]> => {
+  try {
+    return await question()
+  } catch (error) {
+    return [
+      problem(about, `cannot tell: ${error instanceof Error ? error.message : String(error)}`, 'look at it by hand'),
+    ]
+  }
+}

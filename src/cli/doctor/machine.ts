@@ -1,0 +1,81 @@
+import { stat, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Workplace } from '../command.ts'
+import { type Finding, look, ok, problem } from './finding.ts'
+
+/** What everything stands on: git, the home, the database, the disk. */
+export const examineMachine = async ({ context, databaseName }: Workplace): Promise<Finding[]> =>
+  (
+    await Promise.all([
+      look('git', () => gitVersion(context)),
+      look('home', () => homeMode(context.home)),
+      look('database', async () => [ok('database', databaseName)]),
+      look('disk', () => diskSpace(context)),
+    ])
+  ).flat()
+
+/** `merge-tree --write-tree`, by which merges are tried without a working tree, came with 2.38. */
+const oldest = [2, 38] as const
+
+const gitVersion = async ({ git }: Workplace['context']): Promise<Finding[]> => {
+  const { stdout } = await git.run({ operation: 'version', at: { cwd: '/' }, args: ['--version'] })
+  const [, text = stdout.trim(), major = '0', minor = '0'] = /((\d+)\.(\d+)\S*)/.exec(stdout) ?? []
+  const fine = Number(major) > oldest[0] || (Number(major) === oldest[0] && Number(minor) >= oldest[1])
+  return [
+    fine
+      ? ok('git', text)
+      : problem(
+          'git',
+          `${text} is too old`,
+          `install git ${oldest.join('.')} or newer: merged work cannot be recognised without it`,
+        ),
+  ]
+}
+
+const homeMode = async (home: string): Promise<Finding[]> => {
+  const { mode, uid } = await stat(home)
+  const self = process.getuid?.()
+  if (self !== undefined && uid !== self) {
+    return [
+      problem(
+        'home',
+        `${home} belongs to another user`,
+        `run coppice as that user, or choose another home with COPPICE_HOME`,
+      ),
+    ]
+  }
+  return (mode & 0o077) === 0
+    ? [ok('home', home)]
+    : [problem('home', `others may look into ${home}`, `chmod 700 ${home}`)]
+}
+
+/** A checkout of a large repository and the restore point of another should fit. */
+const leastBytes = 500 * 1024 * 1024
+
+const diskSpace = async ({ home, worktreesBase }: Workplace['context']): Promise<Finding[]> => {
+  const places = await Promise.all([home, worktreesBase].map(async (path) => ({ path, ...(await spaceAt(path)) })))
+  const different = places.filter(({ device }, i) => places.findIndex((other) => other.device === device) === i)
+  return different.map(({ path, free }) =>
+    free >= leastBytes
+      ? ok('disk', `${megabytes(free)} free at ${path}`)
+      : problem(
+          'disk',
+          `only ${megabytes(free)} free at ${path}`,
+          'free some space; `coppice cleanup` removes what is merged or stale',
+        ),
+  )
+}
+
+const spaceAt = async (path: string): Promise<{ device: number; free: number }> => {
+  try {
+    const [{ bavail, bsize }, { dev }] = await Promise.all([statfs(path), stat(path)])
+    return { device: dev, free: bavail * bsize }
+  } catch (error) {
+    // The root of the worktrees is made with the first of them.
+    if (dirname(path) === path) throw error
+    return spaceAt(dirname(path))
+  }
+}
+
+const megabytes = (bytes: number): string =>
+  bytes >= 1024 ** 3 ? `${(bytes / 1024 ** 3).toFixed(1)} GB` : `${Math.floor(bytes / 1024 ** 2)} MB`

@@ -1,0 +1,178 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { strayClones } from '../../isolation/codebase-clone.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { leaseHolders } from '../../isolation/lease.ts'
+import { orphans } from '../../isolation/orphans.ts'
+import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
+import { presenceOf } from '../../isolation/presence.ts'
+import { liveness } from '../../process/identity.ts'
+import type { JournalEntry } from '../../store/store.ts'
+import { type Finding, look, note, problem } from './finding.ts'
+
+const fix = 'coppice doctor --fix'
+
+/** The records of one codebase against git and the disk. Nothing is changed. */
+export const examineCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const { name } = codebase
+  if (!existsSync(codebase.repoPath)) {
+    return [
+      problem(
+        name,
+        `its repository is not at ${codebase.repoPath}`,
+        `bring it back, or: coppice codebase remove ${name}`,
+      ),
+    ]
+  }
+  return (
+    await Promise.all([
+      look(name, () => interrupted(context, codebase)),
+      look(name, () => absent(context, codebase)),
+      look(name, () => deadLeases(context, codebase)),
+      look(name, () => unknownWorktrees(context, codebase)),
+    ])
+  ).flat()
+}
+
+/** What belongs to no codebase: trash, spares and clones that nobody claims. */
+export const examineHome = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Finding[]> => {
+  const open = await context.store.journal.open(context.host)
+  const clones = open.filter(({ kind }) => kind === 'clone')
+  const roots = await rootsOf(context, codebases)
+  return (
+    await Promise.all([
+      look('clones', async () => [
+        ...clones.flatMap((entry) => describeEntry('clones', entry)),
+        ...(await strayClones(context)).map((path) =>
+          problem('clones', `${path} is half a clone`, `delete it: rm -r ${path}`),
+        ),
+      ]),
+      ...roots.map((root) => look('trash', () => unknownTrash(root, open))),
+      ...roots.map((root) => look('spares', () => unknownSpares(context, root, open, codebases))),
+    ])
+  ).flat()
+}
+
+const interrupted = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+  (await context.store.journal.open(context.host, codebase.id)).flatMap((entry) => describeEntry(codebase.name, entry))
+
+const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
+  const path = entry.data['path']
+  const what = `${entry.kind} of ${typeof path === 'string' ? basename(path) : entry.id}`
+  switch (liveness(entry.holder)) {
+    case 'alive':
+      return [note(about, `${what} is under way (process ${entry.holder.pid})`)]
+    case 'cannot-tell':
+      return [
+        problem(
+          about,
+          `cannot tell whether ${what} is still under way (process ${entry.holder.pid})`,
+          `look at that process, then: ${fix}`,
+        ),
+      ]
+    case 'dead':
+      return [problem(about, `${what} was interrupted (${entry.step})`, `finish or undo it: ${fix}`)]
+  }
+}
+
+const absent = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const findings: Finding[] = []
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    // A path means something on its own host only.
+    if (environment.host !== context.host) continue
+    const { branch, path, status } = environment
+    const presence = await presenceOf(codebase, environment)
+    if (presence.state === 'missing' && (status === 'active' || status === 'missing')) {
+      findings.push(
+        problem(
+          codebase.name,
+          `${branch} is missing: ${path} is not there`,
+          `mount or move it back; or let go of it: coppice worktree remove ${branch} --force --codebase ${codebase.name}`,
+        ),
+      )
+    }
+    if (presence.state === 'present' && status === 'missing') {
+      findings.push(problem(codebase.name, `${branch} is recorded as missing and is there`, fix))
+    }
+    if (presence.state === 'not-ours' || presence.state === 'cannot-tell') {
+      findings.push(
+        problem(
+          codebase.name,
+          `${branch}: ${presence.detail}`,
+          `look at ${path}; it is left alone until it is put right`,
+        ),
+      )
+    }
+  }
+  return findings
+}
+
+const deadLeases = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const live = await context.store.environments.live(codebase.id)
+  const held = await leaseHolders(
+    context,
+    live.map(({ id }) => id),
+  )
+  return live.flatMap(({ id, branch }) =>
+    (held.get(id) ?? [])
+      .filter(({ liveness }) => liveness === 'dead')
+      .map(({ lease }) => problem(codebase.name, `${branch} is leased to a dead process (${lease.purpose})`, fix)),
+  )
+}
+
+const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+  (await orphans(context, codebase)).map(({ path, branch, missing }) =>
+    note(
+      codebase.name,
+      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice does not know${missing === true ? ', and its directory is gone' : ''}`,
+      missing === true
+        ? 'if it is gone for good: git worktree prune'
+        : `take note of it: coppice worktree adopt ${path}`,
+    ),
+  )
+
+/** Environments stay where they were made, so a root that was moved away from may still be in use. */
+const rootsOf = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<string[]> => {
+  const live = await Promise.all(codebases.map(({ id }) => context.store.environments.live(id)))
+  const paths = live.flat().filter(({ host, owned }) => host === context.host && owned)
+  return [...new Set([context.worktreesBase, ...paths.map(({ path }) => dirname(dirname(path)))])]
+}
+
+/** What was given up is called `gone-…` and is being deleted; a removal under way keeps its own under its id. */
+const unknownTrash = async (root: string, open: readonly JournalEntry[]): Promise<Finding[]> => {
+  const names = await entriesOf(trashDirectory(root))
+  const wanted = new Set(open.flatMap(({ environmentId }) => environmentId ?? []))
+  const gone = names.filter((name) => name.startsWith('gone-')).length
+  return [
+    ...(gone > 0 ? [note('trash', `${gone} removed in ${trashDirectory(root)} still to be deleted`, fix)] : []),
+    ...names
+      .filter((name) => !name.startsWith('gone-') && !wanted.has(name as never))
+      .map((name) => unknownThing('trash', join(trashDirectory(root), name))),
+  ]
+}
+
+const unknownSpares = async (
+  context: IsolationContext,
+  root: string,
+  open: readonly JournalEntry[],
+  codebases: readonly Codebase[],
+): Promise<Finding[]> => {
+  const names = await entriesOf(spareDirectory(root))
+  const rows = (await Promise.all(codebases.map(({ id }) => context.store.spares.list(id)))).flat()
+  const known = new Set([...rows.map(({ path }) => path), ...open.map(({ data }) => data['path'])])
+  return names
+    .map((name) => join(spareDirectory(root), name))
+    .filter((path) => !known.has(path))
+    .map((path) => unknownThing('spares', path))
+}
+
+const unknownThing = (about: string, path: string): Finding =>
+  problem(about, `nobody knows what ${path} is`, 'look into it, and delete it if it holds nothing of yours')
+
+const entriesOf = (path: string): Promise<string[]> =>
+  readdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })

@@ -1,0 +1,61 @@
+import { type AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
+import type { GateAnswer } from '../domain/gates.ts'
+
+/** A refusal or a failure as programs read it. */
+export type FailureJson = {
+  readonly error: {
+    readonly code: string
+    readonly message: string
+    readonly reasons: readonly GateAnswer[]
+    readonly remedies: readonly string[]
+  }
+}
+
+export const exitCodes = { done: 0, failed: 1, usage: 2, refused: 3, interrupted: 130 } as const
+
+/** What is not simply "failed". A name that cannot be is wrong usage; what is held back for safety is a refusal. */
+const special: Partial<Record<ErrorCode, number>> = {
+  usage: exitCodes.usage,
+  'name-invalid': exitCodes.usage,
+  'codebase-in-use': exitCodes.refused,
+  'isolation-blocked': exitCodes.refused,
+  'path-outside-root': exitCodes.refused,
+  cancelled: exitCodes.interrupted,
+}
+
+export const exitCodeOf = ({ code }: AppError): number => special[code] ?? exitCodes.failed
+
+export const failureJson = ({ code, message, remedy }: AppError, redact: (text: string) => string): FailureJson => ({
+  error: { code, message: redact(message), reasons: [], remedies: remedy === undefined ? [] : [redact(remedy)] },
+})
+
+/** One sentence of what happened and one of what to do; never a stack. */
+export const failureText = ({ code, message, remedy }: AppError): string => {
+  const what = sentence(message)
+  if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
+  return code === 'unexpected' || code === 'git-failed'
+    ? `${what}\nRun it again with --verbose to see more, or look at \`coppice doctor\`.`
+    : what
+}
+
+const sentence = (text: string): string => {
+  const trimmed = text.trim()
+  const capital = trimmed.startsWith('`') ? trimmed : trimmed.charAt(0).toUpperCase() + trimmed.slice(1)
+  return /[.!?:)`…]$/.test(capital) ? capital : `${capital}.`
+}
+
+/** For --verbose: the whole chain of causes. */
+export const failureDetails = (error: unknown): string => {
+  const lines: string[] = []
+  for (let current: unknown = error; current !== undefined && lines.length < 8;) {
+    lines.push(current instanceof Error ? (current.stack ?? current.message) : JSON.stringify(current))
+    current = current instanceof Error ? current.cause : undefined
+  }
+  return lines.join('\ncaused by: ')
+}
+
+/** What was thrown while the user was cancelling is the cancelling, whatever git called it. */
+export const faultOf = (thrown: unknown, signal: AbortSignal): { fault: AppError; cancelled: boolean } => {
+  const fault = toAppError(thrown)
+  return { fault, cancelled: signal.aborted && ['cancelled', 'git-failed', 'timeout'].includes(fault.code) }
+}

@@ -1,0 +1,52 @@
+import { linkSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+
+/** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
+export const prepareHome = (home: string): string => {
+  try {
+    mkdirSync(home, { recursive: true, mode: 0o700 })
+    return realpathSync(home)
+  } catch (cause) {
+    throw new AppError('config-invalid', `the home ${home} cannot be used: ${reason(cause)}`, {
+      cause,
+      remedy: 'choose another one with --home or COPPICE_HOME',
+    })
+  }
+}
+
+/** The id of this host, kept in the home. Two processes that start together for the first time agree on one. */
+export const hostId = (home: string, random: () => string): string => {
+  const path = join(home, 'host')
+  const kept = read(path)
+  if (kept !== undefined) return kept
+  // By a link, which fails when the name is there: no reader ever sees half a file, and the first one wins.
+  const own = `${path}.${random()}`
+  try {
+    writeFileSync(own, `${random()}\n`, { mode: 0o600, flag: 'wx' })
+    linkSync(own, path)
+  } catch (cause) {
+    if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) throw cause
+  } finally {
+    rmSync(own, { force: true })
+  }
+  const id = read(path)
+  if (id === undefined) {
+    throw new AppError('config-invalid', `${path} is empty or damaged`, {
+      remedy: 'put back the id from a copy; a new one would make all environments look like those of another host',
+    })
+  }
+  return id
+}
+
+const read = (path: string): string | undefined => {
+  try {
+    const text = readFileSync(path, 'utf8').trim()
+    return /^[A-Za-z0-9-]{8,64}$/.test(text) ? text : undefined
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

@@ -1,0 +1,25 @@
+import type { LimitReport } from '../isolation/room.ts'
+import type { FailureJson } from './failure.ts'
+import { count, type View } from './view.ts'
+
+/** The limit message in the words of whoever speaks. */
+export const limitText = (report: LimitReport, staleDays: number, { say, paint }: View): string =>
+  [
+    `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached).`,
+    ` ${breakdown(report, staleDays)}`,
+    ...commands.map((command) => `   ${say(command)}`),
+  ].join('\n')
+
+export const limitJson = (report: LimitReport, staleDays: number, say: View['say']): FailureJson => ({
+  error: {
+    code: 'limit',
+    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${breakdown(report, staleDays)}`,
+    reasons: [],
+    remedies: commands.map(say),
+  },
+})
+
+const commands = ['worktree cleanup merged', 'worktree cleanup stale', 'worktree list', 'worktree remove <name>']
+
+const breakdown = ({ merged, stale, active }: LimitReport, staleDays: number): string =>
+  `${merged} merged (can be removed)   ${stale} stale (no activity in ${staleDays}+ days)   ${active} active`

@@ -1,0 +1,13 @@
+import { AppError } from '../domain/errors.ts'
+
+/** Which host GITHUB_TOKEN is for: github.com, or the one whose API is used instead. */
+export const tokenHost = (apiUrl: string | undefined): string => {
+  if (apiUrl === undefined || apiUrl === '') return 'github.com'
+  const host = URL.parse(apiUrl)?.host
+  if (host === undefined || host === '') {
+    throw new AppError('config-invalid', 'GITHUB_API_URL is not a URL', {
+      remedy: 'GITHUB_API_URL must be like https://api.github.com or https://github.example.com/api/v3',
+    })
+  }
+  return host === 'api.github.com' ? 'github.com' : host
+}

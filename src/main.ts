@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Workplace } from './cli/command.ts'
+import { createProgress } from './cli/progress.ts'
+import { type OpenOptions, runCli } from './cli/run.ts'
+import { paintFor } from './cli/view.ts'
+import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
+import { AppError } from './domain/errors.ts'
+import type { IsolationContext } from './isolation/context.ts'
+import type { IsolationProvider } from './isolation/provider.ts'
+import type { Logger } from './process/log.ts'
+import { createRedactor } from './process/redact.ts'
+
+/*
+ * The composition root: the only place that reads the environment and constructs things. Whatever a command may not
+ * need is imported when it is first needed: starting is most of what a short command costs.
+ */
+
+const env: Env = process.env
+const clock = Date.now
+const cancel = new AbortController()
+const redact = createRedactor(secretsIn(env))
+const progress = createProgress({
+  write: (text) => process.stderr.write(text),
+  isTerminal: process.stderr.isTTY,
+  columns: () => process.stderr.columns ?? 80,
+  clock,
+})
+
+/** The members of the isolation seam. */
+const providers = {
+  worktree: async (context: IsolationContext): Promise<IsolationProvider> =>
+    (await import('./isolation/worktree/provider.ts')).createWorktreeProvider(context),
+}
+
+/** A directory without the right to write would stop `rm` half-way, so a second try takes that right first. */
+const remover = 'rm -rf -- "$@" 2>/dev/null || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }'
+
+let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  // Once: who presses Ctrl-C a second time does not want to wait for the tidying up; the next start does it.
+  process.once(signal, () => {
+    interruptedBy ??= signal
+    progress.say('cancelling')
+    cancel.abort()
+  })
+}
+for (const stream of [process.stdout, process.stderr]) {
+  // `coppice … | head`: whoever reads has read enough, and that is no fault.
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+}
+
+const exitCode = await runCli({
+  argv: process.argv.slice(2),
+  env,
+  clock,
+  cwd,
+  signal: cancel.signal,
+  out: (text) => process.stdout.write(text),
+  err: (text) => process.stderr.write(text),
+  paint: paintFor(process.stdout, env),
+  paintErr: paintFor(process.stderr, env),
+  progress,
+  redact,
+  version: () =>
+    (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version,
+  open,
+})
+process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
+
+async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
+  const { hostId, prepareHome } = await import('./cli/host-id.ts')
+  const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named))
+  const settings = await settingsOf(home)
+  const [{ openStore }, { createGit }, { createRepositoryLock }, { selfIdentity }, { allowedEnvironment }] =
+    await Promise.all([
+      import('./store/open.ts'),
+      import('./git/door.ts'),
+      import('./isolation/lock.ts'),
+      import('./process/identity.ts'),
+      import('./process/environment.ts'),
+    ])
+  const log = await loggerFor(home, verbose)
+  const sqliteFile = join(home, 'coppice.db')
+  const { databaseUrl } = settings
+  const context: IsolationContext = {
+    store: await openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
+    git: createGit({ env, home, now: clock, token: await tokenOf(settings) }),
+    lock: createRepositoryLock({ clock, random: Math.random }),
+    clock,
+    ids: randomUUID,
+    log,
+    settings,
+    host: hostId(home, randomUUID),
+    home,
+    worktreesBase: worktreeBase(settings, home),
+    self: selfIdentity(),
+    programEnvironment: allowedEnvironment(env),
+    progress: progress.say,
+    approve: await approveOnTerminal(),
+    reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
+    failpoint: async () => {},
+  }
+  return {
+    context,
+    provider: await providers.worktree(context),
+    databaseName:
+      databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
+    keepSpares: (codebaseId) => {
+      const main = fileURLToPath(import.meta.url)
+      void inBackground(log, process.execPath, [main, 'internal', 'keep-spares', codebaseId, '--home', home])
+    },
+  }
+}
+
+/** Outlives us; that it could not be started is worth a line in the log and nothing more. */
+async function inBackground(log: Logger, command: string, args: readonly string[]): Promise<void> {
+  const { spawnDetached } = await import('./process/spawn.ts')
+  await spawnDetached({ command, args, cwd: '/', env }).catch((error: unknown) =>
+    log.warn('work in the background could not be started', { command, error }),
+  )
+}
+
+async function settingsOf(home: string): Promise<Settings> {
+  const homeFile = join(home, 'config.yaml')
+  const homeText = existsSync(homeFile) ? readFileSync(homeFile, 'utf8') : undefined
+  return resolveSettings({ homeFile, env, ...(homeText !== undefined && { homeText }) })
+}
+
+async function tokenOf({ githubToken }: Settings): Promise<{ host: string; secret: string } | undefined> {
+  if (githubToken === undefined) return undefined
+  const { tokenHost } = await import('./cli/token-host.ts')
+  return { host: tokenHost(env['GITHUB_API_URL']), secret: githubToken }
+}
+
+async function approveOnTerminal(): Promise<IsolationContext['approve']> {
+  const { stdin: input, stderr: output } = process
+  if (!input.isTTY || !output.isTTY) return undefined
+  const { createApprove } = await import('./cli/approve.ts')
+  return createApprove({ input, output, signal: cancel.signal, before: progress.clear })
+}
+
+/** Standard error when more is asked for, else a file in the home that only grows when something is wrong. */
+async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
+  const { createLogger } = await import('./process/log.ts')
+  const { appendToLog } = await import('./cli/log-file.ts')
+  const file = appendToLog(join(home, 'coppice.log'))
+  return createLogger({
+    write: verbose ? (line) => void process.stderr.write(line) : file,
+    level: verbose ? 'debug' : 'warn',
+    clock,
+    redact,
+  })
+}
+
+function secretsIn(variables: Env): string[] {
+  const named = Object.entries(variables).filter(([name]) => /TOKEN|SECRET|PASSWORD|API_?KEY/.test(name))
+  const password = URL.parse(variables['COPPICE_DATABASE_URL'] ?? '')?.password
+  return [...named.map(([, value]) => value ?? ''), password ?? '', decoded(password ?? '')]
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function cwd(): string {
+  try {
+    return process.cwd()
+  } catch (cause) {
+    throw new AppError('not-a-repository', 'the directory you are in does not exist any more', {
+      cause,
+      remedy: 'go into one that does: cd ~',
+    })
+  }
+}
+
+function numberOf(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP'): number {
+  return { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 }[signal]
+}
