@@ -1,0 +1,402 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
+import { toWork } from '../../src/domain/work.ts'
+import { limitMessage } from '../../src/isolation/room.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { makeContext, makeWorld, type World } from '../helpers/world.ts'
+import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
+
+const day = 24 * 60 * 60 * 1000
+
+const refreshed = async (world: World, { platform, conversationId }: { platform: string; conversationId: string }) => {
+  const found = await world.context.store.conversations.find(platform, conversationId)
+  if (found === undefined) throw new Error('the conversation is gone')
+  return found
+}
+
+/** A commit on the environment's branch that main then merges. */
+const land = (world: World, environment: { path: string; branch: string }): void => {
+  inside(world, environment).commit(environment.branch, 'landed\n')
+  world.repo.git('merge', '-q', '--no-ff', '-m', `land ${environment.branch}`, environment.branch)
+}
+
+describe.concurrent('1. the conversation’s own environment', () => {
+  test('comes first, before that of the same work', async () => {
+    await using world = await makeWorld()
+    const own = await issue(world, 1)
+    await issue(world, 2)
+    const talk = await conversation(world, { environmentId: own.id })
+    expect(await resolved(world, 'issue', 2, { conversation: talk })).toMatchObject({
+      how: 'conversation',
+      environment: { id: own.id },
+    })
+  })
+
+  test('that is gone is recorded as missing, its reference cleared, and nothing else deleted', async () => {
+    await using world = await makeWorld()
+    const own = await issue(world, 1)
+    const talk = await conversation(world, { environmentId: own.id })
+    renameSync(own.path, world.box.path('away'))
+    const before = world.repo.git('worktree', 'list')
+    const found = await resolved(world, 'issue', 2, { conversation: talk })
+    expect(found.how).toBe('created')
+    expect((await refreshed(world, talk)).environmentId).toBeUndefined()
+    expect((await world.context.store.environments.get(own.id))?.status).toBe('missing')
+    expect(world.repo.git('worktree', 'list')).toContain(before)
+    expect(branchExists(world, 'issue-1')).toBe(true)
+    renameSync(world.box.path('away'), own.path)
+    expect(await resolved(world, 'issue', 1)).toMatchObject({ how: 'same-work', environment: { id: own.id } })
+    expect((await world.context.store.environments.get(own.id))?.status).toBe('active')
+  })
+
+  test('of another codebase is not used', async () => {
+    await using world = await makeWorld()
+    const own = await issue(world, 1)
+    const talk = await conversation(world, { environmentId: own.id })
+    const other = world.box.repo('other')
+    const codebase = {
+      ...world.codebase,
+      id: toCodebaseId('other'),
+      name: 'other',
+      repoPath: other.commonDir,
+      checkoutPath: other.path,
+    }
+    await world.context.store.codebases.insert(codebase)
+    const found = await resolved(world, 'issue', 1, { codebase, conversation: talk })
+    expect(found).toMatchObject({ how: 'created', environment: { codebaseId: 'other' } })
+  })
+
+  test('that was removed or released is forgotten', async () => {
+    await using world = await makeWorld()
+    const own = await issue(world, 1)
+    await removed(world, own)
+    const talk = await conversation(world, { environmentId: own.id })
+    expect((await resolved(world, 'issue', 3, { conversation: talk })).how).toBe('created')
+    expect((await refreshed(world, talk)).environmentId).toBeUndefined()
+  })
+})
+
+describe.concurrent('2. and 3. the same work and linked works', () => {
+  test('the same work is one environment from every platform, found without starting a program', async () => {
+    await using world = await makeWorld()
+    const first = await issue(world, 42)
+    const before = world.context.git.spawned()
+    expect(await resolved(world, 'issue', 42)).toMatchObject({ how: 'same-work', environment: { id: first.id } })
+    expect(world.context.git.spawned()).toBe(before)
+  })
+
+  test('a PR that fixes an issue gets its tree, says so, and finds it by itself from then on', async () => {
+    await using world = await makeWorld()
+    const first = await issue(world, 42)
+    const shared = await resolved(world, 'pr', 99, { hints: { linkedIssues: [42], prBranch: 'x' } })
+    expect(shared).toMatchObject({
+      how: 'linked',
+      environment: { id: first.id },
+      notices: ['Reusing worktree from issue #42'],
+    })
+    expect(await resolved(world, 'pr', 99)).toMatchObject({ how: 'same-work', environment: { id: first.id } })
+  })
+
+  test('links are remembered at creation, so the issue that comes later finds the tree of the PR', async () => {
+    await using world = await makeWorld({ remote: true })
+    world.repo.git('push', '-q', 'origin', 'main:x')
+    const { environment } = await resolved(world, 'pr', 99, { hints: { prBranch: 'x', linkedIssues: [42] } })
+    expect(await resolved(world, 'issue', 42)).toMatchObject({ how: 'same-work', environment: { id: environment.id } })
+  })
+
+  test('linked issues come before linked PRs, and the own work before both', async () => {
+    await using world = await makeWorld()
+    const one = await issue(world, 1)
+    const two = (await resolved(world, 'issue', 2, { hints: { linkedPRs: [50] } })).environment
+    const hints = { linkedIssues: [1], linkedPRs: [50] }
+    expect((await resolved(world, 'issue', 3, { hints })).environment.id).toBe(one.id)
+    expect((await resolved(world, 'issue', 2, { hints })).environment.id).toBe(two.id)
+    expect((await resolved(world, 'thread', 't', { hints: { linkedPRs: [50] } })).environment.id).toBe(two.id)
+  })
+
+  test('a linked environment that is gone is passed over', async () => {
+    await using world = await makeWorld()
+    const one = await issue(world, 1)
+    const two = await issue(world, 2)
+    rmSync(one.path, { recursive: true })
+    const found = await resolved(world, 'issue', 3, { hints: { linkedIssues: [1, 2] } })
+    expect(found.environment.id).toBe(two.id)
+  })
+
+  test('a PR of the same repository does not get the tree of its review: a push must update the PR', async () => {
+    await using world = await makeWorld({ remote: true })
+    world.repo.git('push', '-q', 'origin', 'main:x', 'main:refs/pull/7/head')
+    const review = (await resolved(world, 'review', 7)).environment
+    const own = (await resolved(world, 'pr', 7, { hints: { prBranch: 'x', isForkPR: false } })).environment
+    expect(own.branch).toBe('x')
+    expect(own.id).not.toBe(review.id)
+    expect((await resolved(world, 'review', 7)).environment.id).toBe(review.id)
+  })
+})
+
+describe.concurrent('4. a worktree that somebody else made', () => {
+  const pr = (world: World, hints: Record<string, unknown>) => resolved(world, 'pr', 7, { hints })
+  const remote = { remote: true } as const
+
+  test('is adopted on the PR’s branch, exact', async () => {
+    await using world = await makeWorld(remote)
+    const tree = world.repo.worktree('mine', '-b', 'feature/x')
+    const found = await pr(world, { prBranch: 'feature/x' })
+    expect(found).toMatchObject({ how: 'adopted', environment: { path: tree.path, owned: false } })
+    expect(found.notices.join()).toContain(tree.path)
+  })
+
+  test('is adopted with / and - made equal, but the exact one comes first', async () => {
+    await using world = await makeWorld(remote)
+    const alike = world.repo.worktree('alike', '-b', 'feature-x')
+    const exact = world.repo.worktree('exact', '-b', 'feature/x')
+    expect((await pr(world, { prBranch: 'feature/x' })).environment.path).toBe(exact.path)
+    expect((await resolved(world, 'pr', 8, { hints: { prBranch: 'feature-x' } })).environment.path).toBe(alike.path)
+    const third = world.repo.worktree('third', '-b', 'fix-y')
+    expect((await resolved(world, 'pr', 9, { hints: { prBranch: 'fix/y' } })).environment.path).toBe(third.path)
+  })
+
+  test('is adopted on the suggested branch', async () => {
+    await using world = await makeWorld(remote)
+    const tree = world.repo.worktree('mine', '-b', 'wip')
+    const found = await pr(world, { prBranch: 'gone', suggestedBranch: 'wip' })
+    expect(found).toMatchObject({ how: 'adopted', environment: { path: tree.path, branch: 'wip' } })
+  })
+
+  test('is adopted at the path the new one would get, also for a fork’s PR', async () => {
+    await using world = await makeWorld(remote)
+    const base = join(world.context.worktreesBase, 'project')
+    mkdirSync(base, { recursive: true })
+    world.repo.git('worktree', 'add', '-q', '-b', 'mine', join(base, 'issue-42'))
+    world.repo.git('worktree', 'add', '-q', '-b', 'pr-7-review', join(base, 'pr-7-review'))
+    world.repo.git('push', '-q', 'origin', 'main:refs/pull/7/head')
+    expect(await resolved(world, 'issue', 42)).toMatchObject({ how: 'adopted', environment: { branch: 'mine' } })
+    const fork = await pr(world, { isForkPR: true, prBranch: 'x' })
+    expect(fork).toMatchObject({ how: 'adopted', environment: { branch: 'pr-7-review' } })
+  })
+
+  test('is not adopted by its branch for a fork’s PR: another repository’s branch merely has the same name', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.worktree('mine', '-b', 'main-fix')
+    world.repo.git('push', '-q', 'origin', 'main:refs/pull/7/head')
+    const found = await pr(world, { isForkPR: true, prBranch: 'main-fix' })
+    expect(found).toMatchObject({ how: 'created', environment: { branch: 'pr-7-review' } })
+  })
+
+  test('is never the main working tree', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.git('push', '-q', 'origin', 'main:feature')
+    world.repo.git('switch', '-q', '-c', 'feature', '--track', 'origin/feature')
+    const found = await pr(world, { prBranch: 'feature' })
+    expect(found.environment).toMatchObject({ branch: 'pr-7', owned: true })
+    expect(found.environment.path).not.toBe(world.repo.path)
+    const asked = world.provider.adopt(world.codebase, world.repo.path, { createdBy: 'test', aliases: [] })
+    await expect(asked).rejects.toMatchObject({ code: 'not-adoptable' })
+  })
+
+  test('is never another repository’s, not even at the path itself', async () => {
+    await using world = await makeWorld()
+    const other = world.box.repo('other')
+    const path = join(world.context.worktreesBase, 'project', 'issue-42')
+    mkdirSync(join(path, '..'), { recursive: true })
+    other.git('worktree', 'add', '-q', '-b', 'issue-42', path)
+    const before = fingerprint(path)
+    const found = await resolved(world, 'issue', 42)
+    expect(found.how).toBe('created')
+    expect(found.environment.path).not.toBe(path)
+    expect(fingerprint(path)).toBe(before)
+    const asked = world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+    await expect(asked).rejects.toMatchObject({ code: 'not-adoptable' })
+  })
+
+  test('that is an environment of ours already is shared, not doubled', async () => {
+    await using world = await makeWorld(remote)
+    const branch = toBranchName('feature/x')
+    const task = (await resolved(world, 'task', 'feature/x', { branch })).environment
+    const found = await pr(world, { prBranch: 'feature/x' })
+    expect(found.environment.id).toBe(task.id)
+    expect(await resolved(world, 'pr', 7)).toMatchObject({ how: 'same-work', environment: { id: task.id } })
+  })
+
+  test('of two messages at once adopts it once', async () => {
+    await using world = await makeWorld(remote)
+    world.repo.worktree('mine', '-b', 'feature/x')
+    const both = await Promise.all([pr(world, { prBranch: 'feature/x' }), pr(world, { prBranch: 'feature/x' })])
+    expect(both[0].environment.id).toBe(both[1].environment.id)
+    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+  })
+})
+
+describe.concurrent('5. room', () => {
+  test('at the limit what is provably merged goes first, and the user is told', async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 2, holdMergedHours: 0 } })
+    const merged = await issue(world, 1)
+    land(world, merged)
+    const other = await issue(world, 2)
+    const found = await resolved(world, 'issue', 3)
+    expect(found.how).toBe('created')
+    expect(found.notices).toContain('Removed merged worktree `issue-1` to make room')
+    const live = await world.provider.list(world.codebase)
+    expect(live.map(({ branch }) => branch).sort()).toEqual([other.branch, 'issue-3'])
+  })
+
+  test('without anything merged it stops with the numbers, and never falls back to the shared checkout', async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 3 }, context: { clock: () => now } })
+    await issue(world, 1)
+    const held = await issue(world, 2)
+    land(world, held)
+    inside(world, held).write('dirty', 'so it stays\n')
+    now += 15 * day
+    await issue(world, 3)
+    const before = fingerprint(world.repo.path)
+    const answer = await ask(world, 'issue', 4)
+    expect(answer).toEqual({
+      outcome: 'limit',
+      report: { codebase: 'project', limit: 3, count: 3, merged: 1, stale: 1, active: 1 },
+    })
+    if (answer.outcome === 'limit') {
+      expect(limitMessage(answer.report, 14).split('\n').slice(0, 2)).toEqual([
+        'You have 3 active worktrees for **project** (limit reached).',
+        ' 1 merged (can be removed)   1 stale (no activity in 14+ days)   1 active',
+      ])
+    }
+    expect(fingerprint(world.repo.path, (path) => path.endsWith('FETCH_HEAD'))).toBe(before)
+    expect(branchExists(world, 'issue-4')).toBe(false)
+  })
+
+  test('the numbers add up when an environment is missing', async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 2 }, context: { clock: () => now } })
+    const gone = await issue(world, 1)
+    rmSync(gone.path, { recursive: true })
+    await ask(world, 'issue', 9, { conversation: await conversation(world, { environmentId: gone.id }) })
+    now += 15 * day
+    await issue(world, 3)
+    const answer = await ask(world, 'issue', 4)
+    if (answer.outcome !== 'limit') throw new Error(answer.outcome)
+    const { count, merged, stale, active } = answer.report
+    expect({ count, merged, stale, active }).toEqual({ count: 2, merged: 0, stale: 1, active: 1 })
+  })
+
+  test('an adopted environment is never let go of to make room', async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 1, holdMergedHours: 0 } })
+    const tree = world.repo.worktree('mine', '-b', 'mine')
+    const adopted = await world.provider.adopt(world.codebase, tree.path, { createdBy: 'test', aliases: [] })
+    land(world, adopted)
+    expect((await ask(world, 'issue', 4)).outcome).toBe('limit')
+    expect((await world.context.store.environments.get(adopted.id))?.status).toBe('active')
+  })
+
+  test('a persistent platform’s environment is never removed to make room', async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 1, holdMergedHours: 0 } })
+    const mine = await issue(world, 1)
+    await conversation(world, { platform: 'telegram', environmentId: mine.id, persistent: true })
+    land(world, mine)
+    expect((await ask(world, 'issue', 4)).outcome).toBe('limit')
+  })
+
+  test('one that cannot be removed does not keep another from making room', async () => {
+    await using world = await makeWorld({
+      settings: { worktreesPerCodebase: 2, holdMergedHours: 0 },
+      context: { approve: () => Promise.resolve(true) },
+      prepare: (repo) =>
+        repo.commit('.coppice/config.yaml', 'worktree:\n  teardown: ["test $COPPICE_BRANCH != issue-1"]\n'),
+    })
+    for (const n of [1, 2]) land(world, await issue(world, n))
+    expect((await resolved(world, 'issue', 3)).how).toBe('created')
+    expect((await world.provider.list(world.codebase)).map(({ branch }) => branch).sort()).toEqual([
+      'issue-1',
+      'issue-3',
+    ])
+  })
+
+  test('the limit holds for parallel messages from two processes', async () => {
+    const settings = { worktreesPerCodebase: 5 }
+    await using world = await makeWorld({ settings })
+    const second = await makeContext(world.box, {}, { settings })
+    const other = { ...world, context: second, provider: createWorktreeProvider(second) }
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, i) => ask(i % 2 === 0 ? world : other, 'issue', i + 1)),
+    )
+    await second.store.close()
+    expect(answers.filter(({ outcome }) => outcome === 'resolved')).toHaveLength(5)
+    expect(answers.filter(({ outcome }) => outcome === 'limit')).toHaveLength(7)
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(6)
+    expect(world.repo.git('for-each-ref', 'refs/heads/issue-*').split('\n')).toHaveLength(5)
+  })
+
+  test('ten messages for one work at once make one environment', async () => {
+    await using world = await makeWorld()
+    const second = await makeContext(world.box, {})
+    const other = { ...world, context: second, provider: createWorktreeProvider(second) }
+    const answers = await Promise.allSettled(
+      Array.from({ length: 10 }, (_, i) => resolved(i % 2 === 0 ? world : other, 'issue', 42)),
+    )
+    await second.store.close()
+    const failed = answers.filter((one) => one.status === 'rejected')
+    expect(failed.map((one) => String(one.reason))).toEqual([])
+    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+  })
+})
+
+describe.concurrent('6. creation', () => {
+  test('offers the link when commits on another environment’s branch mention the number', async () => {
+    await using world = await makeWorld()
+    const thread = (await resolved(world, 'thread', 'C1:1')).environment
+    inside(world, thread).commit('a', 'a\n', 'begin #42')
+    const { notices } = await resolved(world, 'issue', 42)
+    expect(notices).toContain(
+      `Commits on \`${thread.branch}\` mention #42: \`/worktree link ${thread.branch}\` to share it`,
+    )
+    expect((await resolved(world, 'issue', 4)).notices).toEqual([])
+  })
+
+  test('does not offer it for a commit that everybody has from base', async () => {
+    await using world = await makeWorld({ prepare: (repo) => repo.commit('a', 'a\n', 'long ago: #42') })
+    await resolved(world, 'thread', 'C1:1')
+    expect((await resolved(world, 'issue', 42)).notices).toEqual([])
+  })
+})
+
+describe.concurrent('what cannot be told blocks, with a remedy, and nothing is made instead:', () => {
+  const blocked = { name: 'IsolationBlockedError', code: 'isolation-blocked' }
+
+  test('a directory that cannot be looked at', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    const project = join(world.context.worktreesBase, 'project')
+    renameSync(project, world.box.path('away'))
+    symlinkSync(project, project)
+    await expect(ask(world, 'issue', 42)).rejects.toMatchObject(blocked)
+    await expect(
+      ask(world, 'issue', 7, { conversation: await conversation(world, { environmentId: environment.id }) }),
+    ).rejects.toMatchObject(blocked)
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+  })
+
+  test('a directory that is there and is not our worktree', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    rmSync(join(environment.path, '.git'))
+    await expect(ask(world, 'issue', 42)).rejects.toMatchObject(blocked)
+    expect(inside(world, environment).read('README')).toBe('hello\n')
+  })
+
+  test('an environment that is being removed', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    await world.context.store.environments.transition(environment.id, 'active', 'removing')
+    await expect(ask(world, 'issue', 42)).rejects.toMatchObject(blocked)
+  })
+})
+
+test('a work taken up again after its removal is found by its aliases no more', async () => {
+  await using world = await makeWorld()
+  const { environment } = await resolved(world, 'issue', 42, { hints: { linkedPRs: [99] } })
+  await remove(world, environment)
+  expect(await world.provider.get(world.codebase, toWork('pr', '99'))).toBeUndefined()
+  expect((await resolved(world, 'issue', 42)).how).toBe('created')
+})
