@@ -83,6 +83,29 @@ describe('ending a git that runs', () => {
     expect(members).toEqual([])
   })
 
+  it('leads a process group of its own, so that Ctrl-C reaches us alone', async () => {
+    const repo = box.repo()
+    const git = box.git({ program: hanging() })
+    const controller = new AbortController()
+    let group: number | undefined
+    let pid: number | undefined
+    const run = git.run({
+      operation: 'fetch',
+      at: repo,
+      args: ['fetch'],
+      signal: controller.signal,
+      onSpawn: (child) => {
+        pid = child.pid
+      },
+      onStdout: async () => {
+        group = (await processTable()).find((row) => row.identity.pid === pid)?.processGroup
+        controller.abort()
+      },
+    })
+    await expect(run).rejects.toMatchObject({ code: 'cancelled' })
+    expect(group).toBe(pid)
+  })
+
   it('is cancelled by its signal', async () => {
     const repo = box.repo()
     const git = box.git({ program: hanging() })

@@ -82,6 +82,14 @@ describe('adding a worktree', () => {
     expect(existsSync(box.path('full', 'mine'))).toBe(true)
   })
 
+  it('sets no flag that hides edits, whatever core.ignoreStat says', async () => {
+    const repo = box.repo()
+    repo.git('config', 'core.ignoreStat', 'true')
+    const add = { path: box.path('w'), branch: { create: branch('x') }, at: repo.sha(), lockReason: 'r' }
+    const tree = await addWorktree(box.git(), repo, add)
+    expect(box.raw(tree.path, 'ls-files', '-v')).toBe('H README')
+  })
+
   it('works in a bare repository', async () => {
     const repo = box.repo()
     const bare = box.bare()
