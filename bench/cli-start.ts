@@ -1,0 +1,35 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { interleaved, ratioRow } from './measure.ts'
+import type { Bench } from './stage.ts'
+
+const program = fileURLToPath(new URL('../bin/coppice.js', import.meta.url))
+const built = fileURLToPath(new URL('../dist/main.js', import.meta.url))
+
+export const cliStart: Bench = {
+  name: 'cli-start',
+  title: 'the built command line',
+  inside:
+    'Ours: `coppice worktree list --json` from start to exit, as an installed package runs it (`bin/coppice.js` and the built `dist/`), in a repository of 3,000 files with 3 environments made by the same program, without a server. Raw: `node -e 0`. Both with the same Node binary and the same environment.',
+  measure: async (stage) => {
+    if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first')
+    const root = stage.copy(3_000)
+    const cwd = join(root, 'project')
+    const env = { ...stage.box.env, COPPICE_HOME: join(root, 'home'), SPARES: '0' }
+    const node = (...args: string[]): string =>
+      execFileSync(process.execPath, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+    for (const issue of [1, 2, 3]) node(program, 'worktree', 'create', '--issue', `${issue}`)
+    const listed = node(program, 'worktree', 'list', '--json')
+    if (listed.match(/"issue-[123]"/g) === null) throw new Error(`the list has none of the environments: ${listed}`)
+    const samples = await interleaved(
+      {
+        ours: { run: () => void node(program, 'worktree', 'list', '--json') },
+        raw: { run: () => void node('-e', '0') },
+      },
+      { rounds: 21 },
+    )
+    return [ratioRow('`worktree list --json` of the built CLI, against `node -e 0`', samples, 4)]
+  },
+}

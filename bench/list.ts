@@ -1,0 +1,72 @@
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { toSha } from '../src/domain/names.ts'
+import { listWithFacts } from '../src/isolation/facts.ts'
+import { interleaved, ratioRow, type Side } from './measure.ts'
+import type { Bench, Stage, World } from './stage.ts'
+
+const worktrees = 50
+
+export const list: Bench = {
+  name: 'list',
+  title: 'list 50 worktrees with all facts',
+  inside:
+    'Ours: `listWithFacts` with the look at the files: dirt, ahead and behind, merged with proof, last activity, conversations, leases and processes inside, health. *First call*: a door to git that has asked nothing yet, and no merge answer in the store, as after base has moved. *Following calls*: merge answers are in the store, which is what `list` usually finds. Raw: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with a commit of their own, main has gone on since. `git status` ran once in each before the first measurement, so that every index is fresh for both sides (ours never writes an index).',
+  measure: async (stage) => {
+    await using world = await stage.world(3_000)
+    const paths = await furnishWithFiles(stage, world)
+    const status = (): void => {
+      for (const path of paths) stage.box.raw(path, 'status', '--porcelain')
+    }
+    status()
+    const { raw, first, following } = await interleaved(
+      { first: firstCall(stage, world), following: { run: () => listed(world) }, raw: { run: status } },
+      { rounds: 7 },
+    )
+    return [
+      ratioRow('list 50 worktrees of 3,000 files, following calls', { ours: following, raw }, 0.7),
+      ratioRow('list 50 worktrees of 3,000 files, first call', { ours: first, raw }, 0.7),
+    ]
+  },
+}
+
+const firstCall = (stage: Stage, world: World): Side => {
+  const { context, codebase } = world
+  let fresh = world
+  return {
+    prepare: async () => {
+      // No base has this name, so every answer goes.
+      await context.store.mergeAnswers.keepOnly(codebase.id, toSha('0'.repeat(40)))
+      fresh = { ...world, context: { ...context, git: stage.box.git({ home: context.home }) } }
+    },
+    run: () => listed(fresh),
+  }
+}
+
+const listed = async ({ context, codebase }: World): Promise<void> => {
+  const facts = await listWithFacts(context, codebase, { cwd: codebase.repoPath })
+  const complete = facts.every(
+    ({ dirty, ahead, merged }) => dirty && ahead !== undefined && merged.value !== 'cannot-tell',
+  )
+  if (facts.length !== worktrees || !complete) throw new Error('the list is not complete')
+}
+
+const furnishWithFiles = async ({ box, log }: Stage, world: World): Promise<string[]> => {
+  log(`  making ${worktrees} worktrees`)
+  const paths: string[] = []
+  for (let issue = 1; issue <= worktrees; issue += 1) {
+    const { path } = await world.create(issue)
+    const kind = issue % 5
+    const [changed = ''] = box.raw(path, 'ls-files', 'src').split('\n')
+    if (kind === 0) appendFileSync(join(path, changed), 'changed\n')
+    if (kind === 1) writeFileSync(join(path, 'untracked.txt'), 'new\n')
+    if (kind === 2 || kind === 3) {
+      writeFileSync(join(path, `work-${issue}.txt`), 'work\n')
+      box.raw(path, 'add', '.')
+      box.raw(path, 'commit', '-q', '-m', 'work')
+    }
+    paths.push(path)
+  }
+  world.raw('commit', '-q', '--allow-empty', '-m', 'main goes on')
+  return paths
+}

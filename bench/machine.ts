@@ -1,0 +1,23 @@
+import { execFileSync } from 'node:child_process'
+import { cpus, release, tmpdir, totalmem, type } from 'node:os'
+
+/** What the figures were measured on; a figure without it says little. */
+export const machine = (): string[] => [
+  `${cpus().length} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GB of memory`,
+  `${type()} ${release()}, ${fileSystem()} under the temporary directory`,
+  `${said('git', '--version')}, Node ${process.version}`,
+  new Date().toISOString().slice(0, 10),
+]
+
+const fileSystem = (): string => {
+  if (process.platform !== 'linux') return 'file system unknown'
+  return said('stat', '--file-system', '--format=%T', tmpdir())
+}
+
+const said = (command: string, ...args: string[]): string => {
+  try {
+    return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  } catch {
+    return `${command} unknown`
+  }
+}

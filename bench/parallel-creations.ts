@@ -1,0 +1,95 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { interleaved, ratioRow } from './measure.ts'
+import { openWorld, type Bench, type Stage } from './stage.ts'
+
+const processes = 2
+const each = 32
+
+export const parallelCreations: Bench = {
+  name: 'parallel-creations',
+  title: '64 creations from two processes at once',
+  inside:
+    'Ours: two processes with one store and one repository of 3,000 files, warm, told to begin at the same moment; each asks `resolveIsolation` for 32 issues at once; until the last of the 64 is active. Afterwards, off the clock: no call failed, 64 different ids, paths and branches, 64 active rows, 64 worktrees known to git. Raw: 64 times `git worktree add --no-track -b`, one after the other. Every run has a fresh copy of the repository.',
+  measure: async (stage) => {
+    let root = ''
+    let creators: ChildProcess[] = []
+    const failures: string[] = []
+    const samples = await interleaved(
+      {
+        ours: {
+          prepare: async () => {
+            root = stage.copy(3_000)
+            creators = []
+            for (let i = 0; i < processes; i += 1) creators.push(await startCreator(root, 1 + i * each))
+          },
+          run: async () => {
+            const made = await Promise.all(creators.map(allMade))
+            failures.push(...made.flat())
+          },
+          after: async () => {
+            for (const creator of creators) creator.disconnect()
+            failures.push(...(await wrongs(stage, root)))
+          },
+        },
+        raw: {
+          prepare: () => {
+            root = stage.copy(3_000)
+          },
+          run: () => {
+            for (let i = 1; i <= processes * each; i += 1) {
+              const path = join(root, 'trees', `issue-${i}`)
+              stage.box.raw(join(root, 'project'), 'worktree', 'add', '--no-track', '-b', `issue-${i}`, path, 'main')
+            }
+          },
+          after: () => rmSync(root, { recursive: true, force: true, maxRetries: 5 }),
+        },
+      },
+      { rounds: 5, settle: stage.settle },
+    )
+    const row = ratioRow('64 creations from two processes at once, 3,000 files', samples, 1.3)
+    for (const failure of new Set(failures)) stage.log(`  ${failure}`)
+    return [
+      {
+        ...row,
+        result: `${failures.length} failures or duplicates, ${row.result}`,
+        toReach: `no failure, no duplicate, ${row.toReach}`,
+        reached: failures.length === 0 && row.reached === true,
+      },
+    ]
+  },
+}
+
+const startCreator = async (root: string, first: number): Promise<ChildProcess> => {
+  const creator = fork(fileURLToPath(new URL('creator.ts', import.meta.url)), [root, `${first}`, `${each}`])
+  await new Promise<void>((ready, fail) => {
+    creator.once('message', () => ready())
+    creator.once('exit', () => fail(new Error('a creating process ended before it began')))
+  })
+  return creator
+}
+
+/** Answers what failed. */
+const allMade = (creator: ChildProcess): Promise<string[]> =>
+  new Promise((resolve) => {
+    creator.once('message', (failures) => resolve(failures as string[]))
+    creator.once('exit', () => resolve(['a creating process ended early']))
+    creator.send('begin')
+  })
+
+const wrongs = async ({ box }: Stage, root: string): Promise<string[]> => {
+  await using world = await openWorld(box, root)
+  const live = await world.context.store.environments.live(world.codebase.id)
+  const all = processes * each
+  const known = world.raw('worktree', 'list', '--porcelain').match(/^branch refs\/heads\/issue-/gm) ?? []
+  const counts = {
+    'active rows': live.filter(({ status }) => status === 'active').length,
+    'different ids': new Set(live.map(({ id }) => id)).size,
+    'different paths': new Set(live.map(({ path }) => path)).size,
+    'different branches': new Set(live.map(({ branch }) => branch)).size,
+    'worktrees known to git': known.length,
+  }
+  return Object.entries(counts).flatMap(([what, number]) => (number === all ? [] : [`${number} ${what}, not ${all}`]))
+}

@@ -1,0 +1,61 @@
+import { median, type Row } from './measure.ts'
+import type { Bench } from './stage.ts'
+
+export type Measured = { readonly bench: Bench; readonly rows: readonly Row[] }
+
+/** The table, as it stands in docs/performance.md and on the terminal. */
+export const table = (rows: readonly Row[]): string =>
+  [
+    '| figure | ours, ms | raw git, ms | result | to reach | |',
+    '|---|---|---|---|---|---|',
+    ...rows.map(({ figure, ours, raw, result, toReach, reached }) => {
+      const cells = [
+        figure,
+        spread(ours),
+        raw === undefined ? '–' : spread(raw),
+        result,
+        toReach ?? '–',
+        verdict(reached),
+      ]
+      return `| ${cells.join(' | ')} |`
+    }),
+  ].join('\n')
+
+/** The whole of docs/performance.md. */
+export const report = (measured: readonly Measured[], machine: readonly string[]): string => {
+  const rows = measured.flatMap((one) => one.rows)
+  const missed = rows.filter(({ reached }) => reached === false)
+  return `${[
+    '# Performance',
+    'Written by `npm run bench`; do not edit by hand.',
+    'What matters to a user is not how many milliseconds a machine takes but whether Coppice is faster than doing the same by hand. So every figure is a ratio to plain git, measured in the same run on the same repository.',
+    missed.length === 0
+      ? 'Every figure that was set is reached.'
+      : `Not reached: ${missed.map(({ figure, result, toReach }) => `${figure} (${result}; to reach: ${toReach})`).join('; ')}.`,
+    table(rows),
+    'Times are medians with the smallest and the largest sample in brackets. The ratio is that of the medians.',
+    '## Measured on',
+    machine.map((line) => `- ${line}`).join('\n'),
+    '## How it is measured',
+    'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and who goes first alternates. The first round of each figure is thrown away; what was written is synced to the disk before each measurement that writes files, off the clock. Plain git runs with a configuration that holds nothing but an identity. Ours runs with SQLite.',
+    ...measured.map(({ bench }) => `### ${capital(bench.title)}\n\n${bench.inside}`),
+    '## Run it',
+    '```sh\nnpm run build              # for the figure of the command line\nnpm run bench              # all figures; writes this file\nnpm run bench -- create remove   # only those whose name has one of these words; writes nothing\n```',
+    `The names are ${measured.map(({ bench }) => `\`${bench.name}\``).join(', ')}. It needs about 6 GB in the temporary directory (\`TMPDIR\`) and a machine that does nothing else meanwhile.`,
+  ].join('\n\n')}\n`
+}
+
+const spread = (samples: readonly number[]): string =>
+  `${ms(median(samples))} (${ms(Math.min(...samples))}–${ms(Math.max(...samples))})`
+
+const ms = (value: number): string => {
+  if (value < 10) return value.toFixed(2)
+  return value < 100 ? value.toFixed(1) : Math.round(value).toLocaleString('en-US')
+}
+
+const verdict = (reached: boolean | undefined): string => {
+  if (reached === undefined) return 'for information'
+  return reached ? 'reached' : '**not reached**'
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

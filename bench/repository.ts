@@ -1,0 +1,94 @@
+import { execFileSync } from 'node:child_process'
+import type { Sandbox } from '../test/helpers/repo.ts'
+
+/**
+ * A repository of `files` files as they lie in real ones: eight to a directory, up to five levels deep, sizes with a
+ * long tail (median 2 kB, mean about 4 kB, a few of 60 kB), 30 commits of history, everything in one pack by `git gc`,
+ * and checked out. The same every time: the numbers come from a generator with a fixed seed.
+ */
+export const generateRepository = (box: Sandbox, path: string, files: number): void => {
+  box.raw(box.root, 'init', '-q', path)
+  execFileSync('git', ['fast-import', '--quiet'], {
+    cwd: path,
+    env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1' },
+    input: importStream(files),
+    stdio: ['pipe', 'ignore', 'inherit'],
+    maxBuffer: Number.MAX_SAFE_INTEGER,
+  })
+  box.raw(path, 'gc', '-q')
+  box.raw(path, 'reset', '-q', '--hard', 'main')
+}
+
+const commits = 30
+
+const importStream = (files: number): Buffer => {
+  const random = seeded(files)
+  const text = wordsBy(random)
+  const names = Array.from({ length: files }, (_, i) => pathOf(i))
+  const first = names.flatMap((name) => change(name, text(sizeBy(random))))
+  const parts: (string | Buffer)[] = [commit(0), ...first]
+  for (let i = 1; i < commits; i += 1) {
+    const touched = Array.from({ length: 5 }, () => names[Math.floor(random() * files)] ?? 'file')
+    parts.push(commit(i), ...touched.flatMap((name) => change(name, text(sizeBy(random)))))
+  }
+  return Buffer.concat(parts.map((part) => (typeof part === 'string' ? Buffer.from(part) : part)))
+}
+
+const commit = (i: number): string => {
+  const message = `change ${i}`
+  const who = `Ada <ada@example.org> ${1_700_000_000 + i * 3600} +0000`
+  return `commit refs/heads/main\nmark :${i + 1}\nauthor ${who}\ncommitter ${who}\ndata ${message.length}\n${message}\n${i === 0 ? '' : `from :${i}\n`}`
+}
+
+const change = (name: string, content: Buffer): (string | Buffer)[] => [
+  `M 100644 inline ${name}\ndata ${content.length}\n`,
+  content,
+  '\n',
+]
+
+const perDirectory = 8
+const areas = ['src', 'packages', 'test', 'docs', 'lib']
+
+const pathOf = (i: number): string => {
+  let directory = Math.floor(i / perDirectory)
+  const area = areas[directory % areas.length] ?? 'src'
+  directory = Math.floor(directory / areas.length)
+  const levels: string[] = []
+  while (directory > 0 && levels.length < 4) {
+    levels.push(`part-${directory % 12}`)
+    directory = Math.floor(directory / 12)
+  }
+  return [area, ...levels, `file-${i}.ts`].join('/')
+}
+
+/** Log-normal, as file sizes are. */
+const sizeBy = (random: () => number): number => {
+  const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+  return Math.max(20, Math.min(60_000, Math.round(2_000 * Math.exp(1.2 * normal))))
+}
+
+/** Slices of one long text of words, which compresses as source does, each with a line of its own at the start. */
+const wordsBy = (random: () => number): ((size: number) => Buffer) => {
+  const letters = 'etaoinshrdlucmfwypvbgk'
+  const letter = (): string => letters[Math.floor(random() ** 1.5 * letters.length)] ?? 'e'
+  const words = Array.from({ length: 4_000 }, () =>
+    Array.from({ length: 2 + Math.floor(random() * 9) }, letter).join(''),
+  )
+  const word = (): string => `${words[Math.floor(random() ** 2 * words.length)] ?? ''}${random() < 0.1 ? '\n' : ' '}`
+  const text = Buffer.from(Array.from({ length: 300_000 }, word).join(''))
+  return (size) => {
+    const from = Math.floor(random() * (text.length - size))
+    return Buffer.concat([Buffer.from(`// ${random()}\n`), text.subarray(from, from + size)])
+  }
+}
+
+/** mulberry32 */
+const seeded = (seed: number): (() => number) => {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}

@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { cliStart } from './cli-start.ts'
+import { createWithSpare } from './create-with-spare.ts'
+import { createWithoutSpare } from './create-without-spare.ts'
+import { list } from './list.ts'
+import { machine } from './machine.ts'
+import { parallelCreations } from './parallel-creations.ts'
+import { remove } from './remove.ts'
+import { type Measured, report, table } from './report.ts'
+import { resolve } from './resolve.ts'
+import { makeStage } from './stage.ts'
+import { sweep } from './sweep.ts'
+
+const all = [createWithoutSpare, createWithSpare, remove, resolve, list, parallelCreations, sweep, cliStart]
+
+const wanted = process.argv.slice(2)
+const unknown = wanted.filter((word) => !all.some(({ name }) => name.includes(word)))
+if (unknown.length > 0) {
+  console.error(`no figure is called ${unknown.join(', ')}; there are ${all.map(({ name }) => name).join(', ')}`)
+  process.exit(2)
+}
+const chosen = wanted.length === 0 ? all : all.filter(({ name }) => wanted.some((word) => name.includes(word)))
+
+const measured: Measured[] = []
+const failed: string[] = []
+{
+  using stage = makeStage((line) => console.error(line))
+  for (const bench of chosen) {
+    console.error(bench.title)
+    try {
+      measured.push({ bench, rows: await bench.measure(stage) })
+    } catch (error) {
+      // One that cannot be measured must not cost the others their minutes.
+      console.error(`  could not be measured: ${error instanceof Error ? error.message : String(error)}`)
+      failed.push(bench.name)
+    }
+  }
+}
+
+console.log(table(measured.flatMap(({ rows }) => rows)))
+if (measured.length === all.length) {
+  writeFileSync(fileURLToPath(new URL('../docs/performance.md', import.meta.url)), report(measured, machine()))
+  console.log('\nwritten to docs/performance.md')
+} else {
+  console.log('\ndocs/performance.md is left as it is: that needs all figures')
+}
+if (failed.length > 0) process.exitCode = 1

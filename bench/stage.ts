@@ -1,0 +1,145 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Settings } from '../src/domain/config.ts'
+import type { Codebase, IsolatedEnvironment } from '../src/domain/environment.ts'
+import { toCodebaseId } from '../src/domain/names.ts'
+import { toWork } from '../src/domain/work.ts'
+import type { IsolationContext } from '../src/isolation/context.ts'
+import type { IsolationProvider } from '../src/isolation/provider.ts'
+import { resolveIsolation } from '../src/isolation/resolve.ts'
+import { createWorktreeProvider } from '../src/isolation/worktree/provider.ts'
+import { spawnDetached } from '../src/process/spawn.ts'
+import { openStore } from '../src/store/open.ts'
+import { makeSandbox, type Sandbox } from '../test/helpers/repo.ts'
+import { makeContext } from '../test/helpers/world.ts'
+import type { Row } from './measure.ts'
+import { generateRepository } from './repository.ts'
+
+/** One figure of the table: what is on the clock, in words, and how it is measured. */
+export type Bench = {
+  readonly name: string
+  readonly title: string
+  readonly inside: string
+  measure(stage: Stage): Promise<Row[]>
+}
+
+/** A temporary directory for the whole run, with the generated repositories in it. */
+export type Stage = {
+  readonly box: Sandbox
+  /** A fresh copy of the generated repository with so many files; generated once per run. */
+  readonly copy: (files: number) => string
+  /** A fresh copy, registered, with an empty store. */
+  world(files: number, settings?: Partial<Settings>): Promise<World>
+  /** What was written goes to the disk now, not while the next one is on the clock. */
+  readonly settle: () => void
+  readonly log: (line: string) => void
+  [Symbol.dispose](): void
+}
+
+export type World = AsyncDisposable & {
+  readonly root: string
+  readonly checkout: string
+  readonly codebase: Codebase
+  readonly context: IsolationContext
+  readonly provider: IsolationProvider
+  /** Plain git in the checkout, as a person would type it. */
+  raw(...args: string[]): string
+  /** As the product does it for `worktree create --issue <number>`. */
+  create(issue: number): Promise<IsolatedEnvironment>
+  /** Until the background deletions are through. */
+  deletions(): Promise<void>
+}
+
+export const makeStage = (log: (line: string) => void): Stage => {
+  const box = makeSandbox()
+  let made = 0
+  const copy = (files: number): string => {
+    const template = box.path(`template-${files}`)
+    if (!existsSync(template)) {
+      log(`  generating a repository of ${files} files`)
+      generateRepository(box, template, files)
+    }
+    made += 1
+    const root = box.path(`world-${made}`)
+    mkdirSync(root)
+    execFileSync('cp', ['-a', template, join(root, 'project')])
+    return root
+  }
+  return {
+    box,
+    copy,
+    log,
+    world: (files, settings) => openWorld(box, copy(files), settings),
+    settle: () => execFileSync('sync'),
+    [Symbol.dispose]: () => box[Symbol.dispose](),
+  }
+}
+
+/** Also opened by a second process: whoever comes first registers the repository. */
+export const openWorld = async (box: Sandbox, root: string, settings: Partial<Settings> = {}): Promise<World> => {
+  const home = join(root, 'state')
+  mkdirSync(home, { recursive: true })
+  const checkout = join(root, 'project')
+  const store = await openStore({ sqliteFile: join(home, 'coppice.db') })
+  const dying = new Set<string>()
+  const reap = (paths: readonly string[]): void => {
+    for (const path of paths) dying.add(path)
+    void spawnDetached({ command: 'rm', args: ['-rf', '--', ...paths], cwd: '/', env: box.env })
+  }
+  const context = await makeContext(
+    box,
+    { home, worktreesBase: join(root, 'trees'), reap, git: box.git({ home }) },
+    { store, settings: { worktreesPerCodebase: 100_000, ...settings } },
+  )
+  const codebase = codebaseAt(context, checkout)
+  await store.codebases.insert(codebase)
+  const provider = createWorktreeProvider(context)
+  return {
+    root,
+    checkout,
+    codebase,
+    context,
+    provider,
+    raw: (...args) => box.raw(checkout, ...args),
+    create: (issue) => createIssue(context, provider, codebase, issue),
+    deletions: async () => {
+      for (const path of dying) while (existsSync(path)) await delay(10)
+      dying.clear()
+    },
+    [Symbol.asyncDispose]: async () => {
+      await store.close()
+      rmSync(root, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
+  id: toCodebaseId('project'),
+  host: context.host,
+  name: 'project',
+  repoPath: join(checkout, '.git'),
+  checkoutPath: checkout,
+  remote: undefined,
+  remoteUrl: undefined,
+  baseBranch: undefined,
+  github: undefined,
+  defaultAgent: undefined,
+  cloned: false,
+  trustedConfig: undefined,
+  fetchedAt: undefined,
+  createdAt: context.clock(),
+})
+
+const createIssue = async (
+  context: IsolationContext,
+  provider: IsolationProvider,
+  codebase: Codebase,
+  issue: number,
+): Promise<IsolatedEnvironment> => {
+  const work = toWork('issue', String(issue))
+  const resolution = await resolveIsolation(context, provider, { codebase, work, hints: {}, createdBy: 'bench' })
+  if (resolution.outcome === 'resolved' && resolution.how === 'created') return resolution.environment
+  throw new Error(`issue ${issue} was not created: ${JSON.stringify(resolution)}`)
+}
