@@ -1,0 +1,364 @@
+import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { onConversationClosed } from '../../src/cleanup/closed.ts'
+import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
+import type { Settings } from '../../src/domain/config.ts'
+import { toBranchName } from '../../src/domain/names.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import { branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
+
+const day = 24 * 60 * 60 * 1000
+
+const sweep = (world: World, options?: SweepOptions) =>
+  runScheduledCleanup(world.context, world.provider, world.codebase, options)
+
+const withSettings = (world: World, settings: Partial<Settings>): World => {
+  const context = { ...world.context, settings: { ...world.context.settings, ...settings } }
+  return { ...world, context, provider: createWorktreeProvider(context) }
+}
+
+const names = (rows: readonly { environment: { branch: string } }[]): string[] =>
+  rows.map(({ environment }) => environment.branch)
+
+describe.concurrent('the sweep removes what is merged, by each proof', () => {
+  const ways: [string, (world: World, tree: ReturnType<typeof inside>) => void, RegExp][] = [
+    ['a merge', (world) => world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42'), /ancestor of main/],
+    ['a fast-forward', (world) => world.repo.git('merge', '-q', '--ff-only', 'issue-42'), /ancestor of main/],
+    [
+      'a squash at the tip',
+      (world) => {
+        world.repo.git('merge', '-q', '--squash', 'issue-42')
+        world.repo.git('commit', '-q', '-m', 'squashed')
+      },
+      /same content as main/,
+    ],
+    [
+      'a squash that base went on from',
+      (world) => {
+        world.repo.git('merge', '-q', '--squash', 'issue-42')
+        world.repo.git('commit', '-q', '-m', 'squashed')
+        world.repo.commit('unrelated', 'went on\n')
+      },
+      /merged: /,
+    ],
+    [
+      'a squash whose lines base changed later',
+      (world) => {
+        world.repo.git('merge', '-q', '--squash', 'issue-42')
+        world.repo.git('commit', '-q', '-m', 'squashed')
+        world.repo.commit('one', 'rewritten since\n')
+      },
+      /merged: /,
+    ],
+  ]
+  test.for(ways)('%s', async ([, land, proof]) => {
+    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
+    const environment = await issue(world, 42)
+    const tree = inside(world, environment)
+    tree.commit('one', '1\n')
+    tree.commit('two', '2\n')
+    land(world, tree)
+    const report = await sweep(world)
+    expect(names(report.removed)).toEqual(['issue-42'])
+    expect(report.removed[0]?.why).toMatch(proof)
+    expect(report.removed[0]).toMatchObject({ branchDeleted: true })
+    expect(report.removed[0]?.restorePoint).toBeDefined()
+    expect(existsSync(environment.path)).toBe(false)
+  })
+
+  test('on the remote, where a colleague merged it', async () => {
+    await using world = await makeWorld({ remote: true, settings: { holdMergedHours: 0 } })
+    const environment = await issue(world, 42)
+    const tip = inside(world, environment).commit('one', '1\n')
+    world.repo.git('push', '-q', 'origin', `${tip}:main`)
+    world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
+    const report = await sweep(world, { dryRun: true })
+    expect(report.removed[0]?.why).toBe('merged: ancestor of origin/main')
+  })
+})
+
+describe.concurrent('the sweep', () => {
+  test('leaves what is neither merged nor stale, and what has a commit that is not on base', async () => {
+    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
+    await issue(world, 1)
+    inside(world, await issue(world, 2)).commit('a', 'a\n')
+    expect((await sweep(world)).removed).toEqual([])
+    expect(await world.provider.list(world.codebase)).toHaveLength(2)
+  })
+
+  test('removes what is stale after 14 days, keeps its branch with its commits, and counts a commit as life', async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ context: { clock: () => now } })
+    const old = await issue(world, 1)
+    const tip = inside(world, old).commit('a', 'a\n')
+    now += 13.9 * day
+    expect((await sweep(world)).removed).toEqual([])
+    now += 0.2 * day
+    const busy = await issue(world, 2)
+    await world.context.store.environments.update(busy.id, { lastActivityAt: 1 })
+    const date = new Date(now).toISOString()
+    world.box.env['GIT_COMMITTER_DATE'] = date
+    inside(world, busy).commit('b', 'b\n')
+    delete world.box.env['GIT_COMMITTER_DATE']
+    const report = await sweep(world)
+    expect(names(report.removed)).toEqual(['issue-1'])
+    expect(report.removed[0]).toMatchObject({ branchDeleted: false })
+    expect(world.repo.git('rev-parse', 'issue-1')).toBe(tip)
+  })
+
+  test('with staleDays 0 everything idle is stale', async () => {
+    await using world = await makeWorld()
+    await issue(world, 1)
+    expect(names((await sweep(withSettings(world, { staleDays: 0 }))).removed)).toEqual(['issue-1'])
+  })
+
+  test('only merged, or only stale, when that is asked for', async () => {
+    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
+    inside(world, await issue(world, 1)).commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
+    const old = await issue(world, 2)
+    await world.context.store.environments.update(old.id, { lastActivityAt: 1 })
+    const dated = withSettings(world, { staleDays: 0 })
+    expect(names((await sweep(dated, { only: 'merged', dryRun: true })).removed)).toEqual(['issue-1'])
+    expect(names((await sweep(dated, { only: 'stale', dryRun: true })).removed).sort()).toEqual(['issue-1', 'issue-2'])
+  })
+
+  test('skips with every reason what a gate refuses, and touches it not', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 1)
+    inside(world, environment).write('draft', 'draft\n')
+    const before = fingerprint(environment.path)
+    const report = await sweep(withSettings(world, { staleDays: 0 }))
+    expect(
+      report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map((r) => r.detail)]),
+    ).toEqual([['issue-1', ['1 untracked']]])
+    expect(fingerprint(environment.path)).toBe(before)
+  })
+
+  test('records what is missing, prunes nothing, and takes it back when it returns', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 1)
+    renameSync(environment.path, world.box.path('away'))
+    const dated = withSettings(world, { staleDays: 0, holdDays: 0 })
+    const report = await sweep(dated)
+    expect(report.missing.map(({ id }) => id)).toEqual([environment.id])
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('missing')
+    expect(world.repo.git('worktree', 'list')).toContain('issue-1')
+    renameSync(world.box.path('away'), environment.path)
+    await sweep(world)
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+  })
+
+  test('reports orphans and never deletes them; spares are none', async () => {
+    await using world = await makeWorld({ settings: { spares: 1, staleDays: 0 } })
+    await keepSpares(world.context, world.codebase)
+    const tree = world.repo.worktree('mine', '-b', 'mine')
+    const before = fingerprint(tree.path)
+    const report = await sweep(world)
+    expect(report.orphans).toEqual([{ path: tree.path, branch: 'mine' }])
+    expect(fingerprint(tree.path)).toBe(before)
+    expect(branchExists(world, 'mine')).toBe(true)
+    expect(await world.context.store.spares.list(world.codebase.id)).toHaveLength(1)
+  })
+
+  test('leaves adopted environments and those of persistent platforms, merged and stale as they are', async () => {
+    await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0, holdMergedHours: 0 } })
+    const tree = world.repo.worktree('mine', '-b', 'mine')
+    const adopted = await world.provider.adopt(world.codebase, tree.path, { createdBy: 'test', aliases: [] })
+    const chat = await issue(world, 1)
+    await conversation(world, { platform: 'telegram', environmentId: chat.id, persistent: true, lastActivityAt: 1 })
+    inside(world, chat).commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
+    const report = await sweep(world)
+    expect(report.removed).toEqual([])
+    expect(names(report.skipped)).toEqual(['issue-1'])
+    const statuses = await Promise.all([adopted, chat].map(({ id }) => world.context.store.environments.get(id)))
+    expect(statuses.map((one) => one?.status)).toEqual(['active', 'active'])
+  })
+
+  test('goes on when one environment fails, and names it', async () => {
+    await using world = await makeWorld({
+      settings: { staleDays: 0 },
+      context: { approve: () => Promise.resolve(true) },
+      prepare: (repo) =>
+        repo.commit('.coppice/config.yaml', 'worktree:\n  teardown: ["test $COPPICE_BRANCH != issue-2"]\n'),
+    })
+    for (const n of [1, 2, 3]) await issue(world, n)
+    const report = await sweep(world)
+    expect(names(report.errors)).toEqual(['issue-2'])
+    expect(report.errors[0]?.error).toContain('teardown')
+    expect(names(report.removed).sort()).toEqual(['issue-1', 'issue-3'])
+  })
+
+  const damage: [string, (world: World, path: string, record: string) => void][] = [
+    ['its branch was deleted', (world) => world.repo.git('update-ref', '-d', 'refs/heads/issue-2')],
+    ['its record is damaged', (_, __, record) => writeFileSync(join(record, 'HEAD'), 'nonsense')],
+    ['its index is damaged', (_, __, record) => writeFileSync(join(record, 'index'), 'nonsense')],
+    [
+      'its directory became a file',
+      (_, path) => {
+        rmSync(path, { recursive: true })
+        writeFileSync(path, 'a file')
+      },
+    ],
+    [
+      'its branch points to nothing',
+      (world) => writeFileSync(join(world.repo.path, '.git/refs/heads/issue-2'), `${'0'.repeat(39)}1\n`),
+    ],
+  ]
+  test.for(damage)('goes on with the others when of one %s', async ([, harm]) => {
+    await using world = await makeWorld({ settings: { staleDays: 0 } })
+    for (const n of [1, 2, 3]) await issue(world, n)
+    const path = join(world.context.worktreesBase, 'project', 'issue-2')
+    harm(world, path, join(world.repo.path, '.git/worktrees/issue-2'))
+    const report = await sweep(world)
+    expect(
+      names(report.removed)
+        .filter((name) => name !== 'issue-2')
+        .sort(),
+    ).toEqual(['issue-1', 'issue-3'])
+  })
+
+  test('a dry run gives the same report and touches nothing at all', async () => {
+    await using world = await makeWorld({ settings: { staleDays: 0, holdMergedHours: 0 } })
+    inside(world, await issue(world, 1)).commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
+    inside(world, await issue(world, 2)).write('draft', 'draft\n')
+    await issue(world, 3)
+    const gone = await issue(world, 4)
+    renameSync(gone.path, world.box.path('away'))
+    world.repo.worktree('mine', '-b', 'mine')
+    const isDatabase = (path: string): boolean => /coppice\.(db|lock)/.test(path)
+    const rows = async () => [
+      await world.context.store.environments.live(world.codebase.id),
+      await world.context.store.restorePoints.list(world.codebase.id),
+      await world.context.store.events.recent({ limit: 100 }),
+      await world.context.store.journal.open('this-host'),
+    ]
+    const before = [fingerprint(world.box.root, isDatabase), await rows()]
+    const dry = await sweep(world, { dryRun: true })
+    expect([fingerprint(world.box.root, isDatabase), await rows()]).toEqual(before)
+    const wet = await sweep(world)
+    expect(dry.dryRun).toBe(true)
+    expect(dry.removed.map(({ environment, why }) => [environment.branch, why])).toEqual(
+      wet.removed.map(({ environment, why }) => [environment.branch, why]),
+    )
+    expect(names(dry.skipped)).toEqual(names(wet.skipped))
+    expect(dry.missing.map(({ id }) => id)).toEqual(wet.missing.map(({ id }) => id))
+    expect(dry.orphans).toEqual(wet.orphans)
+    expect(names(wet.removed)).toHaveLength(2)
+  })
+
+  test('leaves a report behind', async () => {
+    await using world = await makeWorld({ settings: { staleDays: 0 } })
+    const environment = await issue(world, 1)
+    await sweep(world)
+    const [event] = await world.context.store.events.recent({ kind: 'cleanup', limit: 1 })
+    expect(event?.data).toMatchObject({ removed: [{ id: environment.id, branch: 'issue-1' }], errors: [] })
+  })
+
+  test('lets restore points go when their time is over', async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ context: { clock: () => now } })
+    const { restorePoint } = await removed(world, await issue(world, 1))
+    now += 31 * day
+    await sweep(world)
+    expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
+    expect(existsSync(join(world.context.home, 'restore', restorePoint.id))).toBe(false)
+  })
+
+  test('says so when it could not fetch, and judges by what is here', async () => {
+    await using world = await makeWorld({ remote: true, settings: { staleDays: 0 } })
+    await issue(world, 1)
+    renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
+    const report = await sweep(world)
+    expect(report.notices.join()).toContain('could not fetch project')
+    expect(names(report.removed)).toEqual(['issue-1'])
+  })
+
+  test("never judges another host's environments", async () => {
+    await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
+    const environment = await issue(world, 1)
+    const elsewhere = { ...withSettings(world, {}), context: { ...world.context, host: 'another-host' } }
+    rmSync(environment.path, { recursive: true })
+    mkdirSync(environment.path)
+    await sweep({ ...elsewhere, provider: createWorktreeProvider(elsewhere.context) })
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+  })
+})
+
+describe.concurrent('a closed conversation', () => {
+  const closing = async (options: WorldOptions = {}) => {
+    const world = await makeWorld(options)
+    const environment = await issue(world, 42)
+    const ticket = await conversation(world, { platform: 'github', environmentId: environment.id })
+    const close = () => onConversationClosed(world.context, world.provider, ticket)
+    return { world, environment, ticket, close }
+  }
+
+  test('lets go, and its clean environment goes', async () => {
+    const { world, environment, ticket, close } = await closing()
+    await using _ = world
+    expect(await close()).toMatchObject({ outcome: 'asked', removal: { outcome: 'removed' } })
+    expect(existsSync(environment.path)).toBe(false)
+    const after = await world.context.store.conversations.find('github', ticket.conversationId)
+    expect(after?.environmentId).toBeUndefined()
+    expect(after?.closedAt).toBeDefined()
+  })
+
+  test('keeps the environment while any other conversation uses it', async () => {
+    const { world, environment, close } = await closing()
+    await using _ = world
+    const other = await conversation(world, { environmentId: environment.id, lastActivityAt: 1 })
+    expect(await close()).toMatchObject({ outcome: 'kept', others: [{ id: other.id }] })
+    expect(existsSync(environment.path)).toBe(true)
+  })
+
+  test('with work that is not committed says so and keeps it', async () => {
+    const { world, environment, close } = await closing()
+    await using _ = world
+    inside(world, environment).write('draft', 'draft\n')
+    expect(await close()).toMatchObject({
+      outcome: 'asked',
+      removal: { outcome: 'refused', reasons: [{ detail: '1 untracked' }] },
+    })
+    expect(inside(world, environment).read('draft')).toBe('draft\n')
+  })
+
+  test('of an adopted worktree lets go of it and leaves it', async () => {
+    await using world = await makeWorld()
+    const tree = world.repo.worktree('mine', '-b', 'mine')
+    const adopted = await world.provider.adopt(world.codebase, tree.path, { createdBy: 'test', aliases: [] })
+    const ticket = await conversation(world, { environmentId: adopted.id })
+    expect(await onConversationClosed(world.context, world.provider, ticket)).toMatchObject({
+      removal: { outcome: 'released' },
+    })
+    expect(existsSync(tree.path)).toBe(true)
+  })
+
+  test('twice is once, and one without an environment is nothing', async () => {
+    const { world, ticket, close } = await closing()
+    await using _ = world
+    await close()
+    expect(await close()).toEqual({ outcome: 'nothing' })
+    const bare = { ...ticket, environmentId: undefined }
+    expect(await onConversationClosed(world.context, world.provider, bare)).toEqual({ outcome: 'nothing' })
+  })
+
+  test('of a pull request whose head was merged on the remote takes the branch with it', async () => {
+    await using world = await makeWorld({ remote: true })
+    world.repo.git('push', '-q', 'origin', 'main:x')
+    const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'x' } })
+    const tip = inside(world, environment).commit('a', 'a\n')
+    world.repo.git('push', '-q', 'origin', `${tip}:x`, `${tip}:main`)
+    world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
+    const ticket = await conversation(world, { environmentId: environment.id })
+    const closed = await onConversationClosed(world.context, world.provider, ticket)
+    expect(closed).toMatchObject({ removal: { outcome: 'removed', branchDeleted: true } })
+    expect(branchExists(world, toBranchName('x'))).toBe(false)
+    expect(world.repo.git('ls-remote', 'origin', 'refs/heads/x')).toContain(tip)
+  })
+})
