@@ -1,9 +1,22 @@
+import { statfsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { defineConfig } from 'vitest/config'
+
+/** Most of the tests' time is waiting for the disk to sync; in memory they are several times as fast. */
+const temporary = (): string => {
+  try {
+    const { bavail, bsize } = statfsSync('/dev/shm')
+    return bavail * bsize > 2 * 1024 ** 3 ? '/dev/shm' : tmpdir()
+  } catch {
+    return tmpdir()
+  }
+}
 
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/crash/syscalls/**', 'node_modules/**'],
+    env: { TMPDIR: temporary() },
     pool: 'forks',
     testTimeout: 60_000,
     hookTimeout: 60_000,

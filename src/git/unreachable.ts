@@ -10,3 +10,11 @@ export const countUnreachable = async (git: Git, at: Repo | Tree, revs: readonly
   const { stdout } = await git.run({ operation: 'rev-list', at, args })
   return Number(stdout.trim())
 }
+
+/** How many commits only this branch holds: what would be unreachable if it were deleted. */
+export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Promise<number> => {
+  const others = [`--exclude=${branch}`, '--branches', '--tags', '--remotes']
+  const args = ['rev-list', '--count', `refs/heads/${branch}`, '--not', ...others, '--']
+  const { stdout } = await git.run({ operation: 'rev-list', at: repo, args })
+  return Number(stdout.trim())
+}

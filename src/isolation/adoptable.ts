@@ -25,12 +25,15 @@ export const findAdoptable = async (
   const records = (await readAdminDirs(repoOf(codebase).commonDir)).filter(hasBranch)
   if (records.length === 0) return undefined
   const wanted = await wantedPath(context, request)
-  for (const record of [...records.filter((r) => r.worktreePath === wanted), ...onBranch(records, request)]) {
+  const onItsBranch = onBranch(records, request)
+  for (const record of [...records.filter((r) => r.worktreePath === wanted), ...onItsBranch]) {
     const path = record.worktreePath
     if (path === undefined || !(await isDirectory(path))) continue
     const environment = await context.store.environments.liveByPath(context.host, path)
     if (environment === undefined) return { kind: 'worktree', path }
-    if (path !== wanted && environment.codebaseId === codebase.id) return { kind: 'environment', environment }
+    // Found by its path alone it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
+    if (onItsBranch.includes(record) && environment.codebaseId === codebase.id)
+      return { kind: 'environment', environment }
   }
   return undefined
 }

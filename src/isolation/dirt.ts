@@ -11,6 +11,7 @@ import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
 import { dirtySubmodules } from './submodules.ts'
 import { isOurAddition } from './worktree/additions.ts'
+import { unlessMissingSync } from './worktree/missing.ts'
 
 /** What a tree holds beyond its commits. All paths are raw. */
 export type Dirt = {
@@ -100,7 +101,7 @@ const files = (count: number): string => (count === 1 ? '1 file' : `${count} fil
 const fingerprintOf = (tree: Tree, found: Found, regenerable: ReadonlySet<string>): string => {
   const hash = createHash('sha256').update(JSON.stringify(found))
   const visit = (path: string): void => {
-    const at = lstatSync(bytesBelow(tree.path, path), { throwIfNoEntry: false, bigint: true })
+    const at = unlessMissingSync(() => lstatSync(bytesBelow(tree.path, path), { bigint: true }))
     hash.update(at === undefined ? '-' : `${path},${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
     // What no restore point keeps need not be looked at twice: node_modules alone would cost seconds.
     if (at?.isDirectory() !== true || regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return

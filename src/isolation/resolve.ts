@@ -9,6 +9,7 @@ import type { IsolationContext } from './context.ts'
 import { followPullRequest } from './follow.ts'
 import { offerMention } from './mention.ts'
 import { presenceOf } from './presence.ts'
+import { whenSettled } from './settled.ts'
 import type { IsolationProvider } from './provider.ts'
 import { type LimitReport, cleanupToMakeRoom, limitReport } from './room.ts'
 
@@ -57,7 +58,7 @@ const ownEnvironment = async (context: IsolationContext, request: ResolveRequest
   const { conversation, codebase } = request
   if (conversation?.environmentId === undefined) return undefined
   const environment = await context.store.environments.get(conversation.environmentId)
-  const usable = environment?.codebaseId === codebase.id && (await isUsable(context, codebase, environment))
+  const usable = environment?.codebaseId === codebase.id && (await isUsable(context, request, environment))
   if (environment !== undefined && usable) return { outcome: 'resolved', environment, how: 'conversation', notices: [] }
   await context.store.conversations.update(conversation.id, { environmentId: undefined })
   return undefined
@@ -71,7 +72,7 @@ const sameWorkEnvironment = async (context: IsolationContext, request: ResolveRe
     if (environment === undefined) continue
     // `review 7` is the fork PR's environment, not that of a PR that works on its own branch.
     if (!sameWork(identity, work) && environment.branch !== `pr-${work.id}-review`) continue
-    if (await isUsable(context, codebase, environment)) {
+    if (await isUsable(context, request, environment)) {
       return { outcome: 'resolved', environment, how: 'same-work', notices: [] }
     }
   }
@@ -91,7 +92,7 @@ const linkedEnvironment = async (context: IsolationContext, request: ResolveRequ
   const { codebase, work } = request
   for (const linked of linkedWorks(request.hints)) {
     const environment = await context.store.environments.liveByWork(codebase.id, linked)
-    if (environment === undefined || !(await isUsable(context, codebase, environment))) continue
+    if (environment === undefined || !(await isUsable(context, request, environment))) continue
     return share(context, request, environment, `Reusing worktree from ${workLabel(linked)}`, work)
   }
   return undefined
@@ -124,7 +125,7 @@ const adoptExisting = async (
   if (candidate === undefined) return undefined
   if (candidate.kind === 'environment') {
     const { environment } = candidate
-    if (!(await isUsable(context, codebase, environment))) return undefined
+    if (!(await isUsable(context, request, environment))) return undefined
     return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
   }
   const aliases = linkedWorks(hints)
@@ -169,16 +170,12 @@ const makeOne = async (
 /** Really there? Records what it finds: gone is `missing`, come back is `active`. Anything unclear blocks. */
 const isUsable = async (
   context: IsolationContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
+  { codebase, signal }: ResolveRequest,
+  known: IsolatedEnvironment,
 ): Promise<boolean> => {
+  const environment = await whenSettled(context, codebase, known, signal)
+  if (environment === undefined || environment.status === 'removed' || environment.status === 'released') return false
   const { status, id, branch } = environment
-  if (status === 'removed' || status === 'released') return false
-  if (status === 'creating' || status === 'removing') {
-    throw new IsolationBlockedError(`${branch} is ${status} just now`, {
-      remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
-    })
-  }
   const presence = await presenceOf(codebase, environment)
   switch (presence.state) {
     case 'present':

@@ -6,6 +6,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Base } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
+import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from './worktree/plan.ts'
 
@@ -49,8 +50,8 @@ const standingsOf = async (
   const listed = await listRefs(context.git, repoOf(codebase), names.length > 50 ? ['refs/heads/'] : names)
   const refs = new Map(listed.map((ref) => [ref.name, ref]))
   const known = environments.map((environment) => ({ environment, ref: refs.get(`refs/heads/${environment.branch}`) }))
-  const questions = known.flatMap(({ environment: { branch, startSha }, ref }) =>
-    ref === undefined ? [] : [{ branch, tip: ref.sha, start: startSha }],
+  const questions = known.flatMap(({ environment, ref }) =>
+    ref === undefined ? [] : [questionAbout(environment, ref.sha)],
   )
   const answers = await mergedMany(context, codebase, questions, base)
   return known.map(({ environment, ref }) => ({

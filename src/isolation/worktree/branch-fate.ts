@@ -4,6 +4,7 @@ import type { Merged } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
+import { countHeldOnlyBy } from '../../git/unreachable.ts'
 import { dropUpstream } from '../../git/upstream.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
@@ -28,14 +29,25 @@ export const judgeBranch = async (
 ): Promise<{ config: RepoConfig; fate: BranchFate }> => {
   const { base, config } = await baseAndConfig(context, codebase)
   const { merged, tip } = await standingOf(context, codebase, environment, base)
-  const goes =
-    environment.branchOrigin === 'created' && tip !== undefined && (merged.value === 'yes' || merged.value === 'empty')
-  const note =
-    goes || (tip !== undefined && environment.branchOrigin === 'created')
-      ? describeProof(merged, base)
-      : whyItStays(environment, tip)
+  const created = environment.branchOrigin === 'created' && tip !== undefined
+  const open = merged.value === 'no' || merged.value === 'cannot-tell'
+  const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))
+  const goes = created && (merged.value === 'yes' || merged.value === 'empty' || untouched)
+  const note = !created
+    ? whyItStays(environment, tip)
+    : untouched
+      ? 'no commits of its own'
+      : describeProof(merged, base)
   return { config, fate: { merged, tip, goes, note } }
 }
+
+/** Started from another branch than base and never moved: not merged, and yet there is nothing to lose. */
+const hasNothingOfItsOwn = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, startSha }: IsolatedEnvironment,
+  tip: Sha,
+): Promise<boolean> => tip === startSha && (await countHeldOnlyBy(context.git, repoOf(codebase), branch)) === 0
 
 const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
   tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'

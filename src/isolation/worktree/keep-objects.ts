@@ -117,7 +117,7 @@ const fileEntries = async (
 }
 
 /** Every object id that git's record or the branch's reflog names: ORIG_HEAD, MERGE_HEAD, a rebase's list, refs/bisect. */
-const shasIn = async (tree: Tree, branch: string): Promise<Sha[]> => {
+export const shasIn = async (tree: Tree, branch: string): Promise<Sha[]> => {
   const found = new Set<Sha>()
   const take = (text: string): void => {
     for (const [word] of text.matchAll(/\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b/g)) {

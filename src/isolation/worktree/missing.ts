@@ -11,3 +11,12 @@ export const unlessMissing = async <T>(read: Promise<T>): Promise<T | undefined>
     throw error
   }
 }
+
+export const unlessMissingSync = <T>(read: () => T): T | undefined => {
+  try {
+    return read()
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw error
+  }
+}

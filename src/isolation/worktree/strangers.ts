@@ -4,24 +4,26 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
-import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
+import { bytesBelow, rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
 import { showFile } from '../../git/objects.ts'
 import { resolveCommit } from '../../git/refs.ts'
+import { lostCommits } from '../../git/snapshot.ts'
 import { readStatus } from '../../git/status.ts'
+import type { TreePath } from '../../git/tree-path.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import { isOurAddition } from './additions.ts'
+import { shasIn } from './keep-objects.ts'
 import { unlessMissing } from './missing.ts'
 import { writeRestorePoint } from './restore-point.ts'
 
 /**
  * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
  * worked in it. What is there beyond the checkout goes into a restore point before the directory goes.
- * Answers whether there was anything.
  */
 export const saveStrangersWork = async (
   context: IsolationContext,
@@ -29,14 +31,16 @@ export const saveStrangersWork = async (
   entry: JournalEntry,
   tree: Tree,
   start: string,
-): Promise<boolean> => {
+): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
+  if (!isSha(start)) return 'cannot-keep'
+  const dirt = await beyondCheckout(context, codebase, tree, start)
+  if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
-  if (environment === undefined || !isSha(start)) return false
-  const dirt = await beyondCheckout(context, codebase, tree, start)
-  if (dirt === undefined) return false
+  // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
+  if (environment === undefined) return 'cannot-keep'
   await writeRestorePoint(context, { codebase, environment, tree, dirt, fate: { tip: dirt.headSha }, id: entry.id })
-  return true
+  return 'saved'
 }
 
 /** Against a fresh index of the start commit: the tree's own may be half written. */
@@ -56,14 +60,20 @@ const beyondCheckout = async (
     for (const { bytes, path } of status.changed) {
       if (!(await isPartOfCheckout(context, tree, start, toRaw(bytes), path))) changed.push(toRaw(bytes))
     }
-    const untracked: string[] = []
-    for (const { bytes, path } of status.untracked) {
-      if (!(await isOurAddition(context, codebase, tree, config, path))) untracked.push(toRaw(bytes))
+    const theirs = async (paths: readonly TreePath[]): Promise<string[]> => {
+      const found: string[] = []
+      for (const { bytes, path } of paths) {
+        if (!(await isOurAddition(context, codebase, tree, config, path))) found.push(toRaw(bytes))
+      }
+      return found
     }
+    const untracked = await theirs(status.untracked)
+    const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
     const head = await resolveCommit(context.git, tree, 'HEAD')
     const half = halfDone(tree.gitDir)
-    if (changed.length + untracked.length + half.length === 0 && (head === undefined || head === start))
-      return undefined
+    const commits = await lostCommits(context.git, tree, await shasIn(tree, (await branchOf(tree)) ?? ''), [start])
+    const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
+    if (!found && (head === undefined || head === start)) return undefined
     keepIndexReadable(tree, indexFile)
     return {
       headSha: head ?? start,
@@ -75,7 +85,7 @@ const beyondCheckout = async (
       hidden: [],
       halfDone: half,
       submodules: [],
-      ignored: status.ignored.map(({ bytes }) => toRaw(bytes)),
+      ignored,
       problems: [],
       fingerprint: '',
     }
@@ -83,6 +93,9 @@ const beyondCheckout = async (
     rmSync(directory, { recursive: true, force: true })
   }
 }
+
+const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>
+  settings.regenerable.includes(shownPath(path).replace(/\/+$/, '').split('/').at(-1) ?? '')
 
 const branchOf = async (tree: Tree): Promise<string | undefined> => {
   const head = await readHead(tree.gitDir)

@@ -35,33 +35,49 @@ export const undoMaking = async (
   const data = readMakingData(entry)
   const admin = await findRecord(codebase, entry, data)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
-  const paths = [data.path, ...(data.spare === undefined ? [] : [data.spare.path])]
-  let saved = false
-  if (admin !== undefined) {
-    const path = await directoryOf(admin, paths)
-    if (path !== undefined) {
-      const tree = treeAt(codebase, admin.dir, path)
-      if (when === 'after-crash') saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
-      await context.failpoint('undo.saved')
-      await discard(context, path, entry.environmentId ?? entry.id)
-      await context.failpoint('undo.discarded')
-    }
-    await forgetRecord(context, codebase, admin)
-    await context.failpoint('undo.forgotten')
-  }
-  for (const path of paths) await removeIfEmpty(path)
+  const saved = admin === undefined ? 'nothing' : await takeBack(context, codebase, entry, data, admin, when)
+  for (const path of pathsOf(data)) await removeIfEmpty(path)
   if (data.branchCreated) await dropBranch(context, codebase, data.branch, data.start)
   await context.failpoint('undo.branch')
   await context.store.transaction(async (store) => {
     if (entry.environmentId !== undefined) {
       await store.ports.release(entry.environmentId)
       // A row that a restore point speaks of stays, so that `restore` finds it.
-      if (saved) await store.environments.transition(entry.environmentId, 'creating', 'removed')
+      if (saved === 'saved') await store.environments.transition(entry.environmentId, 'creating', 'removed')
       else await store.environments.forgetCreating(entry.environmentId)
     }
     await store.journal.end(entry.id)
   })
   return { outcome: 'undone' }
+}
+
+const pathsOf = ({ path, spare }: Data): string[] => [path, ...(spare === undefined ? [] : [spare.path])]
+
+/** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */
+const takeBack = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entry: JournalEntry,
+  data: Data,
+  admin: AdminDir,
+  when: 'just-made' | 'after-crash',
+): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
+  const path = await directoryOf(admin, pathsOf(data))
+  let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
+  if (path !== undefined) {
+    const tree = treeAt(codebase, admin.dir, path)
+    if (when === 'after-crash') saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
+    if (saved === 'cannot-keep') {
+      await clearLock(admin.dir)
+      return saved
+    }
+    await context.failpoint('undo.saved')
+    await discard(context, path, entry.environmentId ?? entry.id)
+    await context.failpoint('undo.discarded')
+  }
+  await forgetRecord(context, codebase, admin)
+  await context.failpoint('undo.forgotten')
+  return saved
 }
 
 type Data = {
