@@ -44,13 +44,13 @@ export const issue = async (world: World, number: number): Promise<IsolatedEnvir
 
 export type Inside = {
   readonly path: string
-  git(...args: string[]): string
+  readonly git: (...args: string[]) => string
   /** What git says, whether or not it succeeds. */
-  tryGit(...args: string[]): string
-  write(file: string, content: string | Buffer): void
-  read(file: string): string
-  commit(file: string, content: string | Buffer, message?: string): string
-  has(file: string): boolean
+  readonly tryGit: (...args: string[]) => string
+  readonly write: (file: string, content: string | Buffer) => void
+  readonly read: (file: string) => string
+  readonly commit: (file: string, content: string | Buffer, message?: string) => string
+  readonly has: (file: string) => boolean
 }
 
 /** A person at work in a directory, with plain git. */

@@ -1,0 +1,199 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
+import { defaultSettings, type RepoConfig, type Settings } from '../../src/domain/config.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import { ask, conversation, inside, issue, refusal, remove, removed, resolved } from './scene.ts'
+
+/** "A config key that nothing read": a key without an entry here does not compile, and each entry sees its effect. */
+
+const hour = 60 * 60 * 1000
+const day = 24 * hour
+
+const repository = (yaml: string, prepare: NonNullable<WorldOptions['prepare']> = () => undefined): Promise<World> =>
+  makeWorld({
+    context: { approve: () => Promise.resolve(true) },
+    prepare: (repo, box) => {
+      repo.commit('.gitignore', '.env\nnotes\ncache\nran\n')
+      prepare(repo, box)
+      repo.commit('.coppice/config.yaml', `worktree:\n  ${yaml}\n`)
+    },
+  })
+
+const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
+  base: async () => {
+    await using world = await repository('base: develop', (repo) => void repo.git('branch', 'develop'))
+    expect((await issue(world, 1)).baseBranch).toBe('develop')
+  },
+  copy: async () => {
+    await using world = await repository('copy: [.env]', (repo) => repo.write('.env', 'A=1\n'))
+    expect(inside(world, await issue(world, 1)).read('.env')).toBe('A=1\n')
+  },
+  link: async () => {
+    await using world = await repository('link: [cache]')
+    const [one, two] = [inside(world, await issue(world, 1)), inside(world, await issue(world, 2))]
+    one.write('cache/shared', 'x')
+    expect(two.read('cache/shared')).toBe('x')
+  },
+  keep: async () => {
+    await using world = await repository('keep: [notes]')
+    const environment = await issue(world, 1)
+    inside(world, environment).write('notes', 'mine\n')
+    expect(await refusal(world, environment)).toEqual(['no-kept-files no: notes differs from its source'])
+  },
+  setup: async () => {
+    await using world = await repository('setup: ["touch ran"]')
+    expect(inside(world, await issue(world, 1)).has('ran')).toBe(true)
+  },
+  teardown: async () => {
+    await using world = await repository('teardown: ["touch ../teardown-ran"]')
+    const environment = await issue(world, 1)
+    await removed(world, environment)
+    expect(existsSync(join(environment.path, '../teardown-ran'))).toBe(true)
+  },
+  submodules: async () => {
+    await using world = await repository('submodules: false', (repo, box) => {
+      box.repo('lib')
+      repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+    })
+    expect(inside(world, await issue(world, 1)).has('lib/README')).toBe(false)
+  },
+  ports: async () => {
+    await using world = await repository('ports: [WEB]')
+    const { id } = await issue(world, 1)
+    expect((await world.context.store.ports.ofEnvironment(id)).map(({ name }) => name)).toEqual(['WEB'])
+  },
+  allowForks: async () => {
+    for (const allowed of [true, false]) {
+      await using world = await makeWorld({
+        remote: true,
+        context: { approve: () => Promise.resolve(true) },
+        prepare: (repo) =>
+          repo.commit('.coppice/config.yaml', `worktree:\n  setup: ["touch ran"]\n  allowForks: ${allowed}\n`),
+      })
+      world.repo.git('push', '-q', 'origin', 'main:refs/pull/7/head')
+      const { environment } = await resolved(world, 'pr', 7, { hints: { isForkPR: true } })
+      expect(inside(world, environment).has('ran')).toBe(allowed)
+    }
+  },
+}
+
+type Probe = () => Promise<void>
+
+const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or cleanup'> = {
+  databaseUrl: 'not read by isolation or cleanup',
+  worktreesBase: 'not read by isolation or cleanup',
+  concurrentConversations: 'not read by isolation or cleanup',
+  cleanupIntervalHours: 'not read by isolation or cleanup',
+  agentDefault: 'not read by isolation or cleanup',
+  agentCommand: 'not read by isolation or cleanup',
+  githubToken: 'not read by isolation or cleanup',
+  spares: async () => {
+    await using world = await makeWorld({ settings: { spares: 2 } })
+    expect(await keepSpares(world.context, world.codebase)).toBe(2)
+    expect(await keepSpares(world.context, world.codebase)).toBe(0)
+  },
+  fetchFreshSeconds: async () => {
+    for (const [seconds, seen] of [
+      [0, true],
+      [60, false],
+    ] as const) {
+      await using world = await makeWorld({ remote: true, settings: { fetchFreshSeconds: seconds } })
+      await issue(world, 1)
+      const tip = world.repo.git('commit-tree', '-p', 'main', '-m', 'newer', 'main^{tree}')
+      world.repo.git('push', '-q', 'origin', `${tip}:main`)
+      world.repo.git('update-ref', 'refs/remotes/origin/main', 'main')
+      // The row knows when it was fetched; the caller holds the row.
+      const codebase = (await world.context.store.codebases.get(world.codebase.id)) ?? world.codebase
+      const { environment } = await resolved(world, 'issue', 2, { codebase })
+      expect(environment.startSha === tip).toBe(seen)
+    }
+  },
+  worktreesPerCodebase: async () => {
+    await using world = await makeWorld({ settings: { worktreesPerCodebase: 1 } })
+    await issue(world, 1)
+    expect((await ask(world, 'issue', 2)).outcome).toBe('limit')
+  },
+  staleDays: async () => {
+    for (const [days, gone] of [
+      [2, 1],
+      [4, 0],
+    ] as const) {
+      let now = Date.now()
+      await using world = await makeWorld({ settings: { staleDays: days }, context: { clock: () => now } })
+      await issue(world, 1)
+      now += 3 * day
+      const report = await runScheduledCleanup(world.context, world.provider, world.codebase)
+      expect(report.removed).toHaveLength(gone)
+    }
+  },
+  restoreDays: async () => {
+    await using world = await makeWorld({ settings: { restoreDays: 3 } })
+    const { restorePoint } = await removed(world, await issue(world, 1))
+    expect(restorePoint.expiresAt - restorePoint.createdAt).toBe(3 * day)
+  },
+  restoreIgnoredBytes: async () => {
+    await using world = await makeWorld({
+      settings: { restoreIgnoredBytes: 10 },
+      prepare: (repo) => repo.commit('.gitignore', '*.dat\n'),
+    })
+    const environment = await issue(world, 1)
+    inside(world, environment).write('a.dat', 'eleven byte')
+    expect((await removed(world, environment)).leftOut).toHaveLength(1)
+  },
+  holdDays: async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ settings: { holdDays: 2 }, context: { clock: () => now } })
+    const environment = await issue(world, 1)
+    await conversation(world, { environmentId: environment.id })
+    now += 1.9 * day
+    await refusal(world, environment)
+    now += 0.2 * day
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  },
+  holdMergedHours: async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ settings: { holdMergedHours: 5 }, context: { clock: () => now } })
+    const environment = await issue(world, 1)
+    await conversation(world, { environmentId: environment.id })
+    inside(world, environment).commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-1')
+    now += 4.9 * hour
+    await refusal(world, environment)
+    now += 0.2 * hour
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  },
+  regenerable: async () => {
+    await using world = await makeWorld({
+      settings: { regenerable: ['made'] },
+      prepare: (repo) => repo.commit('.gitignore', 'made/\nnode_modules/\n'),
+    })
+    const environment = await issue(world, 1)
+    inside(world, environment).write('made/x', 'x')
+    inside(world, environment).write('node_modules/x', 'x')
+    const { leftOut, restorePoint } = await removed(world, environment)
+    expect(leftOut.map(({ path }) => path)).toEqual(['made/'])
+    expect(readFileSync(join(world.context.home, 'restore', restorePoint.id, 'ignored/node_modules/x'), 'utf8')).toBe(
+      'x',
+    )
+  },
+}
+
+describe.concurrent('a config key that nothing read: each key of the repository has an effect', () => {
+  test.for(Object.entries(repoKeys))('worktree.%s', async ([, probe]) => {
+    await probe()
+  })
+})
+
+describe.concurrent('a config key that nothing read: each setting of the home has an effect', () => {
+  const probes = Object.entries(settingKeys).filter((entry): entry is [string, Probe] => typeof entry[1] === 'function')
+  test.for(probes)('%s', async ([, probe]) => {
+    await probe()
+  })
+
+  test('there is no setting without an entry here', () => {
+    expect(Object.keys(settingKeys).sort()).toEqual(Object.keys(defaultSettings).sort())
+  })
+})
