@@ -1,0 +1,140 @@
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { type Expectations, checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
+import type { World } from '../helpers/world.ts'
+import { takeInventory } from './inventory.ts'
+import { killAt, temporaryOf } from './kill.ts'
+import { operations } from './operations.ts'
+import { type Scenario, makeScenarioWorld, scenarios } from './scenarios.ts'
+
+const exercised = new Set<string>()
+const counts = { kills: 0, faults: 0, lost: 0 }
+const outer = process.env['TMPDIR']
+let temporary = ''
+
+beforeAll(() => {
+  temporary = mkdtempSync(join(tmpdir(), 'coppice-crash-'))
+  process.env['TMPDIR'] = temporary
+})
+
+afterAll(() => {
+  const left = readdirSync(temporary)
+  rmSync(temporary, { recursive: true, force: true })
+  if (outer === undefined) delete process.env['TMPDIR']
+  else process.env['TMPDIR'] = outer
+  console.log(`crash suite: ${counts.kills} kills, ${counts.faults} faults, ${counts.lost} lost`)
+  expect(left).toEqual([])
+})
+
+/** The world just before the operation, and all that must survive it. */
+const prepare = async (scenario: Scenario, world: World): Promise<Expectations> => {
+  await scenario.arrange?.(world)
+  const strangers = scenario.strangers?.(world) ?? []
+  const early = await takeInventory(world)
+  await scenario.interrupt?.(world)
+  if (scenario.interrupt !== undefined) counts.kills += 1
+  const before = await takeInventory(world, strangers)
+  // A branch that the first crash left half-made is debris, not something that was there.
+  return {
+    before: { ...before, branches: early.branches },
+    mayKeep: scenario.mayKeep ?? [],
+    strangers,
+    temporary: temporaryOf(world),
+  }
+}
+
+const hold = async (world: World, expectations: Expectations, when: string): Promise<void> => {
+  const broken = await checkInvariants(world, expectations)
+  counts.lost += broken.filter((problem) => problem.startsWith('G1')).length
+  if (broken.length > 0) throw new Error(`${when}:\n  ${broken.join('\n  ')}`)
+}
+
+/** The names that the operation passes, in order. */
+const record = async (scenario: Scenario): Promise<string[]> => {
+  const names: string[] = []
+  await using world = await makeScenarioWorld(scenario)
+  const expectations = await prepare(scenario, world)
+  const context = { ...world.context, failpoint: async (name: string) => void names.push(name) }
+  await operations[scenario.operation](context, world.codebase)
+  await hold(world, expectations, 'unharmed')
+  await scenario.after?.(world)
+  return names
+}
+
+const killed = async (scenario: Scenario, at: number, name: string): Promise<void> => {
+  await using world = await makeScenarioWorld(scenario)
+  const expectations = await prepare(scenario, world)
+  await killAt(world, scenario.operation, at)
+  counts.kills += 1
+  const { left } = await reconcile(world.context, world.codebase)
+  expect(left.join('\n'), `recovery after ${name}`).toBe('')
+  await hold(world, expectations, `after a kill at ${name} and recovery`)
+  expect((await checkRecoveredOnce(world)).join('\n'), `after a kill at ${name}`).toBe('')
+  await operations[scenario.operation](world.context, world.codebase)
+  await hold(world, expectations, `after a kill at ${name}, recovery, and doing it again`)
+  await scenario.after?.(world)
+}
+
+/** No crash but an error: the operation cleans up after itself, and nobody has to recover anything. */
+const failed = async (scenario: Scenario, at: number, name: string): Promise<void> => {
+  await using world = await makeScenarioWorld(scenario)
+  const expectations = await prepare(scenario, world)
+  let reached = 0
+  const failpoint = async (): Promise<void> => {
+    if (reached++ === at) throw new Error(`injected at ${name}`)
+  }
+  counts.faults += 1
+  await operations[scenario.operation]({ ...world.context, failpoint }, world.codebase).catch(() => undefined)
+  if (scenario.operation === 'reconcile') await reconcile(world.context, world.codebase)
+  await hold(world, expectations, `after an error at ${name}`)
+  await operations[scenario.operation](world.context, world.codebase)
+  await hold(world, expectations, `after an error at ${name} and doing it again`)
+  await scenario.after?.(world)
+}
+
+/** Every failure of a scenario in one report: the pattern says more than the first of them. */
+const all = async (names: readonly string[], one: (at: number, name: string) => Promise<void>): Promise<void> => {
+  const problems: string[] = []
+  for (const [at, name] of names.entries()) {
+    exercised.add(name)
+    await one(at, name).catch((error: unknown) => {
+      problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)
+    })
+  }
+  expect(problems.join('\n\n')).toBe('')
+}
+
+describe.concurrent('a process killed at every failpoint', () => {
+  test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
+    await all(await record(scenario), (at, name) => killed(scenario, at, name))
+  })
+})
+
+const failing = scenarios.filter(({ interrupt, operation }) => interrupt === undefined && operation !== 'lease')
+
+describe.concurrent('an error at every failpoint', () => {
+  test.each(failing.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
+    const names = await record(scenario)
+    await all(names, async (at, name) => {
+      // Nothing can fail between the intent and what it is the intent of: that failpoint is for kills.
+      if (!name.endsWith('.intent')) await failed(scenario, at, name)
+    })
+  })
+})
+
+test('no failpoint in the source was left out', () => {
+  const source = join(import.meta.dirname, '../../src')
+  const names = readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .flatMap((file) => [...readFileSync(join(source, file), 'utf8').matchAll(/failpoint\(\s*['"`]([^'"`]+)['"`]/g)])
+    .flatMap(([, name = '']) => (name.includes('${') ? ofBothKinds(name) : [name]))
+  expect(names.length).toBeGreaterThan(30)
+  expect(names.filter((name) => !exercised.has(name))).toEqual([])
+})
+
+/** `${kind}.x` stands for a creation and a restore; a restore never takes a spare. */
+const ofBothKinds = (name: string): string[] =>
+  (name.includes('.spare-') ? ['create'] : ['create', 'restore']).map((kind) => name.replace(/^\$\{[^}]+\}/, kind))

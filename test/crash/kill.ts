@@ -1,0 +1,72 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, watch, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { World } from '../helpers/world.ts'
+import type { OperationName } from './operations.ts'
+
+export type ChildOrder = {
+  readonly root: string
+  readonly operation: OperationName
+  /** The how-manyth failpoint, or the first of that name; undefined: it is left alone. */
+  readonly killAt: number | string | undefined
+  readonly spares: number
+}
+
+export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly output: string }
+
+export const temporaryOf = ({ box }: Pick<World, 'box'>): string => box.path('tmp')
+
+/** Starts the operation in a process of its own. `bin`: a directory of wrappers that comes first on its PATH. */
+export const startChild = (
+  world: World,
+  order: Pick<ChildOrder, 'operation' | 'killAt'>,
+  bin?: string,
+): { child: ChildProcess; ended: Promise<Ended> } => {
+  mkdirSync(temporaryOf(world), { recursive: true })
+  const { box, context } = world
+  const full: ChildOrder = { root: box.root, spares: context.settings.spares, ...order }
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), JSON.stringify(full)], {
+    env: {
+      ...box.env,
+      TMPDIR: temporaryOf(world),
+      GIT_CONFIG_NOSYSTEM: '1',
+      NODE_NO_WARNINGS: '1',
+      ...(bin === undefined ? {} : { PATH: `${bin}:${box.env['PATH']}` }),
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  child.stdout?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  const ended = new Promise<Ended>((resolve) => {
+    // `exit`, not `close`: a git process that outlives it may hold its pipes.
+    child.once('exit', (code, signal) => resolve({ code, signal, output }))
+  })
+  return { child, ended }
+}
+
+/** The operation in a process that is killed at the failpoint; throws when it was not. */
+export const killAt = async (world: World, operation: OperationName, at: number | string): Promise<void> => {
+  const { signal, code, output } = await startChild(world, { operation, killAt: at }).ended
+  if (signal !== 'SIGKILL') throw new Error(`${operation} was not killed at ${at} (exit ${code}): ${output}`)
+}
+
+/** A `git` that comes first on PATH. `body` is shell; `"$REAL" "$@"` goes on with the real one. */
+export const gitWrapper = (world: World, body: string): string => {
+  const bin = world.box.path('bin')
+  mkdirSync(bin, { recursive: true })
+  writeFileSync(join(bin, 'git'), `#!/bin/sh\nPATH='${world.box.env['PATH']}'\nREAL=$(command -v git)\n${body}\n`)
+  chmodSync(join(bin, 'git'), 0o755)
+  return bin
+}
+
+/** Resolves when the file is there. */
+export const appears = async (path: string): Promise<void> => {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const watcher = watch(dirname(path), () => {
+    if (existsSync(path)) resolve()
+  })
+  if (existsSync(path)) resolve()
+  await promise
+  watcher.close()
+}

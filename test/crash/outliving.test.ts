@@ -1,0 +1,156 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { type Expectations, checkInvariants, checkRecoveredOnce, processesAt } from '../helpers/invariants.ts'
+import { writeIn } from '../helpers/repo.ts'
+import type { World, WorldOptions } from '../helpers/world.ts'
+import { takeInventory } from './inventory.ts'
+import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
+import { type OperationName, operations } from './operations.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { makeDirty, makeScenarioWorld } from './scenarios.ts'
+
+/** Our process dies while this git command is still to do its work; git goes on when recovery has begun. */
+type Outliving = {
+  readonly command: string
+  readonly operation: OperationName
+  readonly options?: WorldOptions
+  readonly arrange?: (world: World) => Promise<unknown>
+  readonly mayKeep?: readonly string[]
+}
+
+const withIgnored = async (world: World): Promise<void> => {
+  await operations['take-up-again'](world.context, world.codebase)
+  writeIn(join(world.context.worktreesBase, 'project', 'issue-5'), 'secret.local', 'ignored, the only copy\n')
+}
+
+const cases: readonly Outliving[] = [
+  { command: 'worktree add', operation: 'create-fresh' },
+  { command: 'worktree add', operation: 'spare', options: { settings: { spares: 1 } } },
+  {
+    command: 'worktree move',
+    operation: 'create-fresh',
+    options: { settings: { spares: 1 } },
+    arrange: (world) => keepSpares(world.context, world.codebase),
+  },
+  { command: 'worktree remove', operation: 'remove-clean', arrange: withIgnored },
+  { command: 'worktree remove', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
+]
+
+const expectationsOf = async (world: World, mayKeep: readonly string[] = []): Promise<Expectations> => ({
+  before: await takeInventory(world),
+  mayKeep,
+  temporary: temporaryOf(world),
+})
+
+/** Killed with git underway; `go` lets that git continue. */
+const killUnderGit = async (world: World, { command, operation }: Outliving): Promise<{ go: () => void }> => {
+  const started = world.box.path('git-started')
+  const go = world.box.path('go')
+  const bin = gitWrapper(
+    world,
+    `case " $* " in
+*" ${command} "*)
+  echo $$ > '${started}.tmp'; mv '${started}.tmp' '${started}'
+  n=0; while [ ! -e '${go}' ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done;;
+esac
+exec "$REAL" "$@"`,
+  )
+  const { child, ended } = startChild(world, { operation, killAt: undefined }, bin)
+  await Promise.race([
+    appears(started),
+    ended.then(({ output }) => {
+      throw new Error(`${operation} ended without ${command}: ${output}`)
+    }),
+  ])
+  child.kill('SIGKILL')
+  await ended
+  return { go: () => writeFileSync(go, '') }
+}
+
+const settled = async (world: World, expectations: Expectations, operation: OperationName): Promise<void> => {
+  expect(await checkInvariants(world, expectations)).toEqual([])
+  expect(await checkRecoveredOnce(world)).toEqual([])
+  await operations[operation](world.context, world.codebase)
+  expect(await checkInvariants(world, expectations)).toEqual([])
+}
+
+describe('git outlives the process that started it', () => {
+  test.each(cases.map((one) => [one.command, one.operation, one] as const))(
+    '%s of %s: recovery waits for it',
+    async (_command, operation, one) => {
+      await using world = await makeScenarioWorld({ name: '', operation, ...(one.options && { options: one.options }) })
+      await one.arrange?.(world)
+      const expectations = await expectationsOf(world, one.mayKeep)
+      const { go } = await killUnderGit(world, one)
+      const recovery = reconcile(world.context, world.codebase)
+      go()
+      expect((await recovery).left).toEqual([])
+      await untilQuiet(world)
+      await settled(world, expectations, operation)
+    },
+  )
+
+  test('a git process that does not end by itself is ended, by its identity', async () => {
+    const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
+    await using world = await makeScenarioWorld({ name: '', ...one })
+    const expectations = await expectationsOf(world)
+    await killUnderGit(world, one)
+    const pid = Number(readFileSync(world.box.path('git-started'), 'utf8'))
+    // A clock that runs: the patience is ten seconds, and nobody has to sit through them.
+    let now = Date.now()
+    const context = { ...world.context, clock: () => (now += 1000) }
+    expect((await reconcile(context, world.codebase)).left).toEqual([])
+    expect(processesAt(world.box.root).map(([found]) => found)).not.toContain(pid)
+    await settled(world, expectations, 'create-fresh')
+  })
+
+  test('a git process that was started and not yet written down is waited for', async () => {
+    const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
+    await using world = await makeScenarioWorld({ name: '', ...one })
+    const expectations = await expectationsOf(world)
+    const { go } = await killUnderGit(world, one)
+    // As if killed a moment earlier: git runs, and the journal does not know it.
+    const [entry] = await world.context.store.journal.open(world.context.host)
+    await world.context.store.journal.advance(entry?.id ?? '', { child: null })
+    const recovery = reconcile(world.context, world.codebase)
+    go()
+    expect((await recovery).left).toEqual([])
+    await untilQuiet(world)
+    await settled(world, expectations, 'create-fresh')
+  })
+
+  test('a setup script that outlives us is ended before its tree goes', async () => {
+    const started = 'setup-started'
+    await using world = await makeScenarioWorld({
+      name: '',
+      operation: 'create-fresh',
+      options: {
+        prepare: (repo, box) =>
+          void repo.commit(
+            '.coppice/config.yaml',
+            `worktree:\n  setup: ["touch ${box.path(started)}; while :; do echo x >> log.local; sleep 0.05; done"]\n`,
+          ),
+      },
+    })
+    const expectations = await expectationsOf(world)
+    const { child, ended } = startChild(world, { operation: 'create-fresh', killAt: undefined })
+    await appears(world.box.path(started))
+    child.kill('SIGKILL')
+    await ended
+    let now = Date.now()
+    const context = { ...world.context, clock: () => (now += 1000) }
+    try {
+      expect((await reconcile(context, world.codebase)).left).toEqual([])
+      expect(await checkInvariants(world, expectations)).toEqual([])
+    } finally {
+      for (const [pid] of processesAt(world.box.root)) process.kill(pid, 'SIGKILL')
+    }
+  })
+})
+
+/** Nobody is at work in this world any more: whatever git still wanted to do is done. */
+const untilQuiet = async (world: World): Promise<void> => {
+  while (processesAt(world.box.root).length > 0) await new Promise((resolve) => setTimeout(resolve, 20))
+}

@@ -1,0 +1,284 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { toWork } from '../../src/domain/work.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { writeIn } from '../helpers/repo.ts'
+import { type World, type WorldOptions, makeWorld } from '../helpers/world.ts'
+import { killAt, temporaryOf } from './kill.ts'
+import { type OperationName, operations } from './operations.ts'
+
+export type Scenario = {
+  readonly name: string
+  readonly operation: OperationName
+  readonly options?: WorldOptions
+  readonly arrange?: (world: World) => Promise<unknown>
+  /** A first crash, for those scenarios whose operation is the recovery itself. */
+  readonly interrupt?: (world: World) => Promise<unknown>
+  readonly strangers?: (world: World) => string[]
+  /** Branches that may stay: of an environment that is removed. */
+  readonly mayKeep?: readonly string[]
+  /** What has to be true when the operation was done again. */
+  readonly after?: (world: World) => Promise<unknown>
+}
+
+/** The world of a scenario; its temporary files go into a directory of their own. */
+export const makeScenarioWorld = (scenario: Scenario): Promise<World> =>
+  makeWorld({
+    ...scenario.options,
+    prepare: (repo, box) => {
+      mkdirSync(temporaryOf({ box }))
+      box.env['TMPDIR'] = temporaryOf({ box })
+      repo.write('.gitignore', '*.local\n')
+      repo.git('add', '.gitignore')
+      repo.commit('src/code.ts', 'export const code = 1\n')
+      scenario.options?.prepare?.(repo, box)
+    },
+    context: { approve: async () => true, ...scenario.options?.context },
+  })
+
+const active = async ({ context, codebase }: World): Promise<IsolatedEnvironment> => {
+  const found = await context.store.environments.liveByWork(codebase.id, toWork('issue', '5'))
+  if (found === undefined) throw new Error('issue 5 has no environment')
+  return found
+}
+
+const makeFive = async (world: World): Promise<IsolatedEnvironment> => {
+  await operations['take-up-again'](world.context, world.codebase)
+  return active(world)
+}
+
+const ownCommit = (world: World, path: string, file = 'own.ts'): void => {
+  writeIn(path, file, `only in ${file}\n`)
+  world.box.raw(path, 'add', file)
+  world.box.raw(path, 'commit', '-q', '-m', `own ${file}`)
+}
+
+/** Committed, staged, changed, untracked and ignored, each with bytes of its own. */
+export const makeDirty = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  ownCommit(world, path)
+  writeIn(path, 'staged.ts', 'staged\n')
+  world.box.raw(path, 'add', 'staged.ts')
+  writeIn(path, 'staged.ts', 'staged, then changed\n')
+  writeIn(path, 'README', 'changed\n')
+  writeIn(path, 'new/untracked.ts', 'untracked\n')
+  writeIn(path, 'secret.local', 'ignored\n')
+}
+
+const dirtIsBack = async (world: World): Promise<void> => {
+  const { path } = await active(world)
+  expect(world.box.raw(path, 'status', '--short', '--untracked-files=all').split('\n')).toEqual([
+    ' M README',
+    'AM staged.ts',
+    '?? new/untracked.ts',
+  ])
+  const read = (file: string): string => readFileSync(join(path, file), 'utf8')
+  expect([read('README'), read('staged.ts'), read('new/untracked.ts'), read('secret.local'), read('own.ts')]).toEqual([
+    'changed\n',
+    'staged, then changed\n',
+    'untracked\n',
+    'ignored\n',
+    'only in own.ts\n',
+  ])
+}
+
+const detach = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  world.box.raw(path, 'checkout', '-q', '--detach')
+  ownCommit(world, path, 'detached.ts')
+}
+
+/** Staged in git's record only: the directory is away. */
+const loseDirectory = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  ownCommit(world, path)
+  writeIn(path, 'staged.ts', 'staged\n')
+  world.box.raw(path, 'add', 'staged.ts')
+  renameSync(path, world.box.path('unmounted'))
+  await operations.reconcile(world.context, world.codebase)
+}
+
+const theirs = ({ repo }: World): string => repo.worktree('theirs', '-b', 'their-branch').path
+const spared: WorldOptions = { settings: { spares: 1 } }
+const warm = (world: World): Promise<number> => keepSpares(world.context, world.codebase)
+
+const dressed: WorldOptions = {
+  prepare: (repo) => {
+    repo.commit(
+      '.coppice/config.yaml',
+      'worktree:\n  copy: ["env.local"]\n  ports: ["WEB"]\n  setup: ["echo made > made.local"]\n  teardown: ["echo torn"]\n',
+    )
+    writeFileSync(join(repo.path, 'env.local'), 'SECRET=1\n')
+    mkdirSync(join(repo.path, '.beads'))
+  },
+}
+
+const remote: WorldOptions = { remote: true }
+const pushPullRequest = async ({ repo }: World): Promise<void> => {
+  repo.git('checkout', '-q', '-b', 'feature')
+  repo.commit('feature.ts', 'feature\n')
+  repo.git('push', '-q', 'origin', 'feature:refs/heads/feature', 'feature:refs/pull/7/head', 'feature:refs/pull/8/head')
+  repo.git('checkout', '-q', 'main')
+  repo.git('branch', '-q', '-D', 'feature')
+}
+
+const meddle = async (world: World, branch: string): Promise<void> => {
+  const path = join(world.context.worktreesBase, world.codebase.name, branch)
+  writeIn(path, 'found.ts', 'written into a half-made tree\n')
+  writeIn(path, 'found.local', 'ignored, in a half-made tree\n')
+}
+
+export const scenarios: readonly Scenario[] = [
+  { name: 'create on a fresh branch', operation: 'create-fresh' },
+  {
+    name: 'create on an existing branch',
+    operation: 'create-existing',
+    arrange: async ({ repo }) => {
+      repo.git('checkout', '-q', '-b', 'issue-2')
+      repo.commit('mine.ts', 'mine\n')
+      repo.git('checkout', '-q', 'main')
+    },
+  },
+  { name: 'create with a spare', operation: 'create-fresh', options: spared, arrange: warm },
+  {
+    name: 'create with a spare that lies behind',
+    operation: 'create-fresh',
+    options: spared,
+    arrange: async (world) => {
+      await warm(world)
+      world.repo.commit('later.ts', 'later\n')
+    },
+  },
+  {
+    name: 'create of a pull request from a fork',
+    operation: 'create-fork-pr',
+    options: remote,
+    arrange: pushPullRequest,
+  },
+  {
+    name: 'create of a pull request of our own',
+    operation: 'create-own-pr',
+    options: remote,
+    arrange: pushPullRequest,
+  },
+  { name: 'create with copies, ports and setup', operation: 'create-fresh', options: dressed },
+  {
+    name: 'create where the old directory is missing',
+    operation: 'take-up-again',
+    arrange: loseDirectory,
+    mayKeep: ['issue-5'],
+  },
+  {
+    name: 'adopt',
+    operation: 'adopt',
+    arrange: async (world) => theirs(world),
+    strangers: ({ box }) => [box.path('theirs')],
+    // Adopting twice gives the same environment.
+    after: async ({ context, codebase }) => expect(await context.store.environments.live(codebase.id)).toHaveLength(1),
+  },
+  { name: 'remove a clean one', operation: 'remove-clean', arrange: makeFive },
+  {
+    name: 'remove one with commits of its own',
+    operation: 'remove-clean',
+    arrange: async (world) => ownCommit(world, (await makeFive(world)).path),
+    mayKeep: ['issue-5'],
+  },
+  { name: 'remove a dressed one', operation: 'remove-clean', options: dressed, arrange: makeFive },
+  { name: 'remove a dirty one by force', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
+  { name: 'remove a detached one by force', operation: 'remove-forced', arrange: detach, mayKeep: ['issue-5'] },
+  {
+    name: 'remove one whose directory is missing',
+    operation: 'remove-forced',
+    arrange: loseDirectory,
+    mayKeep: ['issue-5'],
+  },
+  {
+    name: 'restore a dirty one',
+    operation: 'restore',
+    arrange: async (world) => {
+      await makeDirty(world)
+      await operations['remove-forced'](world.context, world.codebase)
+    },
+    mayKeep: ['issue-5'],
+    after: dirtIsBack,
+  },
+  { name: 'make a spare', operation: 'spare', options: spared },
+  { name: 'lease and release', operation: 'lease', arrange: makeFive },
+  {
+    name: 'recover a create',
+    operation: 'reconcile',
+    interrupt: (world) => killAt(world, 'create-fresh', 'create.attached'),
+  },
+  {
+    name: 'recover a create that somebody has worked in',
+    operation: 'reconcile',
+    interrupt: async (world) => {
+      await killAt(world, 'create-fresh', 'create.attached')
+      await meddle(world, 'issue-1')
+    },
+  },
+  {
+    name: 'recover a create from a spare',
+    operation: 'reconcile',
+    options: spared,
+    arrange: warm,
+    interrupt: (world) => killAt(world, 'create-fresh', 'create.spare-moved'),
+  },
+  {
+    name: 'recover a spare',
+    operation: 'reconcile',
+    options: spared,
+    interrupt: (world) => killAt(world, 'spare', 'spare.tree'),
+  },
+  {
+    name: 'recover a restore',
+    operation: 'reconcile',
+    arrange: async (world) => {
+      await makeDirty(world)
+      await operations['remove-forced'](world.context, world.codebase)
+    },
+    interrupt: (world) => killAt(world, 'restore', 'restore.filled'),
+    mayKeep: ['issue-5'],
+  },
+  {
+    name: 'recover a removal by undoing it',
+    operation: 'reconcile',
+    arrange: makeDirty,
+    interrupt: (world) => killAt(world, 'remove-forced', 'remove.moved'),
+    after: dirtIsBack,
+  },
+  {
+    name: 'recover a removal whose path somebody has taken',
+    operation: 'reconcile',
+    arrange: makeDirty,
+    interrupt: async (world) => {
+      await killAt(world, 'remove-forced', 'remove.moved')
+      writeIn((await active(world)).path, 'elsewhere.ts', 'put where the environment was\n')
+    },
+    strangers: ({ context, codebase }) => [join(context.worktreesBase, codebase.name, 'issue-5')],
+    after: dirtIsBack,
+  },
+  {
+    name: 'recover a removal by finishing it',
+    operation: 'reconcile',
+    arrange: makeFive,
+    interrupt: (world) => killAt(world, 'remove-forced', 'remove.forgotten'),
+  },
+  {
+    name: 'recover the removal of a missing one',
+    operation: 'reconcile',
+    arrange: loseDirectory,
+    interrupt: (world) => killAt(world, 'remove-forced', 'remove.missing-saved'),
+    mayKeep: ['issue-5'],
+  },
+  {
+    name: 'recover a lease of the dead',
+    operation: 'reconcile',
+    arrange: makeFive,
+    interrupt: (world) => killAt(world, 'lease', 'lease.released'),
+  },
+]
+
+export const discard = (path: string): void => rmSync(path, { recursive: true, force: true })

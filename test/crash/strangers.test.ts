@@ -1,0 +1,83 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
+import { writeIn } from '../helpers/repo.ts'
+import { takeInventory } from './inventory.ts'
+import { killAt, temporaryOf } from './kill.ts'
+import { operations } from './operations.ts'
+import { type Scenario, makeScenarioWorld } from './scenarios.ts'
+
+/** Somebody finds the half-made directory and works in it before anyone has recovered. */
+const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
+  'a file': (path) => writeIn(path, 'found.ts', 'a file in a half-made tree\n'),
+  'an edit': (path) => writeIn(path, 'README', 'an edit in a half-made tree\n'),
+  'an ignored file': (path) => writeIn(path, 'found.local', 'an ignored file in a half-made tree\n'),
+  'a staged file': (path, git) => {
+    writeIn(path, 'found.ts', 'staged in a half-made tree\n')
+    git('add', 'found.ts')
+  },
+  'a commit': (path, git) => {
+    writeIn(path, 'found.ts', 'committed in a half-made tree\n')
+    git('add', 'found.ts')
+    git('commit', '-q', '-m', 'found')
+  },
+  'a commit on a detached HEAD': (path, git) => {
+    git('checkout', '-q', '--detach')
+    writeIn(path, 'found.ts', 'committed on no branch\n')
+    git('add', 'found.ts')
+    git('commit', '-q', '-m', 'found')
+  },
+  'a commit that was taken back': (path, git) => {
+    writeIn(path, 'found.ts', 'only in the reflog\n')
+    git('add', 'found.ts')
+    git('commit', '-q', '-m', 'found')
+    git('reset', '-q', '--hard', 'HEAD~1')
+  },
+  'a stranger’s own branch': (path, git) => {
+    git('checkout', '-q', '-b', 'their-own')
+    writeIn(path, 'found.ts', 'on a branch of their own\n')
+    git('add', 'found.ts')
+    git('commit', '-q', '-m', 'found')
+  },
+}
+
+const scenario: Scenario = { name: '', operation: 'create-fresh' }
+
+test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
+  await using world = await makeScenarioWorld(scenario)
+  const early = await takeInventory(world)
+  await killAt(world, 'create-fresh', 'create.attached')
+  const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
+  const before = { ...(await takeInventory(world)), branches: early.branches }
+  const expectations = { before, mayKeep: ['issue-1', 'their-own'], temporary: temporaryOf(world) }
+  expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+  expect(await checkInvariants(world, expectations)).toEqual([])
+  expect(await checkRecoveredOnce(world)).toEqual([])
+  await operations['create-fresh'](world.context, world.codebase)
+  expect(await checkInvariants(world, expectations)).toEqual([])
+})
+
+test('a file put into a half-made spare survives recovery', async () => {
+  await using world = await makeScenarioWorld({ ...scenario, options: { settings: { spares: 1 } } })
+  await killAt(world, 'spare', 'spare.token')
+  const [entry] = await world.context.store.journal.open(world.context.host)
+  const path = String(entry?.data['path'])
+  writeIn(path, 'found.ts', 'a file in a half-made spare\n')
+  const before = await takeInventory(world)
+  await reconcile(world.context, world.codebase)
+  expect((await checkInvariants(world, { before })).filter((problem) => problem.startsWith('G1'))).toEqual([])
+})
+
+test('a file put into a waiting spare is in the environment that the spare becomes', async () => {
+  await using world = await makeScenarioWorld({ ...scenario, options: { settings: { spares: 1 } } })
+  await keepSpares(world.context, world.codebase)
+  const [spare] = await world.context.store.spares.list(world.codebase.id)
+  writeIn(spare?.path ?? '', 'found.ts', 'a file in a waiting spare\n')
+  await operations['create-fresh'](world.context, world.codebase)
+  const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(readFileSync(join(path, 'found.ts'), 'utf8')).toBe('a file in a waiting spare\n')
+})
