@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -76,14 +75,21 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
   const { hostId, prepareHome } = await import('./cli/host-id.ts')
   const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named))
   const settings = await settingsOf(home)
-  const [{ openStore }, { createGit }, { createRepositoryLock }, { selfIdentity }, { allowedEnvironment }] =
-    await Promise.all([
-      import('./store/open.ts'),
-      import('./git/door.ts'),
-      import('./isolation/lock.ts'),
-      import('./process/identity.ts'),
-      import('./process/environment.ts'),
-    ])
+  const [
+    { openStore },
+    { createGit },
+    { createRepositoryLock },
+    { selfIdentity },
+    { allowedEnvironment },
+    { randomUUID },
+  ] = await Promise.all([
+    import('./store/open.ts'),
+    import('./git/door.ts'),
+    import('./isolation/lock.ts'),
+    import('./process/identity.ts'),
+    import('./process/environment.ts'),
+    import('node:crypto'),
+  ])
   const log = await loggerFor(home, verbose)
   const sqliteFile = join(home, 'coppice.db')
   const { databaseUrl } = settings
@@ -105,9 +111,10 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
     failpoint: async () => {},
   }
+  let provider: Promise<IsolationProvider> | undefined
   return {
     context,
-    provider: await providers.worktree(context),
+    provider: () => (provider ??= providers.worktree(context)),
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
     keepSpares: (codebaseId) => {

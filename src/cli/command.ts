@@ -32,7 +32,8 @@ export type Values = Readonly<Record<string, string | boolean | readonly (string
 /** What a command stands on, made once it is needed: `--help` needs none of it. */
 export type Workplace = {
   readonly context: IsolationContext
-  readonly provider: IsolationProvider
+  /** Loaded when it is asked for: looking needs none. */
+  readonly provider: () => Promise<IsolationProvider>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
   readonly databaseName: string

@@ -32,17 +32,17 @@ export const failureJson = ({ code, message, remedy }: AppError, redact: (text: 
 /** One sentence of what happened and one of what to do; never a stack. */
 export const failureText = ({ code, message, remedy }: AppError): string => {
   const what = sentence(message)
-  if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
+  if (remedy !== undefined) return `${what}\n${sentence(capital(remedy))}`
   return code === 'unexpected' || code === 'git-failed'
     ? `${what}\nRun it again with --verbose to see more, or look at \`coppice doctor\`.`
     : what
 }
 
-const sentence = (text: string): string => {
-  const trimmed = text.trim()
-  const capital = trimmed.startsWith('`') ? trimmed : trimmed.charAt(0).toUpperCase() + trimmed.slice(1)
-  return /[.!?:)`…]$/.test(capital) ? capital : `${capital}.`
-}
+const sentence = (text: string): string => (/[.!?:)`…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`)
+
+/** A message may begin with a name, which is written as it is; a remedy begins with a verb, a quotation or a program. */
+const capital = (text: string): string =>
+  /^(?:`|git |coppice |chmod )/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
 
 /** For --verbose: the whole chain of causes. */
 export const failureDetails = (error: unknown): string => {

@@ -6,7 +6,6 @@ import { toCodebaseName, toRepoPath } from '../domain/names.ts'
 import { type Discovered, discoverRepository } from '../git/discover.ts'
 import { listRefs, resolveCommit } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
-import { addClone } from './codebase-clone.ts'
 import { type Added, type AddOptions, assertGithub, githubOf, register, withoutSecret } from './codebase-register.ts'
 import type { IsolationContext } from './context.ts'
 
@@ -19,7 +18,10 @@ export const addCodebase = async (
 ): Promise<Added> => {
   if (options.name !== undefined) toCodebaseName(options.name)
   if (options.github !== undefined) assertGithub(options.github)
-  if (isUrl(pathOrUrl)) return addClone(context, pathOrUrl, options)
+  if (isUrl(pathOrUrl)) {
+    const { addClone } = await import('./codebase-clone.ts')
+    return addClone(context, pathOrUrl, options)
+  }
   const found = await discoverRepository(context.git, resolve(cwd, pathOrUrl), options)
   return addDiscovered(context, found, options)
 }

@@ -17,7 +17,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
   for (const codebase of codebases) {
     if (call.signal.aborted) throw new AppError('cancelled', 'the cleanup was cancelled')
     try {
-      const report = await runScheduledCleanup(context, provider, codebase, { dryRun })
+      const report = await runScheduledCleanup(context, await provider(), codebase, { dryRun })
       tellNotices(call, report)
       reports.push(report)
     } catch (error) {

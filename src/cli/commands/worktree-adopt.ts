@@ -19,7 +19,7 @@ const run = async (call: Call): Promise<AdoptResult> => {
   }
   // The worktree says which repository it belongs to, wherever the user stands.
   const { provider, codebase } = await hereToChange(call, path)
-  const environment = await provider.adopt(codebase, path, { createdBy: 'cli', aliases: [] })
+  const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [] })
   return { environment, codebase: codebase.name }
 }
 

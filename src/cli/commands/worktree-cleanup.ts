@@ -12,7 +12,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
   }
   const dryRun = isSet(call.values, 'dry-run')
   const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
-  const report = await runScheduledCleanup(context, provider, codebase, { only, dryRun })
+  const report = await runScheduledCleanup(context, await provider(), codebase, { only, dryRun })
   tellNotices(call, report)
   return { report, nameOf, codebases: [codebase.name], failed: [], restoreDays: context.settings.restoreDays }
 }

@@ -26,7 +26,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
   const wanted = wantedOf(call)
   const { context, provider, codebase, keepSpares } = await hereToChange(call)
-  const resolution = await resolveIsolation(context, provider, {
+  const resolution = await resolveIsolation(context, await provider(), {
     ...wanted,
     codebase,
     createdBy: 'cli',

@@ -16,7 +16,9 @@ const run = async (call: Call): Promise<RemoveResult> => {
   const { context, provider, codebase } = await hereToChange(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', call.cwd)
   const forced = isSet(call.values, 'force')
-  const outcome = await provider.destroy(environment, { trigger: 'command', force: forced, signal: call.signal })
+  const outcome = await (
+    await provider()
+  ).destroy(environment, { trigger: 'command', force: forced, signal: call.signal })
   const more = { codebase: codebase.name, restoreDays: context.settings.restoreDays }
   switch (outcome.outcome) {
     case 'removed':

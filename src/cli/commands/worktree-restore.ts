@@ -11,7 +11,7 @@ export type RestoreResult = { readonly environment: IsolatedEnvironment; readonl
 const run = async (call: Call): Promise<RestoreResult> => {
   const { context, provider, codebase } = await hereToChange(call)
   const point = await findRestorePoint(context, codebase, call.words[0], call.cwd)
-  const { environment, notices } = await provider.restore(point)
+  const { environment, notices } = await (await provider()).restore(point)
   for (const notice of notices) call.notice(notice)
   return { environment, codebase: codebase.name }
 }

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { buildSync } from 'esbuild'
+import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+
+const root = resolve(import.meta.dirname, '../..')
+
+/** From source, as `npm run coppice` does. */
+export const fromSource = join(root, 'src/main.ts')
+
+/**
+ * Built as it is published, once per test file: a start from source strips the types of a hundred files, which is most
+ * of what a test of a short command would take.
+ */
+const buildMain = (): string => {
+  const directory = mkdtempSync(join(tmpdir(), 'coppice-built-'))
+  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
+  buildSync({
+    absWorkingDir: root,
+    entryPoints: ['src/main.ts'],
+    outdir: join(directory, 'dist'),
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node24',
+    banner: {
+      js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
+    },
+    external: ['pg-native'],
+    logLevel: 'error',
+  })
+  copyFileSync(join(root, 'package.json'), join(directory, 'package.json'))
+  return join(directory, 'dist/main.js')
+}
+
+const main = buildMain()
+
+export type CliResult = { readonly code: number | null; readonly out: string; readonly err: string }
+
+/** A sandbox in which the real command line runs as a process of its own. */
+export type CliWorld = {
+  readonly box: Sandbox
+  readonly home: string
+  run(cwd: string, ...args: string[]): Promise<CliResult>
+  /** Its JSON answer; the exit code has to be the one that is expected. */
+  json<T = Record<string, unknown>>(cwd: string, code: number, ...args: string[]): Promise<T>
+  start(cwd: string, ...args: string[]): ChildProcess
+  readonly env: Record<string, string>
+  [Symbol.dispose](): void
+}
+
+/** Without spares unless asked: they are made by a process that outlives the command. */
+export const makeCliWorld = (
+  options: { readonly config?: string; readonly env?: Record<string, string> } = {},
+): CliWorld => {
+  const box = makeSandbox()
+  const home = box.path('state')
+  mkdirSync(home, { mode: 0o700 })
+  writeFileSync(join(home, 'config.yaml'), options.config ?? 'worktrees:\n  spares: 0\n')
+  const env = { ...box.env, COPPICE_HOME: home, ...options.env }
+  const start = (cwd: string, ...args: string[]): ChildProcess =>
+    spawn(process.execPath, [main, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const run = (cwd: string, ...args: string[]): Promise<CliResult> => ended(start(cwd, ...args))
+  return {
+    box,
+    home,
+    env,
+    start,
+    run,
+    json: async <T>(cwd: string, code: number, ...args: string[]) => {
+      const result = await run(cwd, ...args, '--json')
+      if (result.code !== code) {
+        throw new Error(`exit code ${result.code} instead of ${code}\n${result.out}\n${result.err}`)
+      }
+      return JSON.parse(result.out) as T
+    },
+    [Symbol.dispose]: () => box[Symbol.dispose](),
+  }
+}
+
+export const ended = async (child: ChildProcess): Promise<CliResult> => {
+  let out = ''
+  let err = ''
+  child.stdout?.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr?.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  const code = await new Promise<number | null>((done) => child.once('close', (status) => done(status)))
+  return { code, out, err }
+}
+
+export type EnvironmentJson = {
+  id: string
+  codebase: string
+  work: { type: string; id: string }
+  path: string
+  branch: string
+  status: string
+  owned: boolean
+}
+
+export const project = (world: CliWorld): TestRepo => world.box.repo('project')
