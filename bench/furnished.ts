@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { IsolatedEnvironment } from '../src/domain/environment.ts'
@@ -6,6 +5,7 @@ import { toBranchName, toEnvironmentId, toSha } from '../src/domain/names.ts'
 import { toWork } from '../src/domain/work.ts'
 import { writeToken } from '../src/git/admin-dir.ts'
 import { prepareRoot } from '../src/isolation/paths.ts'
+import { fastImport } from './plain-git.ts'
 import type { Stage, World } from './stage.ts'
 
 /**
@@ -17,11 +17,7 @@ export const furnish = async (stage: Stage, world: World, from: number, to: numb
   const { context, codebase } = world
   const start = world.raw('rev-parse', 'main~1')
   const numbers = Array.from({ length: to - from }, (_, i) => from + i)
-  execFileSync('git', ['fast-import', '--quiet'], {
-    cwd: world.checkout,
-    env: { ...stage.box.env, GIT_CONFIG_NOSYSTEM: '1' },
-    input: numbers.map((number) => branchStream(number, start)).join(''),
-  })
+  fastImport(stage.box, world.checkout, numbers.map((number) => branchStream(number, start)).join(''))
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   for (const number of numbers) {
     const branch = `issue-${number}`

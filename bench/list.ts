@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { toSha } from '../src/domain/names.ts'
 import { listWithFacts } from '../src/isolation/facts.ts'
 import { interleaved, ratioRow, type Side } from './measure.ts'
+import { plainGit } from './plain-git.ts'
 import type { Bench, Stage, World } from './stage.ts'
 
 const worktrees = 50
@@ -16,7 +17,7 @@ export const list: Bench = {
     await using world = await stage.world(3_000)
     const paths = await furnishWithFiles(stage, world)
     const status = (): void => {
-      for (const path of paths) stage.box.raw(path, 'status', '--porcelain')
+      for (const path of paths) plainGit(stage.box, path, 'status', '--porcelain')
     }
     status()
     const { raw, first, following } = await interleaved(
@@ -57,13 +58,13 @@ const furnishWithFiles = async ({ box, log }: Stage, world: World): Promise<stri
   for (let issue = 1; issue <= worktrees; issue += 1) {
     const { path } = await world.create(issue)
     const kind = issue % 5
-    const [changed = ''] = box.raw(path, 'ls-files', 'src').split('\n')
+    const [changed = ''] = plainGit(box, path, 'ls-files', 'src').split('\n')
     if (kind === 0) appendFileSync(join(path, changed), 'changed\n')
     if (kind === 1) writeFileSync(join(path, 'untracked.txt'), 'new\n')
     if (kind === 2 || kind === 3) {
       writeFileSync(join(path, `work-${issue}.txt`), 'work\n')
-      box.raw(path, 'add', '.')
-      box.raw(path, 'commit', '-q', '-m', 'work')
+      plainGit(box, path, 'add', '.')
+      plainGit(box, path, 'commit', '-q', '-m', 'work')
     }
     paths.push(path)
   }

@@ -3,6 +3,7 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { interleaved, ratioRow } from './measure.ts'
+import { plainGit } from './plain-git.ts'
 import { openWorld, type Bench, type Stage } from './stage.ts'
 
 const processes = 2
@@ -41,7 +42,17 @@ export const parallelCreations: Bench = {
           run: () => {
             for (let i = 1; i <= processes * each; i += 1) {
               const path = join(root, 'trees', `issue-${i}`)
-              stage.box.raw(join(root, 'project'), 'worktree', 'add', '--no-track', '-b', `issue-${i}`, path, 'main')
+              plainGit(
+                stage.box,
+                join(root, 'project'),
+                'worktree',
+                'add',
+                '--no-track',
+                '-b',
+                `issue-${i}`,
+                path,
+                'main',
+              )
             }
           },
           after: () => rmSync(root, { recursive: true, force: true, maxRetries: 5 }),

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { IsolatedEnvironment } from '../src/domain/environment.ts'
 import { count, interleaved, ratioRow, type Row } from './measure.ts'
+import { plainGit } from './plain-git.ts'
 import type { Bench, Stage } from './stage.ts'
 
 export const remove: Bench = {
@@ -19,8 +20,8 @@ const at = async (stage: Stage, files: number, atMost?: number): Promise<Row[]> 
     // Files of the same second as the index are read again by every status: a tree somebody worked in has none.
     await delay(1_100)
     writeFileSync(join(path, 'work.txt'), `${path}\n`)
-    stage.box.raw(path, 'add', 'work.txt')
-    stage.box.raw(path, 'commit', '-q', '-m', 'work')
+    plainGit(stage.box, path, 'add', 'work.txt')
+    plainGit(stage.box, path, 'commit', '-q', '-m', 'work')
   }
   const rawPath = join(world.root, 'raw', 'tree')
   let environment: IsolatedEnvironment | undefined

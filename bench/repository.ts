@@ -1,5 +1,5 @@
-import { execFileSync } from 'node:child_process'
 import type { Sandbox } from '../test/helpers/repo.ts'
+import { fastImport, plainGit } from './plain-git.ts'
 
 /**
  * A repository of `files` files as they lie in real ones: eight to a directory, up to five levels deep, sizes with a
@@ -7,16 +7,10 @@ import type { Sandbox } from '../test/helpers/repo.ts'
  * and checked out. The same every time: the numbers come from a generator with a fixed seed.
  */
 export const generateRepository = (box: Sandbox, path: string, files: number): void => {
-  box.raw(box.root, 'init', '-q', path)
-  execFileSync('git', ['fast-import', '--quiet'], {
-    cwd: path,
-    env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1' },
-    input: importStream(files),
-    stdio: ['pipe', 'ignore', 'inherit'],
-    maxBuffer: Number.MAX_SAFE_INTEGER,
-  })
-  box.raw(path, 'gc', '-q')
-  box.raw(path, 'reset', '-q', '--hard', 'main')
+  plainGit(box, box.root, 'init', '-q', path)
+  fastImport(box, path, importStream(files))
+  plainGit(box, path, 'gc', '-q')
+  plainGit(box, path, 'reset', '-q', '--hard', 'main')
 }
 
 const commits = 30

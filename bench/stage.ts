@@ -15,6 +15,7 @@ import { openStore } from '../src/store/open.ts'
 import { makeSandbox, type Sandbox } from '../test/helpers/repo.ts'
 import { makeContext } from '../test/helpers/world.ts'
 import type { Row } from './measure.ts'
+import { plainGit } from './plain-git.ts'
 import { generateRepository } from './repository.ts'
 
 /** One figure of the table: what is on the clock, in words, and how it is measured. */
@@ -102,7 +103,7 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
     codebase,
     context,
     provider,
-    raw: (...args) => box.raw(checkout, ...args),
+    raw: (...args) => plainGit(box, checkout, ...args),
     create: (issue) => createIssue(context, provider, codebase, issue),
     deletions: async () => {
       for (const path of dying) while (existsSync(path)) await delay(10)

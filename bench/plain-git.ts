@@ -1,0 +1,18 @@
+import { execFileSync } from 'node:child_process'
+import type { Sandbox } from '../test/helpers/repo.ts'
+
+/** Git as a person would type it. Without a time limit: a slow disk is a result here, not a fault. */
+export const plainGit = (box: Sandbox, cwd: string, ...args: string[]): string => run(box, cwd, args, undefined)
+
+export const fastImport = (box: Sandbox, cwd: string, stream: string | Buffer): void =>
+  void run(box, cwd, ['fast-import', '--quiet'], stream)
+
+const run = (box: Sandbox, cwd: string, args: readonly string[], input: string | Buffer | undefined): string =>
+  execFileSync('git', args, {
+    cwd,
+    env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1' },
+    encoding: 'utf8',
+    stdio: ['pipe', 'pipe', 'pipe'],
+    maxBuffer: Number.MAX_SAFE_INTEGER,
+    ...(input !== undefined && { input }),
+  }).trimEnd()
