@@ -15,7 +15,8 @@ export type Allowed = {
   readonly create?: boolean
   readonly adopt?: boolean
   readonly restore?: Point
-  readonly expire?: boolean
+  /** `perhaps`: it may have died before that. */
+  readonly expire?: 'all' | 'perhaps'
   /** How the works stood before it ran. */
   readonly standings: ReadonlyMap<string, Standing>
 }
@@ -24,12 +25,13 @@ export type Allowed = {
 export const absorb = async (model: Model, real: Real, allowed: Allowed): Promise<void> => {
   const { store } = real.context
   const tips = branchTips(real)
-  if (allowed.expire === true) {
-    for (const [id, point] of model.points) if (point.expiresAt <= model.now) model.points.delete(id)
-  }
   const rows = new Map((await store.environments.live(real.world.codebase.id)).map((row) => [row.id as string, row]))
   const points = await store.restorePoints.list(real.world.codebase.id)
-  for (const environment of [...model.environments.values()]) {
+  for (const [id, { expiresAt }] of allowed.expire === undefined ? [] : model.points) {
+    const stays = allowed.expire === 'perhaps' && points.some((point) => point.id === id)
+    if (expiresAt <= model.now && !stays) model.points.delete(id)
+  }
+  for (const environment of model.environments.values()) {
     if (!rows.has(environment.id)) await absorbRemoval(model, real, environment, allowed, tips, points)
   }
   for (const row of rows.values()) {

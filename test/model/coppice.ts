@@ -81,7 +81,7 @@ const whose = (model: Model, { work, hints }: Wanted, bound: Environment | undef
 const mayFail = (model: Model, { work, hints, branch }: Wanted, said: string, crowded: boolean): boolean => {
   const wanted = branch ?? hints.prBranch ?? `${work.type}-${work.id}`
   const names = [wanted, `pr-${work.id}`]
-  const elsewhere = [...model.environments.values(), ...[...model.strangers.values()]].some(
+  const elsewhere = [...model.environments.values(), ...model.strangers.values()].some(
     (one) => names.includes(one.branch) || (one.snapshot.branch !== undefined && names.includes(one.snapshot.branch)),
   )
   switch (said) {
@@ -165,7 +165,7 @@ export const sweep = (days: number, how: How = here): Command =>
       return one.owned && due && standing?.automatic.every((gates) => gates.size === 0) === true
     })
     const allowed = {
-      expire: how === here,
+      expire: how === here ? ('all' as const) : ('perhaps' as const),
       remove: (one: Environment, standing: Standing | undefined) =>
         mayGo(one, standing) && (isMerged(standing) || isStale(one)),
     }
@@ -240,11 +240,15 @@ export const adopt = (nth: number, how: How = here): Command =>
     if (path === undefined) return false
     const outcome = await act(model, real, how, { kind: 'adopt', path }, { adopt: true })
     if (outcome === undefined || outcome.said === 'adopted') return true
-    // A missing environment of the same branch or work still stands for it.
-    const branch = model.strangers.get(path)?.branch
-    const clash = [...model.environments.values()].some(
-      (one) => one.branch === branch || `${one.work.type}-${one.work.id}` === branch,
-    )
+    // On no branch, or a missing environment of the same branch or work still stands for it.
+    const stranger = model.strangers.get(path)
+    const branch = stranger?.branch
+    const detached = stranger?.snapshot.branch === undefined
+    const clash =
+      detached ||
+      [...model.environments.values()].some(
+        (one) => one.branch === branch || `${one.work.type}-${one.work.id}` === branch,
+      )
     expected(clash && outcome.said === 'not-adoptable', `not adopted: ${outcome.said} (${outcome.detail})`)
     return true
   })

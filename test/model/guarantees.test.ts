@@ -8,14 +8,14 @@ import { type Counts, makeReal, newCounts } from './real.ts'
 
 /** COPPICE_MODEL_SEED repeats a run; COPPICE_MODEL_RUNS makes it a long one. */
 const seed = Number(process.env['COPPICE_MODEL_SEED'] ?? randomInt(2 ** 31))
-const numRuns = Number(process.env['COPPICE_MODEL_RUNS'] ?? 15)
+const numRuns = Number(process.env['COPPICE_MODEL_RUNS'] ?? 8)
 
 test(
   'whatever people, agents and crashes do in whatever order, nothing is lost and everything agrees',
   async () => {
     process.stdout.write(`model: seed ${seed}, ${numRuns} runs\n`)
     const counts = newCounts()
-    const property = fc.asyncProperty(fc.commands(commands, { maxCommands: 40, size: 'max' }), async (all) => {
+    const property = fc.asyncProperty(fc.commands(commands, { maxCommands: 80, size: 'max' }), async (all) => {
       const { model, real } = await makeReal(counts)
       try {
         await fc.asyncModelRun(() => ({ model, real }), all)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { lstatSync, readFileSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 
 /** A working tree as a person sees it: where HEAD is, what is staged, and every file with its content. */
 export type Snapshot = {
@@ -16,13 +16,31 @@ export type Snapshot = {
 export type RunGit = (cwd: string, ...args: string[]) => string
 
 export const takeSnapshot = (git: RunGit, path: string): Snapshot => {
-  const [sha = '', branch = ''] = git(path, 'rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD').split('\n')
-  return {
-    branch: branch.startsWith('refs/heads/') ? branch.slice('refs/heads/'.length) : undefined,
-    sha,
-    index: git(path, 'ls-files', '-s'),
-    files: filesOf(path),
+  const { branch, sha } = headOf(path) ?? askedHead(git, path)
+  return { branch, sha, index: git(path, 'ls-files', '-s'), files: filesOf(path) }
+}
+
+type Head = Pick<Snapshot, 'branch' | 'sha'>
+
+/** By git's files, since this runs for every tree after every command; undefined when the ref is not a file. */
+const headOf = (path: string): Head | undefined => {
+  try {
+    const link = join(path, '.git')
+    const linked = lstatSync(link).isFile()
+    const gitDir = linked ? readFileSync(link, 'utf8').trim().slice('gitdir: '.length) : link
+    const head = readFileSync(join(gitDir, 'HEAD'), 'utf8').trim()
+    if (!head.startsWith('ref: refs/heads/')) return { branch: undefined, sha: head }
+    const common = linked ? dirname(dirname(gitDir)) : gitDir
+    const sha = readFileSync(join(common, head.slice('ref: '.length)), 'utf8').trim()
+    return { branch: head.slice('ref: refs/heads/'.length), sha }
+  } catch {
+    return undefined
   }
+}
+
+const askedHead = (git: RunGit, path: string): Head => {
+  const [sha = '', name = ''] = git(path, 'rev-parse', 'HEAD', '--symbolic-full-name', 'HEAD').split('\n')
+  return { branch: name.startsWith('refs/heads/') ? name.slice('refs/heads/'.length) : undefined, sha }
 }
 
 export const filesOf = (root: string): Map<string, string> => {

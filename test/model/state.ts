@@ -71,14 +71,16 @@ export const findByWork = (model: Model, work: Work): Environment | undefined =>
 export const strangerOf = (model: Model, environment: Environment): Stranger | undefined =>
   model.strangers.get(environment.path)
 
-export type MergedOracle = 'yes' | 'no' | 'empty' | 'unknown'
+/** `untouched`: it came with commits of others and has none of its own; its branch may stay or go. */
+export type MergedOracle = 'yes' | 'no' | 'empty' | 'untouched' | 'unknown'
 
 /** What a person who knows the history would say. `isOnMain`: the tip is in the history of origin's main. */
 export const mergedOf = (model: Model, environment: Environment, isOnMain: (sha: string) => boolean): MergedOracle => {
   const tip = model.branches.get(environment.branch)
   if (tip === undefined) return 'unknown'
   const landed = model.landed.has(tip)
-  if (!environment.plain) return landed || isOnMain(tip) ? 'unknown' : 'no'
+  if (!environment.plain && (landed || isOnMain(tip))) return 'unknown'
+  if (!environment.plain) return environment.own ? 'no' : 'untouched'
   if (!environment.own) return 'empty'
   if (landed) return 'yes'
   return isOnMain(tip) ? 'unknown' : 'no'
@@ -117,5 +119,5 @@ const isHeld = (model: Model, { id }: Environment, trigger: string, grace: numbe
 /** A removal takes the branch with it only with proof; two answers where the proof is open. */
 export const branchMayGo = (environment: Environment, merged: MergedOracle): boolean[] => {
   if (environment.origin === 'existing' || environment.away !== undefined || merged === 'no') return [false]
-  return merged === 'unknown' ? [true, false] : [true]
+  return merged === 'unknown' || merged === 'untouched' ? [true, false] : [true]
 }
