@@ -79,7 +79,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const two = (await created(world, 2)).environment
     member.write(one.path, 'only-here', 'x')
     expect(one.path).not.toBe(two.path)
-    expect(() => member.read(world, two.path, 'only-here')).toThrow()
+    expect(() => member.read(world, two.path, 'only-here')).toThrow(/only-here/)
   })
 
   test('gets by work and by alias, and lists what is live', async () => {
@@ -183,7 +183,8 @@ describe.concurrent.each(members)('the provider $name', (member) => {
 
   test('a creation that was cancelled leaves nothing', async () => {
     await using world = await open()
-    await expect(world.provider.create(request(world, 42, { signal: AbortSignal.abort() }))).rejects.toThrow()
+    const cancelled = world.provider.create(request(world, 42, { signal: AbortSignal.abort() }))
+    await expect(cancelled).rejects.toMatchObject({ code: 'cancelled' })
     expect(await world.provider.list(world.codebase)).toEqual([])
     expect(await world.context.store.journal.open(world.context.host)).toEqual([])
   })

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
 import type { Settings } from '../../src/domain/config.ts'
-import { toBranchName } from '../../src/domain/names.ts'
+import type { Codebase } from '../../src/domain/environment.ts'
+import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -268,6 +269,27 @@ describe.concurrent('the sweep', () => {
     await sweep(world)
     expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
     expect(existsSync(join(world.context.home, 'restore', restorePoint.id))).toBe(false)
+  })
+
+  test('of one codebase goes on although the repository of another, with an expired restore point, is gone', async () => {
+    let now = Date.now()
+    await using world = await makeWorld({ settings: { staleDays: 0 }, context: { clock: () => now } })
+    const other = world.box.repo('other')
+    const codebase: Codebase = {
+      ...world.codebase,
+      id: toCodebaseId('other'),
+      name: 'other',
+      repoPath: other.commonDir,
+      checkoutPath: other.path,
+    }
+    await world.context.store.codebases.insert(codebase)
+    await removed(world, (await resolved(world, 'issue', 1, { codebase })).environment)
+    rmSync(other.path, { recursive: true })
+    await issue(world, 2)
+    now += 31 * day
+    const report = await sweep(world)
+    expect(names(report.removed)).toEqual(['issue-2'])
+    expect(await world.context.store.events.recent({ kind: 'cleanup', limit: 5 })).toHaveLength(1)
   })
 
   test('says so when it could not fetch, and judges by what is here', async () => {

@@ -257,12 +257,11 @@ describe.concurrent('5. room', () => {
       outcome: 'limit',
       report: { codebase: 'project', limit: 3, count: 3, merged: 1, stale: 1, active: 1 },
     })
-    if (answer.outcome === 'limit') {
-      expect(limitMessage(answer.report, 14).split('\n').slice(0, 2)).toEqual([
-        'You have 3 active worktrees for **project** (limit reached).',
-        ' 1 merged (can be removed)   1 stale (no activity in 14+ days)   1 active',
-      ])
-    }
+    if (answer.outcome !== 'limit') throw new Error(answer.outcome)
+    expect(limitMessage(answer.report, 14).split('\n').slice(0, 2)).toEqual([
+      'You have 3 active worktrees for **project** (limit reached).',
+      ' 1 merged (can be removed)   1 stale (no activity in 14+ days)   1 active',
+    ])
     expect(fingerprint(world.repo.path, (path) => path.endsWith('FETCH_HEAD'))).toBe(before)
     expect(branchExists(world, 'issue-4')).toBe(false)
   })
@@ -339,6 +338,28 @@ describe.concurrent('5. room', () => {
     const failed = answers.filter((one) => one.status === 'rejected')
     expect(failed.map((one) => String(one.reason))).toEqual([])
     expect(await world.provider.list(world.codebase)).toHaveLength(1)
+  })
+})
+
+describe.concurrent('at the same time', () => {
+  test('restore and a new message for the same work leave one environment and nothing half made', async () => {
+    await using world = await makeWorld()
+    const { restorePoint } = await removed(world, await issue(world, 42))
+    const both = await Promise.allSettled([world.provider.restore(restorePoint), resolved(world, 'issue', 42)])
+    expect(both.some(({ status }) => status === 'fulfilled')).toBe(true)
+    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(2)
+    expect(await world.context.store.journal.open('this-host')).toEqual([])
+  })
+
+  test('removal and a new message for the same work never leave a broken environment', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    await Promise.allSettled([remove(world, environment), resolved(world, 'issue', 42), resolved(world, 'issue', 42)])
+    const live = await world.provider.list(world.codebase)
+    for (const one of live) expect(await world.provider.healthCheck(world.codebase, one)).toBe('healthy')
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1 + live.length)
+    expect(await world.context.store.journal.open('this-host')).toEqual([])
   })
 })
 
