@@ -151,7 +151,7 @@ describe.concurrent('a new branch starts from', () => {
       ...world.codebase,
       id: toCodebaseId('bare'),
       name: 'bare',
-      repoPath: world.box.path('bare.git') as Codebase['repoPath'],
+      repoPath: world.box.path('bare.git'),
       checkoutPath: undefined,
     }
     await world.context.store.codebases.insert(bare)

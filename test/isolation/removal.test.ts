@@ -68,7 +68,7 @@ describe.concurrent('each gate by itself', () => {
     await world.context.store.leases.insert({
       ...lease,
       id: 'dead',
-      holder: { ...world.context.self, startTime: 'long ago' } as typeof world.context.self,
+      holder: { ...world.context.self, startTime: 'long ago' },
     })
     expect((await remove(world, environment)).outcome).toBe('removed')
   })
