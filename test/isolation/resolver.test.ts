@@ -8,7 +8,8 @@ import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
 
-const day = 24 * 60 * 60 * 1000
+const hour = 60 * 60 * 1000
+const day = 24 * hour
 
 const refreshed = async (world: World, { platform, conversationId }: { platform: string; conversationId: string }) => {
   const found = await world.context.store.conversations.find(platform, conversationId)
@@ -47,7 +48,8 @@ describe.concurrent('1. the conversation’s own environment', () => {
     expect(world.repo.git('worktree', 'list')).toContain(before)
     expect(branchExists(world, 'issue-1')).toBe(true)
     renameSync(world.box.path('away'), own.path)
-    expect(await resolved(world, 'issue', 1)).toMatchObject({ how: 'same-work', environment: { id: own.id } })
+    const returned = { id: own.id, status: 'active' }
+    expect(await resolved(world, 'issue', 1)).toMatchObject({ how: 'same-work', environment: returned })
     expect((await world.context.store.environments.get(own.id))?.status).toBe('active')
   })
 
@@ -337,6 +339,8 @@ describe.concurrent('5. room', () => {
     await second.store.close()
     const failed = answers.filter((one) => one.status === 'rejected')
     expect(failed.map((one) => String(one.reason))).toEqual([])
+    const statuses = answers.map((one) => (one.status === 'fulfilled' ? one.value.environment.status : 'none'))
+    expect(new Set(statuses)).toEqual(new Set(['active']))
     expect(await world.provider.list(world.codebase)).toHaveLength(1)
   })
 })
@@ -406,8 +410,10 @@ describe.concurrent('what cannot be told blocks, with a remedy, and nothing is m
     expect(inside(world, environment).read('README')).toBe('hello\n')
   })
 
-  test('an environment that is being removed', async () => {
-    await using world = await makeWorld()
+  test('an environment that is being removed, and stays so for too long', async () => {
+    let now = Date.now()
+    // Each time somebody is told that we wait, an hour goes by.
+    await using world = await makeWorld({ context: { clock: () => now, progress: () => (now += hour) } })
     const environment = await issue(world, 42)
     await world.context.store.environments.transition(environment.id, 'active', 'removing')
     await expect(ask(world, 'issue', 42)).rejects.toMatchObject(blocked)
