@@ -257,7 +257,8 @@ describe('worktree remove and restore', () => {
 
   test.each(['id', 'branch', 'path', 'work'])('finds it by its %s', async (by) => {
     const environment = await create('--task', 'Add dark mode')
-    const refs: Record<string, string> = { ...environment, work: 'task-add-dark-mode' }
+    const { id, branch, path } = environment
+    const refs: Record<string, string> = { id, branch, path, work: 'task-add-dark-mode' }
     const { code } = await world.run(repo.path, 'worktree', 'remove', refs[by] ?? '')
     expect(code).toBe(0)
   })

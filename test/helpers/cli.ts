@@ -36,7 +36,7 @@ const buildMain = (): string => {
   return join(directory, 'dist/main.js')
 }
 
-const main = buildMain()
+export const main = buildMain()
 
 export type CliResult = { readonly code: number | null; readonly out: string; readonly err: string }
 
@@ -71,7 +71,7 @@ export const makeCliWorld = (
     start,
     run,
     json: async <T>(cwd: string, code: number, ...args: string[]) => {
-      const result = await run(cwd, ...args, '--json')
+      const result = await run(cwd, '--json', ...args)
       if (result.code !== code) {
         throw new Error(`exit code ${result.code} instead of ${code}\n${result.out}\n${result.err}`)
       }

@@ -6,6 +6,7 @@ import { taskWork, toWork, type Work, workLabel } from '../../domain/work.ts'
 import { resolveIsolation } from '../../isolation/resolve.ts'
 import type { LimitReport } from '../../isolation/room.ts'
 import { type Call, command, isSet, listOf, textOf, type Values } from '../command.ts'
+import { recogniseFullDisk } from '../disk-full.ts'
 import { exitCodes } from '../failure.ts'
 import { hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
@@ -26,12 +27,9 @@ const run = async (call: Call): Promise<CreateResult> => {
   // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
   const wanted = wantedOf(call)
   const { context, provider, codebase, keepSpares } = await hereToChange(call)
-  const resolution = await resolveIsolation(context, await provider(), {
-    ...wanted,
-    codebase,
-    createdBy: 'cli',
-    signal: call.signal,
-  })
+  const request = { ...wanted, codebase, createdBy: 'cli', signal: call.signal }
+  const own = await provider()
+  const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
   if (resolution.outcome === 'limit') {
     return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
   }

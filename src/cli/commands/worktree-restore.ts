@@ -2,6 +2,7 @@ import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { workLabel } from '../../domain/work.ts'
 import { findRestorePoint } from '../../isolation/find.ts'
 import { type Call, command } from '../command.ts'
+import { recogniseFullDisk } from '../disk-full.ts'
 import { hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
 import { tilde } from '../view.ts'
@@ -11,7 +12,8 @@ export type RestoreResult = { readonly environment: IsolatedEnvironment; readonl
 const run = async (call: Call): Promise<RestoreResult> => {
   const { context, provider, codebase } = await hereToChange(call)
   const point = await findRestorePoint(context, codebase, call.words[0], call.cwd)
-  const { environment, notices } = await (await provider()).restore(point)
+  const own = await provider()
+  const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point))
   for (const notice of notices) call.notice(notice)
   return { environment, codebase: codebase.name }
 }

@@ -1,0 +1,27 @@
+import { statfs } from 'node:fs/promises'
+import { AppError, isAppError } from '../domain/errors.ts'
+
+/**
+ * On a full disk a checkout says only "unable to write file x", without the reason that every other error has behind a
+ * colon. By the time we look the half-made tree is gone and its space free again, so git's own words have to do.
+ */
+export const recogniseFullDisk = async <T>(place: string, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isAppError(error, 'git-failed') || !wroteTooMuch.test(JSON.stringify(error.cause ?? error.message)))
+      throw error
+    throw new AppError('disk-full', `the disk is full: ${await spaceAt(place)} was not enough for the files`, {
+      cause: error,
+      remedy: 'free some space and try again, or choose another place with WORKTREE_BASE; nothing was left half done',
+    })
+  }
+}
+
+const wroteTooMuch = /unable to write (?:file|new)(?![^"\\]*: [A-Z])|No space left on device/
+
+const spaceAt = (place: string): Promise<string> =>
+  statfs(place).then(
+    ({ bavail, bsize }) => `what is free in ${place} (${Math.floor((bavail * bsize) / 1024 ** 2)} MB)`,
+    () => `what is free in ${place}`,
+  )

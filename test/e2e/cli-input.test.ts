@@ -1,0 +1,233 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
+import type { TestRepo } from '../helpers/repo.ts'
+
+let world: CliWorld
+
+beforeEach(() => {
+  world = makeCliWorld()
+})
+afterEach(() => world[Symbol.dispose]())
+
+type Failure = { error: { code: string; message: string; reasons: unknown[]; remedies: string[] } }
+
+/** The failure as JSON, and the same for people: one sentence of what happened, one of what to do, never a stack. */
+const failure = async (cwd: string, code: number, ...args: string[]): Promise<Failure['error']> => {
+  const { error } = await world.json<Failure>(cwd, code, ...args)
+  const human = await world.run(cwd, ...args)
+  expect(human.code).toBe(code)
+  expect(human.out).toBe('')
+  expect(human.err).toContain(`coppice: ${error.message}`)
+  expect(human.err).not.toMatch(/\n\s+at /)
+  expect(error.reasons).toEqual([])
+  return error
+}
+
+/** Everything that a command could have changed in the repository. */
+const traces = (repo: TestRepo): string =>
+  [repo.git('for-each-ref'), repo.git('worktree', 'list', '--porcelain'), repo.git('status', '--porcelain')].join('\n')
+
+describe('what bad input gets', () => {
+  test('not a repository', async () => {
+    const error = await failure(world.box.root, 1, 'worktree', 'create', 'x')
+    expect(error.code).toBe('not-a-repository')
+    expect(error.message).toContain(world.box.root)
+  })
+
+  test('a repository without commits', async () => {
+    const path = world.box.path('empty')
+    world.box.raw(world.box.root, 'init', '-q', path)
+    const error = await failure(path, 1, 'worktree', 'create', 'x')
+    expect(error.code).toBe('no-commits')
+    expect(error.remedies[0]).toContain('git commit')
+    expect(await world.json(path, 0, 'codebase', 'list')).toEqual([])
+  })
+
+  test.each([
+    ['that git would refuse', ['a..b']],
+    ['that git would refuse', ['a b']],
+    ['that git would refuse', ['x.lock']],
+    ['that looks like an option', ['--', '-evil']],
+    ['that leads out of the managed root', ['../../outside']],
+    ['that leads out of the managed root', ['/etc/passwd']],
+    ['of a ref', ['refs/heads/x']],
+    ['with half a number', ['--issue', '4x']],
+    ['with a number below one', ['--issue', '0']],
+    ['of a branch that git would refuse', ['--pr', '1', '--pr-branch', 'a..b']],
+    ['that is no commit', ['--pr', '1', '--pr-sha', 'abc']],
+    ['that is empty', ['']],
+  ])('a name %s: %j', async (_what, args) => {
+    const repo = project(world)
+    const before = traces(repo)
+    const error = await failure(repo.path, 2, 'worktree', 'create', ...args)
+    expect(error.code).toBe('name-invalid')
+    expect(traces(repo)).toBe(before)
+    // Not even the codebase was registered, and nothing lies where the name would have led.
+    expect(await world.json(repo.path, 0, 'codebase', 'list')).toEqual([])
+    expect(existsSync(world.box.path('outside'))).toBe(false)
+  })
+
+  test('a base that does not exist', async () => {
+    const repo = project(world)
+    const before = traces(repo)
+    const error = await failure(repo.path, 1, 'worktree', 'create', 'x', '--base', 'nowhere')
+    expect(error.code).toBe('base-not-found')
+    expect(error.message).toContain('"nowhere"')
+    expect(traces(repo)).toBe(before)
+  })
+
+  test('a remote that cannot be reached: it goes on from what is here and says so', async () => {
+    const repo = project(world)
+    repo.git('remote', 'add', 'origin', world.box.path('gone.git'))
+    const { code, out, err } = await world.run(repo.path, 'worktree', 'create', 'x')
+    expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('note: could not fetch') })
+    expect(out).toContain('Created x')
+  })
+
+  test('a pull request on a remote that cannot be reached is a failure, and nothing is made', async () => {
+    const repo = project(world)
+    repo.git('remote', 'add', 'origin', world.box.path('gone.git'))
+    const before = traces(repo)
+    const error = await failure(repo.path, 1, 'worktree', 'create', '--pr', '7', '--fork')
+    expect(['pr-not-found', 'remote-unreachable']).toContain(error.code)
+    expect(traces(repo)).toBe(before)
+  })
+
+  test('a URL that cannot be reached leaves nothing behind', async () => {
+    const error = await failure(world.box.root, 1, 'codebase', 'add', `file://${world.box.path('gone.git')}`)
+    expect(error.code).toBe('remote-unreachable')
+    expect(readdirSync(join(world.home, 'repos'))).toEqual([])
+    expect(await world.json('/', 0, 'codebase', 'list')).toEqual([])
+  })
+
+  test('a URL that runs a program or carries a password', async () => {
+    for (const url of ['ext::sh -c true', 'https://me:secret@example.org/x.git']) {
+      const error = await failure(world.box.root, 2, 'codebase', 'add', url)
+      expect(error.code).toBe('name-invalid')
+      expect(JSON.stringify(error)).not.toContain('secret@')
+    }
+  })
+
+  test('a work that has an environment already gets that one', async () => {
+    const repo = project(world)
+    const first = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', '1')
+    expect(await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', '1')).toEqual(first)
+  })
+
+  test("an unknown key in the home's config", async () => {
+    const repo = project(world)
+    writeFileSync(join(world.home, 'config.yaml'), 'cleanup:\n  stale_days: 3\n')
+    const error = await failure(repo.path, 1, 'worktree', 'list')
+    expect(error.code).toBe('config-invalid')
+    expect(error.message).toContain('config.yaml line 2')
+    expect(error.message).toContain('cleanup.stale_days')
+    expect(error.remedies).toEqual(['did you mean "cleanup.staleDays"?'])
+  })
+
+  test("an unknown key in the repository's config", async () => {
+    const repo = project(world)
+    repo.commit('.coppice/config.yaml', 'worktree:\n  stup: npm ci\n')
+    const before = traces(repo)
+    const error = await failure(repo.path, 1, 'worktree', 'create', 'x')
+    expect(error.code).toBe('config-invalid')
+    expect(error.message).toContain('worktree.stup')
+    expect(error.remedies).toEqual(['did you mean "worktree.setup"?'])
+    expect(traces(repo)).toBe(before)
+  })
+
+  test('a bad variable', async () => {
+    Object.assign(world.env, { STALE_THRESHOLD_DAYS: 'soon' })
+    const error = await failure(project(world).path, 1, 'worktree', 'list')
+    expect(error.message).toContain('STALE_THRESHOLD_DAYS')
+  })
+
+  test('a home that cannot be', async () => {
+    writeFileSync(world.box.path('file'), '')
+    const repo = project(world)
+    const error = await failure(repo.path, 1, 'worktree', 'list', '--home', world.box.path('file/below'))
+    expect(error.code).toBe('config-invalid')
+  })
+
+  test('a directory that does not exist any more', async () => {
+    const gone = world.box.path('gone')
+    mkdirSync(gone)
+    const script = `rmdir '${gone}' && exec "$0" "$@"`
+    const args = ['-c', script, process.execPath, main, 'worktree', 'list']
+    const { status, stderr } = spawnSync('/bin/sh', args, { cwd: gone, env: world.env, encoding: 'utf8' })
+    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('does not exist any more') })
+  })
+})
+
+describe('a full disk', () => {
+  /**
+   * A real file system of 2 MB. Making one takes the right to mount: root has it, anybody else in a user namespace of
+   * their own. Where neither is given the test fails: a disk that never fills up shows nothing.
+   */
+  const mount = (at: string): (() => void) => {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', at])
+    return () => execFileSync('umount', ['-l', at])
+  }
+
+  test('creation fails with one sentence and leaves nothing, and works once there is room', async () => {
+    const repo = project(world)
+    repo.commit('large', Buffer.alloc(3 * 1024 * 1024, 'x'))
+    const at = mkdtempSync(join(tmpdir(), 'coppice-full-'))
+    const unmount = mount(at)
+    try {
+      Object.assign(world.env, { WORKTREE_BASE: at })
+      const before = traces(repo)
+      const error = await failure(repo.path, 1, 'worktree', 'create', 'x')
+      expect(error.code).toBe('disk-full')
+      expect(error.remedies[0]).toContain('free some space')
+      expect(traces(repo)).toBe(before)
+      expect(await world.json(repo.path, 0, 'worktree', 'list')).toEqual([])
+      execFileSync('mount', ['-o', 'remount,size=20m', at])
+      const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', 'x')
+      expect(statSync(join(path, 'large')).size).toBe(3 * 1024 * 1024)
+    } finally {
+      unmount()
+      rmSync(at, { recursive: true, force: true })
+    }
+  })
+
+  test('a home on a full disk is a failure with one sentence', async () => {
+    const repo = project(world)
+    const at = mkdtempSync(join(tmpdir(), 'coppice-full-'))
+    const unmount = mount(at)
+    try {
+      writeFileSync(join(at, 'filler'), Buffer.alloc(2 * 1024 * 1024 - 8192))
+      const { code, err } = await world.run(repo.path, 'worktree', 'create', 'x', '--home', join(at, 'home'))
+      expect(code).toBe(1)
+      expect(err).toMatch(/disk is full|full|ENOSPC|no space/i)
+      expect(err).not.toMatch(/\n\s+at /)
+    } finally {
+      unmount()
+      rmSync(at, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('wrong usage', () => {
+  test.each([
+    [['worktre', 'list'], 'there is no command `coppice worktre`', 'did you mean `coppice worktree`?'],
+    [['worktree', 'lsit'], 'there is no command `coppice worktree lsit`', 'did you mean `coppice worktree list`?'],
+    [['list'], 'there is no command `coppice list`', 'did you mean `coppice worktree list`?'],
+    [['worktree', 'list', '--jsno'], 'there is no option --jsno', 'did you mean `--json`?'],
+    [['worktree', 'create'], 'say which work it is for', 'give a branch, or one of --issue'],
+    [['worktree', 'create', 'x', '--issue', '1'], 'a branch and --issue name different works', 'give one of them'],
+    [['worktree', 'create', '--issue', '1', '--fork'], '--fork belongs to --pr', '--pr 123'],
+    [['worktree', 'create', 'x', 'y'], '"y" is one word too many', 'coppice worktree create --help'],
+    [['worktree', 'remove'], 'coppice worktree remove needs <ref>', 'coppice worktree remove --help'],
+    [['worktree', 'cleanup', 'everything'], 'cleanup "everything" is not known', '`merged` or `stale`'],
+    [['xyzzy'], 'there is no command `coppice xyzzy`', 'coppice --help'],
+  ])('%j', async (args, message, remedy) => {
+    const error = await failure(project(world).path, 2, ...args)
+    expect(error.code).toBe('usage')
+    expect(error.message).toBe(message)
+    expect(error.remedies.join()).toContain(remedy)
+  })
+})
