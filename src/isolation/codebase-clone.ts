@@ -79,8 +79,8 @@ const cloneTo = async (
   const entry = cloneEntry(context, target)
   const path = growingPath(context, entry.id)
   await context.store.journal.begin(entry)
-  await context.failpoint('clone.intent')
   try {
+    await context.failpoint('clone.intent')
     const cloned = await withChild(context, entry.id, (onSpawn) =>
       cloneBare(context.git, url, path, {
         onSpawn,
