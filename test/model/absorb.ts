@@ -89,6 +89,9 @@ const absorbRemoval = async (
     may.includes(gone),
     `branch ${branch} (${allowed.standings.get(id)?.merged}, ${environment.origin}) was ${gone ? 'deleted' : 'kept'}`,
   )
+  const tip = model.branches.get(branch) ?? ''
+  const elsewhere = allowed.standings.get(id)?.merged !== 'untouched' || [...model.origin.values()].includes(tip)
+  expected(!gone || elsewhere, `G1: branch ${branch} was deleted, and origin does not have ${tip}`)
   if (gone) model.branches.delete(branch)
 }
 
@@ -128,7 +131,7 @@ const absorbCreation = (
     absorbRestore(
       model,
       real,
-      { ...plainly, owned, snapshot, origin: restored.environment.origin, plain: false, own: true },
+      { ...plainly, owned, snapshot, origin: restored.environment.origin, plain: false, own: restored.environment.own },
       restored,
     )
   } else {

@@ -28,6 +28,7 @@ test(
       numRuns,
       interruptAfterTimeLimit: limit,
       markInterruptAsFailure: false,
+      endOnFailure: process.env['COPPICE_MODEL_NO_SHRINK'] === '1',
     })
     process.stdout.write(summary(counts, result.failed))
     if (result.failed)
