@@ -1,13 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { cpus, release, tmpdir, totalmem, type } from 'node:os'
+import { cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os'
 
 /** What the figures were measured on; a figure without it says little. */
-export const machine = (): string[] => [
+export const machine = (loadBefore: number): string[] => [
   `${cpus().length} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GB of memory`,
   `${type()} ${release()}, ${fileSystem()} under the temporary directory`,
   `${said('git', '--version')}, Node ${process.version}`,
-  new Date().toISOString().slice(0, 10),
+  `${new Date().toISOString().slice(0, 10)}, load average ${loadBefore.toFixed(1)} before and ${load().toFixed(1)} after${loadBefore > cpus().length / 2 ? ': **the machine was busy with other work**, so times are long and spread wide' : ''}`,
 ]
+
+/** Of the last minute. */
+export const load = (): number => loadavg()[0] ?? 0
 
 const fileSystem = (): string => {
   if (process.platform !== 'linux') return 'file system unknown'

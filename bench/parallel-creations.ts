@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -31,7 +32,7 @@ export const parallelCreations: Bench = {
             failures.push(...made.flat())
           },
           after: async () => {
-            for (const creator of creators) creator.disconnect()
+            await Promise.all(creators.map(ended))
             failures.push(...(await wrongs(stage, root)))
           },
         },
@@ -89,6 +90,11 @@ const allMade = (creator: ChildProcess): Promise<string[]> =>
     creator.once('exit', () => resolve(['a creating process ended early']))
     creator.send('begin')
   })
+
+/** It ends by itself; its store must be closed before the repository goes. */
+const ended = async (creator: ChildProcess): Promise<void> => {
+  if (creator.exitCode === null && creator.signalCode === null) await once(creator, 'exit')
+}
 
 const wrongs = async ({ box }: Stage, root: string): Promise<string[]> => {
   await using world = await openWorld(box, root)
