@@ -247,7 +247,7 @@ export const adopt = (nth: number, how: How = here): Command =>
     const clash =
       detached ||
       [...model.environments.values()].some(
-        (one) => one.branch === branch || `${one.work.type}-${one.work.id}` === branch,
+        (one) => one.branch === branch || [one.work, ...one.aliases].some(({ type, id }) => `${type}-${id}` === branch),
       )
     expected(clash && outcome.said === 'not-adoptable', `not adopted: ${outcome.said} (${outcome.detail})`)
     return true
