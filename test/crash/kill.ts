@@ -51,11 +51,19 @@ export const killAt = async (world: World, operation: OperationName, at: number 
   if (signal !== 'SIGKILL') throw new Error(`${operation} was not killed at ${at} (exit ${code}): ${output}`)
 }
 
-/** A `git` that comes first on PATH. `body` is shell; `"$REAL" "$@"` goes on with the real one. */
+/**
+ * A `git` that comes first on PATH. `body` is shell; `"$REAL" "$@"` goes on with the real one. No subshells in it:
+ * one would be a process of its own inside the worktree, and the gates would see it there.
+ */
 export const gitWrapper = (world: World, body: string): string => {
   const bin = world.box.path('bin')
+  const path = world.box.env['PATH'] ?? ''
+  const real = path
+    .split(':')
+    .map((directory) => join(directory, 'git'))
+    .find((file) => existsSync(file))
   mkdirSync(bin, { recursive: true })
-  writeFileSync(join(bin, 'git'), `#!/bin/sh\nPATH='${world.box.env['PATH']}'\nREAL=$(command -v git)\n${body}\n`)
+  writeFileSync(join(bin, 'git'), `#!/bin/sh\nPATH='${path}'\nREAL='${real}'\n${body}\n`)
   chmodSync(join(bin, 'git'), 0o755)
   return bin
 }

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { type GateName, gateNames } from '../../src/domain/gates.ts'
-import { toWork } from '../../src/domain/work.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import type { Store } from '../../src/store/store.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
@@ -12,7 +11,7 @@ import type { World } from '../helpers/world.ts'
 import { fingerprint, refsOf, takeInventory } from './inventory.ts'
 import { gitWrapper, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { makeScenarioWorld } from './scenarios.ts'
+import { environmentOfFive, makeScenarioWorld } from './scenarios.ts'
 
 type Probe = {
   readonly gate: GateName
@@ -98,23 +97,21 @@ const probes: readonly Probe[] = [
   },
 ]
 
-const makeOne = async (): Promise<{ world: World; environment: IsolatedEnvironment }> => {
+const makeOne = async (): Promise<World> => {
   const world = await makeScenarioWorld({
     name: '',
     operation: 'remove-clean',
     options: { prepare: (repo) => void repo.commit('.coppice/config.yaml', 'worktree:\n  keep: ["kept.local"]\n') },
   })
   await operations['take-up-again'](world.context, world.codebase)
-  const environment = await world.context.store.environments.liveByWork(world.codebase.id, toWork('issue', '5'))
-  if (environment === undefined) throw new Error('not made')
-  writeIn(environment.path, 'secret.local', 'ignored, the only copy\n')
-  return { world, environment }
+  writeIn((await environmentOfFive(world)).path, 'secret.local', 'ignored, the only copy\n')
+  return world
 }
 
 describe('a question that cannot be answered removes nothing', () => {
   test.each(probes.map((probe) => [probe.gate, probe.how, probe] as const))('%s: %s', async (gate, _how, probe) => {
-    const { world, environment } = await makeOne()
-    await using _world = world
+    await using world = await makeOne()
+    const environment = await environmentOfFive(world)
     probe.arrange?.(world, environment)
     const refs = [...refsOf(world)]
     const store = (await probe.fail(world, environment)) ?? world.context.store
@@ -144,7 +141,7 @@ const late: readonly (readonly [string, (world: World) => void])[] = [
   ['writing the saved commit', (world) => gitFails(world, 'commit-tree')],
   ['keeping the restore point', (world) => gitFailsOnce(world, 'update-ref', 1)],
   ['forgetting the record', (world) => gitFails(world, 'worktree remove')],
-  ['the home’s disk', (world) => writeFileSync(join(world.context.home, 'restore'), 'not a directory')],
+  ['the home’s disk', (world) => symlinkSync('/nowhere', join(world.context.home, 'restore'))],
   ['the trash', (world) => writeFileSync(join(world.context.worktreesBase, '.trash'), 'not a directory')],
 ]
 
@@ -152,7 +149,7 @@ const late: readonly (readonly [string, (world: World) => void])[] = [
 const gitFailsOnce = (world: World, words: string, time: number): void => {
   const seen = world.box.path('seen')
   mkdirSync(seen)
-  const count = `n=$(ls '${seen}' | wc -l); touch '${seen}'/$$; [ "$n" -eq ${time - 1} ]`
+  const count = `n=1; while [ -e '${seen}'/$n ]; do n=$((n+1)); done; : > '${seen}'/$n; [ $n -eq ${time} ]`
   const bin = gitWrapper(
     world,
     `case " $* " in *" ${words} "*) if ${count}; then exit 128; fi;; esac\nexec "$REAL" "$@"`,
@@ -162,17 +159,17 @@ const gitFailsOnce = (world: World, words: string, time: number): void => {
 
 describe('a removal that fails on the way leaves everything as it was', () => {
   test.each(late)('%s', async (_what, fail) => {
-    const { world, environment } = await makeOne()
-    await using _world = world
+    await using world = await makeOne()
+    const environment = await environmentOfFive(world)
     writeIn(environment.path, 'README', 'changed\n')
     const before = await takeInventory(world, [environment.path])
     const path = world.box.env['PATH'] ?? ''
     fail(world)
-    await expect(world.provider.destroy(environment, { trigger: 'command', force: true })).rejects.toThrow()
+    await expect(world.provider.destroy(environment, { trigger: 'command', force: true })).rejects.toBeInstanceOf(Error)
     world.box.env['PATH'] = path
     for (const file of ['restore', '.trash']) {
       const place = join(file === 'restore' ? world.context.home : world.context.worktreesBase, file)
-      if (lstatSync(place, { throwIfNoEntry: false })?.isFile() === true) rmSync(place)
+      if (lstatSync(place, { throwIfNoEntry: false })?.isDirectory() === false) rmSync(place)
     }
     expect(await checkInvariants(world, { before, temporary: temporaryOf(world) })).toEqual([])
     expect(await world.context.store.environments.get(environment.id)).toMatchObject({ status: 'active' })

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
@@ -38,7 +38,7 @@ export const makeScenarioWorld = (scenario: Scenario): Promise<World> =>
     context: { approve: async () => true, ...scenario.options?.context },
   })
 
-const active = async ({ context, codebase }: World): Promise<IsolatedEnvironment> => {
+export const environmentOfFive = async ({ context, codebase }: World): Promise<IsolatedEnvironment> => {
   const found = await context.store.environments.liveByWork(codebase.id, toWork('issue', '5'))
   if (found === undefined) throw new Error('issue 5 has no environment')
   return found
@@ -46,7 +46,7 @@ const active = async ({ context, codebase }: World): Promise<IsolatedEnvironment
 
 const makeFive = async (world: World): Promise<IsolatedEnvironment> => {
   await operations['take-up-again'](world.context, world.codebase)
-  return active(world)
+  return environmentOfFive(world)
 }
 
 const ownCommit = (world: World, path: string, file = 'own.ts'): void => {
@@ -68,7 +68,7 @@ export const makeDirty = async (world: World): Promise<void> => {
 }
 
 const dirtIsBack = async (world: World): Promise<void> => {
-  const { path } = await active(world)
+  const { path } = await environmentOfFive(world)
   expect(world.box.raw(path, 'status', '--short', '--untracked-files=all').split('\n')).toEqual([
     ' M README',
     'AM staged.ts',
@@ -255,7 +255,7 @@ export const scenarios: readonly Scenario[] = [
     arrange: makeDirty,
     interrupt: async (world) => {
       await killAt(world, 'remove-forced', 'remove.moved')
-      writeIn((await active(world)).path, 'elsewhere.ts', 'put where the environment was\n')
+      writeIn((await environmentOfFive(world)).path, 'elsewhere.ts', 'put where the environment was\n')
     },
     strangers: ({ context, codebase }) => [join(context.worktreesBase, codebase.name, 'issue-5')],
     after: dirtIsBack,
@@ -280,5 +280,3 @@ export const scenarios: readonly Scenario[] = [
     interrupt: (world) => killAt(world, 'lease', 'lease.released'),
   },
 ]
-
-export const discard = (path: string): void => rmSync(path, { recursive: true, force: true })
