@@ -52,7 +52,12 @@ export const runScheduledCleanup = async (
     }
   }
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
-  if (!dryRun) await leaveBehind(context, codebase, draft)
+  if (!dryRun) {
+    await expireRestorePoints(context, codebase).catch((error: unknown) => {
+      draft.notices.push(`restore points could not be expired: ${toAppError(error).message}`)
+    })
+    await leaveBehind(context, codebase, draft)
+  }
   return draft
 }
 
@@ -121,9 +126,8 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 
-/** Every cycle leaves a report; what has had its time goes. */
+/** Every cycle leaves a report. */
 const leaveBehind = async (context: IsolationContext, codebase: Codebase, draft: Draft): Promise<void> => {
-  await expireRestorePoints(context)
   await context.store.events.append({
     id: context.ids(),
     at: context.clock(),

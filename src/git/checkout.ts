@@ -1,14 +1,21 @@
 import type { Sha } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 
 /** Switches a worktree to a commit without a branch. Refuses, as git does, to overwrite changes. */
-export const checkoutDetached = async (git: Git, tree: Tree, sha: Sha, { signal }: CallOptions = {}): Promise<void> => {
+export const checkoutDetached = async (
+  git: Git,
+  tree: Tree,
+  sha: Sha,
+  { signal, onSpawn }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
+): Promise<void> => {
   await git.run({
     operation: 'checkout',
     at: tree,
     args: ['checkout', '--quiet', '--detach', '--no-recurse-submodules', '--no-guess', sha, '--'],
     locks: true,
-    ...(signal === undefined ? {} : { signal }),
+    ...(signal && { signal }),
+    ...(onSpawn && { onSpawn }),
   })
 }
 

@@ -119,9 +119,11 @@ const baseNamed = async (
         `refs/heads/${named}`,
         `refs/tags/${named}`,
       ]
-  const there = new Set((await listRefs(git, repo, candidates, options)).map((ref) => ref.name))
+  const there = new Map((await listRefs(git, repo, candidates, options)).map((ref) => [ref.name, ref.sha]))
   const ref = candidates.find((candidate) => there.has(candidate))
-  const sha = await resolveCommit(git, repo, ref ?? named, options)
+  // A branch names a commit; only a tag may name something else.
+  const known = ref === undefined || ref.startsWith('refs/tags/') ? undefined : there.get(ref)
+  const sha = known ?? (await resolveCommit(git, repo, ref ?? named, options))
   if (sha === undefined) return undefined
   return ref === undefined ? { name: sha.slice(0, 7), ref: sha, sha, branch: undefined } : describe(codebase, ref, sha)
 }

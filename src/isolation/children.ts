@@ -8,6 +8,9 @@ import type { IsolationContext } from './context.ts'
 /** How long a git process that outlived us may go on before it is ended. A checkout of 30,000 files takes 1 s. */
 const patienceMs = 10_000
 
+/** Steps in which git may have been started without the journal knowing its pid yet. */
+const startsGit: ReadonlySet<string> = new Set(['adding', 'taking', 'forgetting'])
+
 /**
  * Git's children outlive us: a `git worktree add` goes on writing while our lock is already free.
  * Waits for the recorded child, ends it by its identity if it does not end by itself, and says whether it is gone.
@@ -19,7 +22,7 @@ export const settleChild = async (
 ): Promise<boolean> => {
   const { child } = entry
   // Killed between starting git and writing down its pid: then any git process in this repository may be the one.
-  if (child === undefined) return entry.step !== 'adding' || waitForStrangers(context, repoPath)
+  if (child === undefined) return !startsGit.has(entry.step) || waitForStrangers(context, repoPath)
   const until = context.clock() + patienceMs
   let state = liveness(child)
   while (state === 'alive' && context.clock() < until) {
@@ -53,7 +56,8 @@ export const withChild = async <T>(
   let recorded = Promise.resolve()
   try {
     return await work((child) => {
-      recorded = context.store.journal.advance(entryId, { child })
+      const before = recorded
+      recorded = before.then(() => context.store.journal.advance(entryId, { child }))
       // Awaited below; without this a failure here would be unhandled while git still runs.
       recorded.catch(() => undefined)
     })

@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import type { Settings } from '../domain/config.ts'
+import type { RepoConfig, Settings } from '../domain/config.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
@@ -23,6 +23,8 @@ export type IsolationContext = {
   readonly self: ProcessIdentity
   /** The allow-listed environment for setup, teardown and agents. */
   readonly programEnvironment: Readonly<Record<string, string>>
+  /** Each codebase's configuration at the base commit it was last read from: a fact about a commit, read once. */
+  readonly repoConfigs: Map<string, { readonly sha: string; readonly config: RepoConfig }>
   /** Called with what we are waiting for, for anything that may take over a second. */
   readonly progress: (message: string) => void
   /** Asks a person whether these commands of the repository may run; undefined where nobody can be asked. */

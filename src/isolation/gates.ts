@@ -20,7 +20,8 @@ export type Subject = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly presence: Presence
-  readonly merged: Merged
+  /** Asked while the other gates look: only the holds of conversations depend on it. */
+  readonly merged: () => Promise<Merged>
   readonly config: RepoConfig
   readonly options: RemoveOptions
 }
@@ -145,8 +146,9 @@ const hour = 60 * 60 * 1000
 /** A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. */
 const isHeld = async (context: IsolationContext, { environment, merged, options }: Subject): Promise<GateAnswer[]> => {
   const { holdDays, holdMergedHours } = context.settings
-  const grace = merged.value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
   const conversations = await context.store.conversations.ofEnvironments([environment.id])
+  if (conversations.length === 0) return []
+  const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
   const holds = ({ id, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
     if (id === options.askedBy) return false
     // Environments of persistent platforms are their users' own: no automation removes them.

@@ -1,29 +1,21 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { isNumbered } from '../domain/work.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { type Work, isNumbered, sameWork } from '../domain/work.ts'
 import { commitsMentioning } from '../git/history.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './worktree/plan.ts'
 
 /** A numbered work that is new: one look for commits on other environments' branches that already speak of it. */
-export const offerMention = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-): Promise<string[]> => {
-  const { work } = environment
+export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<string[]> => {
   if (!isNumbered(work.type)) return []
-  const others = (await context.store.environments.live(codebase.id)).filter(
-    (other) => other.id !== environment.id && other.status === 'active',
-  )
-  if (others.length === 0) return []
   try {
-    const branches = others.map((other) => other.branch)
+    const live = await context.store.environments.live(codebase.id)
+    const others = live.filter((other) => other.status === 'active' && !sameWork(other.work, work))
+    if (others.length === 0) return []
     const { base } = await baseAndConfig(context, codebase)
-    const found = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, {
-      except: [base.sha],
-    })
-    const [first] = found
+    const branches = others.map((other) => other.branch)
+    const options = { except: [base.sha] }
+    const [first] = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, options)
     return first === undefined
       ? []
       : [`Commits on \`${first}\` mention #${work.id}: \`/worktree link ${first}\` to share it`]

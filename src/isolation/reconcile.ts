@@ -120,12 +120,11 @@ const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Pr
   }
 }
 
-/** Restore points whose time is over, and directories of points that no row and no open operation knows. */
-export const expireRestorePoints = async (context: IsolationContext): Promise<number> => {
+/** Restore points of the codebase whose time is over. */
+export const expireRestorePoints = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
   let gone = 0
   for (const point of await context.store.restorePoints.expired(context.host, context.clock())) {
-    const codebase = await context.store.codebases.get(point.codebaseId)
-    if (codebase === undefined) continue
+    if (point.codebaseId !== codebase.id) continue
     await locked(context, codebase, 'expiring a restore point', () => discardRestorePoint(context, codebase, point.id))
     gone += 1
   }

@@ -13,14 +13,22 @@ const configPath = '.coppice/config.yaml'
  * anybody, and never from the checkout, where it may be half edited.
  */
 export const loadRepoConfig = async (
-  context: Pick<IsolationContext, 'git'>,
+  context: Pick<IsolationContext, 'git' | 'repoConfigs'>,
   codebase: Codebase,
   baseSha: Sha,
 ): Promise<RepoConfig> => {
+  const known = context.repoConfigs.get(codebase.id)
+  if (known?.sha === baseSha) return known.config
+  const config = await readConfig(context.git, codebase, baseSha)
+  context.repoConfigs.set(codebase.id, { sha: baseSha, config })
+  return config
+}
+
+const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<RepoConfig> => {
   const repo = { commonDir: toRepoPath(codebase.repoPath) }
   const file = `${configPath} (at ${baseSha.slice(0, 7)})`
-  if (!(await hasConfig(context.git, repo, baseSha, file))) return defaultRepoConfig
-  const bytes = await showFile(context.git, repo, baseSha, configPath)
+  if (!(await hasConfig(git, repo, baseSha, file))) return defaultRepoConfig
+  const bytes = await showFile(git, repo, baseSha, configPath)
   if (bytes === undefined) throw new AppError('git-failed', `${file} is recorded in git but its content is not there`)
   return parseRepoConfig(decode(bytes, file), file)
 }

@@ -58,8 +58,8 @@ const ownEnvironment = async (context: IsolationContext, request: ResolveRequest
   const { conversation, codebase } = request
   if (conversation?.environmentId === undefined) return undefined
   const environment = await context.store.environments.get(conversation.environmentId)
-  const usable = environment?.codebaseId === codebase.id && (await isUsable(context, request, environment))
-  if (environment !== undefined && usable) return { outcome: 'resolved', environment, how: 'conversation', notices: [] }
+  const usable = environment?.codebaseId === codebase.id ? await usableRow(context, request, environment) : undefined
+  if (usable !== undefined) return { outcome: 'resolved', environment: usable, how: 'conversation', notices: [] }
   await context.store.conversations.update(conversation.id, { environmentId: undefined })
   return undefined
 }
@@ -72,9 +72,8 @@ const sameWorkEnvironment = async (context: IsolationContext, request: ResolveRe
     if (environment === undefined) continue
     // `review 7` is the fork PR's environment, not that of a PR that works on its own branch.
     if (!sameWork(identity, work) && environment.branch !== `pr-${work.id}-review`) continue
-    if (await isUsable(context, request, environment)) {
-      return { outcome: 'resolved', environment, how: 'same-work', notices: [] }
-    }
+    const usable = await usableRow(context, request, environment)
+    if (usable !== undefined) return { outcome: 'resolved', environment: usable, how: 'same-work', notices: [] }
   }
   return undefined
 }
@@ -91,8 +90,9 @@ const identities = ({ work, hints }: ResolveRequest): Work[] => {
 const linkedEnvironment = async (context: IsolationContext, request: ResolveRequest): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const linked of linkedWorks(request.hints)) {
-    const environment = await context.store.environments.liveByWork(codebase.id, linked)
-    if (environment === undefined || !(await isUsable(context, request, environment))) continue
+    const known = await context.store.environments.liveByWork(codebase.id, linked)
+    const environment = known && (await usableRow(context, request, known))
+    if (environment === undefined) continue
     return share(context, request, environment, `Reusing worktree from ${workLabel(linked)}`, work)
   }
   return undefined
@@ -124,8 +124,8 @@ const adoptExisting = async (
   const candidate = await findAdoptable(context, request)
   if (candidate === undefined) return undefined
   if (candidate.kind === 'environment') {
-    const { environment } = candidate
-    if (!(await isUsable(context, request, environment))) return undefined
+    const environment = await usableRow(context, request, candidate.environment)
+    if (environment === undefined) return undefined
     return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
   }
   const aliases = linkedWorks(hints)
@@ -143,6 +143,8 @@ const makeOne = async (
   const { hints, work, codebase } = request
   const fork = work.type === 'pr' && hints.isForkPR === true
   const wanted = { ...request, aliases: [...linkedWorks(hints), ...(fork ? [toWork('review', work.id)] : [])] }
+  // Beside the creation: it looks at history while git writes files.
+  const offer = offerMention(context, codebase, work)
   let made = await provider.create(wanted)
   const cleared: string[] = []
   if (made.outcome === 'limit') {
@@ -155,35 +157,33 @@ const makeOne = async (
       return { outcome: 'limit', report: await limitReport(context, codebase, made) }
     case 'existing':
       return { outcome: 'resolved', environment: made.environment, how: 'same-work', notices: cleared }
-    case 'created': {
-      const offer = await offerMention(context, codebase, made.environment)
+    case 'created':
       return {
         outcome: 'resolved',
         environment: made.environment,
         how: 'created',
-        notices: [...cleared, ...made.notices, ...offer],
+        notices: [...cleared, ...made.notices, ...(await offer)],
       }
-    }
   }
 }
 
-/** Really there? Records what it finds: gone is `missing`, come back is `active`. Anything unclear blocks. */
-const isUsable = async (
+/** The row as it is now, if the environment is really there: gone is `missing`, come back is `active`. */
+const usableRow = async (
   context: IsolationContext,
   { codebase, signal }: ResolveRequest,
   known: IsolatedEnvironment,
-): Promise<boolean> => {
+): Promise<IsolatedEnvironment | undefined> => {
   const environment = await whenSettled(context, codebase, known, signal)
-  if (environment === undefined || environment.status === 'removed' || environment.status === 'released') return false
+  if (environment?.status !== 'active' && environment?.status !== 'missing') return undefined
   const { status, id, branch } = environment
   const presence = await presenceOf(codebase, environment)
   switch (presence.state) {
     case 'present':
       if (status === 'missing') await context.store.environments.transition(id, 'missing', 'active')
-      return true
+      return { ...environment, status: 'active' }
     case 'missing':
       if (status === 'active') await context.store.environments.transition(id, 'active', 'missing')
-      return false
+      return undefined
     case 'not-ours':
     case 'cannot-tell':
       throw new IsolationBlockedError(`the environment of ${branch} cannot be used: ${presence.detail}`, {

@@ -24,6 +24,7 @@ export const whenSettled = async (
     if (pauseMs === 500) context.progress(`waiting until ${environment.branch} is no longer ${environment.status}`)
     await settleInterrupted(context, codebase)
     environment = await context.store.environments.get(known.id)
+    if (isUnderWay(environment) && !(await isWorkedOn(context, environment))) throw stuck(environment)
     if (isUnderWay(environment)) await delay(pauseMs, undefined, signal === undefined ? {} : { signal })
   }
   return environment
@@ -32,5 +33,18 @@ export const whenSettled = async (
 const isUnderWay = (environment: IsolatedEnvironment | undefined): environment is IsolatedEnvironment =>
   environment?.status === 'creating' || environment?.status === 'removing'
 
+/** No open operation speaks of it: nobody will ever settle it, and waiting would only hide that. */
+const isWorkedOn = async (
+  context: IsolationContext,
+  { id, codebaseId, status }: IsolatedEnvironment,
+): Promise<boolean> => {
+  const open = await context.store.journal.open(context.host, codebaseId)
+  if (open.some((entry) => entry.environmentId === id)) return true
+  // It may have ended between the two questions.
+  return (await context.store.environments.get(id))?.status !== status
+}
+
 const stuck = ({ branch, status }: IsolatedEnvironment): IsolationBlockedError =>
-  new IsolationBlockedError(`${branch} is ${status} for too long`, { remedy: 'run `coppice doctor --fix`' })
+  new IsolationBlockedError(`${branch} is ${status}, and nobody is working on it`, {
+    remedy: 'run `coppice doctor --fix`',
+  })

@@ -6,6 +6,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Base } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
+import { inPairs } from './in-lanes.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from './worktree/plan.ts'
@@ -47,7 +48,13 @@ const standingsOf = async (
 ): Promise<Standing[]> => {
   const names = environments.map(({ branch }) => `refs/heads/${branch}`)
   // Many names on a command line would one day be too many; all branches in one answer are not.
-  const listed = await listRefs(context.git, repoOf(codebase), names.length > 50 ? ['refs/heads/'] : names)
+  const repo = repoOf(codebase)
+  const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/'] : names)
+  // One ref whose commit is gone makes git refuse the whole list; the others still have an answer.
+  const listed = await all.catch(async () => {
+    const alone = await inPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
+    return alone.flat()
+  })
   const refs = new Map(listed.map((ref) => [ref.name, ref]))
   const known = environments.map((environment) => ({ environment, ref: refs.get(`refs/heads/${environment.branch}`) }))
   const questions = known.flatMap(({ environment, ref }) =>

@@ -58,6 +58,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     programEnvironment: allowedEnvironment(box.env),
     progress: (message) => progress.push(message),
     approve: undefined,
+    repoConfigs: new Map(),
     reap: () => undefined,
     failpoint: () => Promise.resolve(),
     ...options.context,

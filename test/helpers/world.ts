@@ -86,6 +86,7 @@ export const makeContext = async (
     programEnvironment: allowedEnvironment(box.env),
     progress: () => undefined,
     approve: undefined,
+    repoConfigs: new Map(),
     reap: (paths) => {
       for (const path of paths) rmSync(path, { recursive: true, force: true })
     },

@@ -308,10 +308,10 @@ describe.concurrent('restore', () => {
     const { restorePoint } = await removed(world, environment, { force: true })
     const directory = join(world.context.home, 'restore', restorePoint.id)
     now += 29 * day
-    expect(await expireRestorePoints(world.context)).toBe(0)
+    expect(await expireRestorePoints(world.context, world.codebase)).toBe(0)
     expect(existsSync(directory)).toBe(true)
     now += 2 * day
-    expect(await expireRestorePoints(world.context)).toBe(1)
+    expect(await expireRestorePoints(world.context, world.codebase)).toBe(1)
     expect(existsSync(directory)).toBe(false)
     expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
     expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()

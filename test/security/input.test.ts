@@ -279,7 +279,7 @@ describe.concurrent('hostile input changes nothing outside the managed root and 
         ref: `refs/coppice/restore/${id}`,
       })
     }
-    await refusedOrDone(() => expireRestorePoints(world.context))
+    await refusedOrDone(() => expireRestorePoints(world.context, world.codebase))
     check()
   })
 })

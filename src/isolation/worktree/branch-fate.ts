@@ -1,4 +1,3 @@
-import type { RepoConfig } from '../../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
@@ -6,7 +5,7 @@ import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { countHeldOnlyBy } from '../../git/unreachable.ts'
 import { dropUpstream } from '../../git/upstream.ts'
-import { baseAndConfig } from '../base-and-config.ts'
+import type { Base } from '../base.ts'
 import type { IsolationContext } from '../context.ts'
 import { describeProof } from '../merged.ts'
 import { standingOf } from '../standing.ts'
@@ -26,8 +25,8 @@ export const judgeBranch = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-): Promise<{ config: RepoConfig; fate: BranchFate }> => {
-  const { base, config } = await baseAndConfig(context, codebase)
+  base: Base,
+): Promise<BranchFate> => {
   const { merged, tip } = await standingOf(context, codebase, environment, base)
   const created = environment.branchOrigin === 'created' && tip !== undefined
   const open = merged.value === 'no' || merged.value === 'cannot-tell'
@@ -38,7 +37,7 @@ export const judgeBranch = async (
     : untouched
       ? 'no commits of its own'
       : describeProof(merged, base)
-  return { config, fate: { merged, tip, goes, note } }
+  return { merged, tip, goes, note }
 }
 
 /** Started from another branch than base and never moved: not merged, and yet there is nothing to lose. */

@@ -8,6 +8,7 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
 import type { Created, Existing, IsolationRequest, LimitReached } from '../provider.ts'
+import { whenSettled } from '../settled.ts'
 import type { RepoConfig } from '../../domain/config.ts'
 import { dressEnvironment } from './dress.ts'
 import { activate, choosePath, makeTree } from './make.ts'
@@ -27,13 +28,15 @@ export const createEnvironment = async (
   const { codebase, signal } = request
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const offline = await freshenFor(context, request)
-  const begun = await locked(
-    context,
-    codebase,
-    `making ${request.work.type} ${request.work.id}`,
-    () => begin(context, request, root),
-    signal,
-  )
+  const purpose = `making ${request.work.type} ${request.work.id}`
+  const start = (): ReturnType<typeof begin> =>
+    locked(context, codebase, purpose, () => begin(context, request, root), signal)
+  let begun = await start()
+  // Somebody else is making (or removing) the same work's: that is waited for without the lock.
+  while ('outcome' in begun && begun.outcome === 'under-way') {
+    await whenSettled(context, codebase, begun.environment, signal)
+    begun = await start()
+  }
   if ('outcome' in begun) return begun
   const { making, made, config, base } = begun
   try {
@@ -65,13 +68,14 @@ export const createEnvironment = async (
   }
 }
 
+type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
 type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig; readonly base: Base }
 
 const begin = async (
   context: IsolationContext,
   request: IsolationRequest,
   root: string,
-): Promise<Begun | Existing | LimitReached> => {
+): Promise<Begun | Existing | LimitReached | UnderWay> => {
   const { codebase, work } = request
   const existing = await context.store.environments.liveByWork(codebase.id, work)
   // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
@@ -101,12 +105,8 @@ const begin = async (
   })
 }
 
-const alreadyThere = (environment: IsolatedEnvironment): Existing => {
-  if (environment.status === 'active') return { outcome: 'existing', environment }
-  throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
-    remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
-  })
-}
+const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
+  environment.status === 'active' ? { outcome: 'existing', environment } : { outcome: 'under-way', environment }
 
 const freshenFor = async (
   context: IsolationContext,

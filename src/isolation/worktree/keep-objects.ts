@@ -117,7 +117,7 @@ const fileEntries = async (
 }
 
 /** Every object id that git's record or the branch's reflog names: ORIG_HEAD, MERGE_HEAD, a rebase's list, refs/bisect. */
-export const shasIn = async (tree: Tree, branch: string): Promise<Sha[]> => {
+export const shasIn = async (tree: Tree, branch: string | undefined): Promise<Sha[]> => {
   const found = new Set<Sha>()
   const take = (text: string): void => {
     for (const [word] of text.matchAll(/\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b/g)) {
@@ -133,6 +133,8 @@ export const shasIn = async (tree: Tree, branch: string): Promise<Sha[]> => {
     }
   }
   await visit(tree.gitDir, 0)
-  take((await unlessMissing(readFile(join(tree.commonDir, 'logs/refs/heads', branch), 'latin1'))) ?? '')
+  if (branch !== undefined) {
+    take((await unlessMissing(readFile(join(tree.commonDir, 'logs/refs/heads', branch), 'latin1'))) ?? '')
+  }
   return [...found]
 }

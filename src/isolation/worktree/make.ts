@@ -23,7 +23,7 @@ import { undoMaking } from './undo.ts'
 export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
   const { context, environment, plan } = making
   const spare = making.useSpare ? await claimable(making) : undefined
-  const entry = await intent(making)
+  const entry = await intent(making, spare === undefined ? 'adding' : 'taking')
   const outcome = await context.store.transaction(async (store) => {
     const inserted = await store.environments.insert(environment, making.limit)
     if (inserted.outcome !== 'inserted') return inserted
@@ -36,11 +36,10 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
   await context.failpoint(`${making.kind}.intent`)
   try {
     const taken = outcome.claimed && spare ? await takeSpare(making, entry, spare) : undefined
-    const tree = taken ?? (await addFresh(making, entry))
+    const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
     await context.failpoint(`${making.kind}.tree`)
     await writeToken(tree.gitDir, environment.id)
     await context.failpoint(`${making.kind}.token`)
-    await context.store.environments.update(environment.id, { adminName: basename(tree.gitDir) })
     if (plan.upstream) await setUpstream(context.git, tree, plan.branch, plan.upstream)
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
@@ -58,15 +57,16 @@ export const activate = async (
   await clearLock(tree.gitDir, makingReason(environment.id))
   await context.failpoint(`${kind}.unlocked`)
   const at = context.clock()
+  const patch = { lastActivityAt: at, adminName: basename(tree.gitDir) }
   await context.store.transaction(async (store) => {
-    if (!(await store.environments.transition(environment.id, 'creating', 'active', { lastActivityAt: at }))) {
+    if (!(await store.environments.transition(environment.id, 'creating', 'active', patch))) {
       throw new AppError('unexpected', `${environment.branch} was undone while it was being made`)
     }
     for (const alias of aliases) await store.environments.addAlias(environment.id, codebase.id, alias, at)
     await store.journal.end(entry.id)
   })
   await context.failpoint(`${kind}.active`)
-  return (await context.store.environments.get(environment.id)) ?? environment
+  return { ...environment, ...patch, status: 'active' }
 }
 
 /** The plain path, or the one with a hash when another environment or a stranger has the plain one. */
@@ -98,7 +98,10 @@ const exists = async (path: string): Promise<boolean> =>
     },
   )
 
-const intent = async ({ context, codebase, kind, environment, plan }: Making): Promise<JournalEntry> => {
+const intent = async (
+  { context, codebase, kind, environment, plan, pointId }: Making,
+  step: string,
+): Promise<JournalEntry> => {
   const data: MakingData = {
     path: environment.path,
     leaf: basename(environment.path),
@@ -113,19 +116,23 @@ const intent = async ({ context, codebase, kind, environment, plan }: Making): P
     codebaseId: codebase.id,
     environmentId: environment.id,
     kind,
-    step: 'intent',
-    data,
+    step,
+    data: pointId === undefined ? data : { ...data, pointId },
     holder: context.self,
     child: undefined,
     startedAt: context.clock(),
   }
 }
 
-const addFresh = async ({ context, kind, environment, plan, signal }: Making, entry: JournalEntry): Promise<Tree> => {
+const addFresh = async (
+  { context, kind, environment, plan, signal }: Making,
+  entry: JournalEntry,
+  afterSpare: boolean,
+): Promise<Tree> => {
   if (plan.fastForward) await moveForward(context, plan)
-  await context.store.journal.advance(entry.id, { step: 'adding' })
+  if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null })
   await context.failpoint(`${kind}.adding`)
-  const tree = await withChild(context, entry.id, (onSpawn) =>
+  return withChild(context, entry.id, (onSpawn) =>
     addWorktree(
       context.git,
       plan.repo,
@@ -139,8 +146,6 @@ const addFresh = async ({ context, kind, environment, plan, signal }: Making, en
       { signal },
     ),
   )
-  await context.store.journal.advance(entry.id, { step: 'added', child: null })
-  return tree
 }
 
 const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | undefined> => {

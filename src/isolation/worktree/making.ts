@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Work } from '../../domain/work.ts'
 import type { Tree } from '../../git/door.ts'
-import { updateRefs } from '../../git/refs.ts'
+import { resolveCommit, updateRefs } from '../../git/refs.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Plan } from './plan.ts'
@@ -27,6 +27,8 @@ export type Making = {
   readonly aliases: readonly Work[]
   readonly limit: number | undefined
   readonly useSpare: boolean
+  /** The restore point that is being brought back. */
+  readonly pointId?: string
   readonly signal: AbortSignal | undefined
 }
 
@@ -39,5 +41,7 @@ export const moveForward = async (context: IsolationContext, plan: Plan): Promis
   const moved = await updateRefs(context.git, plan.repo, [{ update: `refs/heads/${plan.branch}`, to, from }], {
     reason: 'coppice: fast-forward to the pull request',
   })
+  // Done before, when a spare was tried first.
+  if (!moved.ok && (await resolveCommit(context.git, plan.repo, `refs/heads/${plan.branch}`)) === to) return
   if (!moved.ok) throw new AppError('branch-in-use', `${plan.branch} moved while it was being brought up to date`)
 }

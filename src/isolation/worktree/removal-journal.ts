@@ -3,10 +3,12 @@ import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isSha } from '../../domain/names.ts'
-import { readAdminDir, readToken } from '../../git/admin-dir.ts'
+import { clearLock, readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
+import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { repairWorktree } from '../../git/worktree-repair.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
+import { settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
 import { unlessMissing } from './missing.ts'
@@ -55,6 +57,9 @@ export const beginRemoval = async (
 export const settleRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return
+  if (!(await settleChild(context, codebase.repoPath, entry))) {
+    throw new AppError('busy', 'a git process of an interrupted removal is still running')
+  }
   if ((await recordOf(entry)) === undefined && entry.step !== 'intent') await finishRemoval(context, codebase, entryId)
   else await undoRemoval(context, codebase, entryId)
 }
@@ -65,7 +70,11 @@ export const undoRemoval = async (context: IsolationContext, codebase: Codebase,
   if (entry === undefined || !environment) return
   const { root, was } = read(entry)
   const record = await recordOf(entry)
-  const path = root === undefined ? environment.path : await putBack(context, codebase, environment, root, record)
+  const path = root === undefined ? environment.path : await putBack(context, environment, root)
+  // Git's record still names the old place when somebody had taken that and the tree went beside it.
+  if (record !== undefined && (await readAdminDir(record))?.worktreePath !== path) {
+    await repairWorktree(context.git, repoOf(codebase), path)
+  }
   await context.failpoint('undo-remove.back')
   await discardRestorePoint(context, codebase, entry.id)
   await context.failpoint('undo-remove.discarded')
@@ -76,22 +85,33 @@ export const undoRemoval = async (context: IsolationContext, codebase: Codebase,
 }
 
 /** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
-const putBack = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-  root: string,
-  adminDir: string | undefined,
-): Promise<string> => {
+const putBack = async (context: IsolationContext, environment: IsolatedEnvironment, root: string): Promise<string> => {
   const trash = trashPath(root, environment.id)
   if ((await unlessMissing(lstat(trash))) === undefined) return environment.path
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
   const path = taken ? `${environment.path}-${environment.id.slice(0, 8)}` : environment.path
+  // Written down first: a crash after the rename must find it there.
+  if (taken) await context.store.environments.update(environment.id, { path })
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   await rename(trash, path)
   await syncDirectory(dirname(path))
-  if (taken && adminDir !== undefined) await repairWorktree(context.git, repoOf(codebase), path)
   return path
+}
+
+/** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
+export const forgetRecord = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entryId: string,
+  adminDir: string,
+): Promise<void> => {
+  const lock = await readLock(adminDir)
+  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
+  await context.store.journal.advance(entryId, { step: 'forgetting' })
+  await context.failpoint('remove.forgetting')
+  await withChild(context, entryId, (onSpawn) =>
+    forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
+  )
 }
 
 export type Finished = {
@@ -113,6 +133,9 @@ export const finishRemoval = async (
   const branchDeleted =
     branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
   await context.failpoint('remove.branch')
+  // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
+  const trash = root === undefined ? undefined : await giveUp(root, environment.id)
+  await context.failpoint('remove.given-up')
   const letGo = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)
@@ -122,7 +145,7 @@ export const finishRemoval = async (
     return conversations
   })
   await context.failpoint('remove.recorded')
-  if (root !== undefined) context.reap([await giveUp(root, environment.id)])
+  if (trash !== undefined) context.reap([trash])
   return {
     branchDeleted,
     branchNote: branchGoes && !branchDeleted ? 'it moved while its environment was being removed' : note,

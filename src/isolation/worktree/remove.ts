@@ -2,10 +2,9 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import { type GateAnswer, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
-import { clearLock, readLock } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
-import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { freshen } from '../base.ts'
+import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, readDirt } from '../dirt.ts'
 import { type Subject, askGates, stillInUse } from '../gates.ts'
@@ -14,8 +13,7 @@ import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
-import { repoOf } from './plan.ts'
-import { beginRemoval, finishRemoval, settleRemoval, undoRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 import { saveMissing } from './save-missing.ts'
 import { runTeardown } from './scripts.ts'
@@ -50,10 +48,21 @@ const remove = async (
 ): Promise<RemoveOutcome> => {
   const environment = await current(context, id)
   if (!environment.owned) return release(context, environment, options)
-  const { config, fate } = await judgeBranch(context, codebase, environment)
+  const { base, config } = await baseAndConfig(context, codebase)
   const presence = await presenceOf(codebase, environment)
-  const subject: Subject = { codebase, environment, presence, merged: fate.merged, config, options }
+  // History and files are looked at side by side: git fills one core with each.
+  const judged = judgeBranch(context, codebase, environment, base)
+  judged.catch(() => undefined)
+  const subject: Subject = {
+    codebase,
+    environment,
+    presence,
+    merged: async () => (await judged).merged,
+    config,
+    options,
+  }
   const { answers, dirt, notices } = await askGates(context, subject)
+  const fate = await judged
   const reasons = refusals(answers, options.force === true)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
@@ -88,7 +97,7 @@ const removePresent = async (
       return { outcome: 'refused', environment, reasons: changed }
     }
     await context.failpoint('remove.checked')
-    await forgetRecord(context, codebase, tree.gitDir)
+    await forgetRecord(context, codebase, entry.id, tree.gitDir)
     await context.failpoint('remove.forgotten')
     const finished = await finishRemoval(context, codebase, entry.id)
     return {
@@ -151,12 +160,6 @@ const lookAgain = async (
   const reasons = use.filter(({ answer }) => answer !== 'yes')
   if (now.fingerprint === saved.fingerprint) return reasons
   return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
-}
-
-const forgetRecord = async (context: IsolationContext, codebase: Codebase, adminDir: string): Promise<void> => {
-  const lock = await readLock(adminDir)
-  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
-  await forgetWorktree(context.git, repoOf(codebase), { dir: adminDir })
 }
 
 /** Nothing in Coppice deletes an adopted worktree or its branch: it is let go of. */

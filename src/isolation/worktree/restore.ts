@@ -93,6 +93,7 @@ const begin = async (
     aliases,
     limit,
     useSpare: false,
+    pointId: point.id,
     signal: undefined,
   }
   const made = await makeTree(making)

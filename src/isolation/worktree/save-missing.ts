@@ -1,13 +1,11 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { clearLock, readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
-import { forgetWorktree } from '../../git/worktree-forget.ts'
+import { readAdminDir, readToken } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
 import type { Removed } from '../provider.ts'
 import type { BranchFate } from './branch-fate.ts'
-import { repoOf } from './plan.ts'
-import { beginRemoval, finishRemoval, settleRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 
 /**
@@ -44,7 +42,7 @@ export const saveMissing = async (
           })
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.missing-saved')
-    if (adminDir !== undefined) await forget(context, codebase, adminDir)
+    if (adminDir !== undefined) await forgetRecord(context, codebase, entry.id, adminDir)
     await context.failpoint('remove.missing-forgotten')
     const finished = await finishRemoval(context, codebase, entry.id)
     return {
@@ -74,10 +72,4 @@ const recordOf = async (
   if (adminName === undefined || !owned) return undefined
   const dir = join(codebase.repoPath, 'worktrees', adminName)
   return (await readAdminDir(dir)) !== undefined && (await readToken(dir)) === id ? dir : undefined
-}
-
-const forget = async (context: IsolationContext, codebase: Codebase, adminDir: string): Promise<void> => {
-  const lock = await readLock(adminDir)
-  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
-  await forgetWorktree(context.git, repoOf(codebase), { dir: adminDir })
 }

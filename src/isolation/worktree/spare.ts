@@ -49,10 +49,11 @@ export const takeSpare = async (
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
   try {
-    if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at)
-    await context.failpoint(`${kind}.spare-switched`)
-    await context.store.journal.advance(entry.id, { step: 'moving' })
-    await moveWorktree(context.git, found, environment.path)
+    await withChild(context, entry.id, async (onSpawn) => {
+      if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn })
+      await context.failpoint(`${kind}.spare-switched`)
+      await moveWorktree(context.git, found, environment.path, { onSpawn })
+    })
   } catch (error) {
     // A file in it was changed, or the commit has submodules: it costs nothing but the ordinary path.
     context.log.warn('a spare could not serve', { spare: spare.id, error: String(error) })

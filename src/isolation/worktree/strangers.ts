@@ -1,13 +1,11 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { open } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
-import { bytesBelow, rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
+import { shownPath, toRaw } from '../../domain/raw-path.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
-import { showFile } from '../../git/objects.ts'
 import { resolveCommit } from '../../git/refs.ts'
 import { lostCommits } from '../../git/snapshot.ts'
 import { readStatus } from '../../git/status.ts'
@@ -18,8 +16,8 @@ import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import { isOurAddition } from './additions.ts'
 import { shasIn } from './keep-objects.ts'
-import { unlessMissing } from './missing.ts'
-import { writeRestorePoint } from './restore-point.ts'
+import { type Laid, laidFrom } from './laid.ts'
+import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
 
 /**
  * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
@@ -32,8 +30,11 @@ export const saveStrangersWork = async (
   tree: Tree,
   start: string,
 ): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
+  // A recovery that was itself interrupted may have saved it already, or half of it.
+  if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
+  await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const dirt = await beyondCheckout(context, codebase, tree, start)
+  const dirt = await beyondCheckout(context, codebase, tree, start, await laidFrom(context, tree, entry, start))
   if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
@@ -49,6 +50,7 @@ const beyondCheckout = async (
   codebase: Codebase,
   tree: Tree,
   start: Sha,
+  laid: Laid,
 ): Promise<Dirt | undefined> => {
   const directory = mkdtempSync(join(tmpdir(), 'coppice-undo-'))
   try {
@@ -56,24 +58,22 @@ const beyondCheckout = async (
     await context.git.run({ operation: 'read-tree', at: tree, args: ['read-tree', start], indexFile, locks: true })
     const status = await readStatus(context.git, tree, { indexFile })
     const { config } = await baseAndConfig(context, codebase)
-    const changed: string[] = []
-    for (const { bytes, path } of status.changed) {
-      if (!(await isPartOfCheckout(context, tree, start, toRaw(bytes), path))) changed.push(toRaw(bytes))
-    }
     const theirs = async (paths: readonly TreePath[]): Promise<string[]> => {
       const found: string[] = []
       for (const { bytes, path } of paths) {
-        if (!(await isOurAddition(context, codebase, tree, config, path))) found.push(toRaw(bytes))
+        if (await isOurAddition(context, codebase, tree, config, path)) continue
+        if (!(await laid.has(toRaw(bytes)))) found.push(toRaw(bytes))
       }
       return found
     }
+    const changed = await theirs(status.changed)
     const untracked = await theirs(status.untracked)
     const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
     const head = await resolveCommit(context.git, tree, 'HEAD')
-    const half = halfDone(tree.gitDir)
-    const commits = await lostCommits(context.git, tree, await shasIn(tree, (await branchOf(tree)) ?? ''), [start])
+    const half = laid.halfDone ? [] : halfDone(tree.gitDir)
+    const commits = await lostCommits(context.git, tree, await shasIn(tree, await branchOf(tree)), laid.commits)
     const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
-    if (!found && (head === undefined || head === start)) return undefined
+    if (!found && (head === undefined || laid.commits.includes(head))) return undefined
     keepIndexReadable(tree, indexFile)
     return {
       headSha: head ?? start,
@@ -106,23 +106,4 @@ const branchOf = async (tree: Tree): Promise<string | undefined> => {
 const keepIndexReadable = (tree: Tree, indexFile: string): void => {
   const own = join(tree.gitDir, 'index')
   if (!existsSync(own)) copyFileSync(indexFile, own)
-}
-
-/** A file that is not there yet, or that git was writing when it was killed: the beginning of what the commit has. */
-const isPartOfCheckout = async (
-  context: IsolationContext,
-  tree: Tree,
-  start: Sha,
-  raw: string,
-  path: string,
-): Promise<boolean> => {
-  const handle = await unlessMissing(open(bytesBelow(tree.path, raw), 'r'))
-  if (handle === undefined) return true
-  try {
-    const here = await handle.readFile()
-    const there = rawBytes(raw).equals(Buffer.from(path)) ? await showFile(context.git, tree, start, path) : undefined
-    return there !== undefined && here.length < there.length && there.subarray(0, here.length).equals(here)
-  } finally {
-    await handle.close()
-  }
 }

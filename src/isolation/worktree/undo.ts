@@ -4,6 +4,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { isSha } from '../../domain/names.ts'
 import { type AdminDir, clearLock, readAdminDirs, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
+import { dropUpstream } from '../../git/upstream.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import type { JournalEntry } from '../../store/store.ts'
@@ -191,7 +192,8 @@ const dropBranch = async (
   start: string,
 ): Promise<void> => {
   if (!isSha(start)) return
-  await updateRefs(context.git, repoOf(codebase), [{ delete: `refs/heads/${branch}`, from: start }], {
+  const dropped = await updateRefs(context.git, repoOf(codebase), [{ delete: `refs/heads/${branch}`, from: start }], {
     reason: 'coppice: undo',
   })
+  if (dropped.ok) await dropUpstream(context.git, repoOf(codebase), branch)
 }

@@ -1,0 +1,97 @@
+import { lstat, open, readdir, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Sha } from '../../domain/names.ts'
+import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
+import type { RestorePoint } from '../../domain/restore-point.ts'
+import { catFiles } from '../../git/blobs.ts'
+import type { Tree } from '../../git/door.ts'
+import { readTree } from '../../git/objects.ts'
+import type { JournalEntry } from '../../store/store.ts'
+import type { IsolationContext } from '../context.ts'
+import { unlessMissing } from './missing.ts'
+import { restoreDirectory } from './restore-point.ts'
+
+/** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
+export type Laid = {
+  /** Is the file (raw path) as laid, not there yet, or the beginning of it: what was being written at the crash? */
+  readonly has: (path: string) => Promise<boolean>
+  /** Commits that were there before. */
+  readonly commits: readonly Sha[]
+  /** The half-done operations in the tree were brought back, not begun. */
+  readonly halfDone: boolean
+}
+
+export const laidFrom = async (
+  context: IsolationContext,
+  tree: Tree,
+  entry: JournalEntry,
+  start: Sha,
+): Promise<Laid> => {
+  const pointId = entry.data['pointId']
+  const point = typeof pointId === 'string' ? await context.store.restorePoints.get(pointId) : undefined
+  const sources = await blobsOf(context, tree, start, point)
+  const beside = point && restoreDirectory(context, point.id)
+  const nested = (point?.contents.nested ?? []).map((path) => `${path}/`)
+  const has = async (given: string): Promise<boolean> => {
+    // A nested repository is brought back whole, and what lies beside git is still there whatever happens here.
+    if (nested.some((one) => given === one || given.startsWith(one))) return true
+    const path = given.replace(/\/+$/, '')
+    const here = await contentOf(bytesBelow(tree.path, path))
+    if (here === 'absent') return true
+    if (here === 'directory') {
+      for (const name of await readdir(bytesBelow(tree.path, path), { encoding: 'buffer' })) {
+        if (!(await has(`${path}/${toRaw(name)}`))) return false
+      }
+      return true
+    }
+    for (const sha of sources.get(path) ?? []) if (startsWith(await blob(context, tree, sha), here)) return true
+    const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
+    return Buffer.isBuffer(kept) && startsWith(kept, here)
+  }
+  const commits = [start, ...(point === undefined ? [] : [point.commit, ...shasOf(point)])]
+  return { has, commits, halfDone: point !== undefined }
+}
+
+const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, tip].filter((sha) => sha !== undefined)
+
+/** For each path the blobs it may rightly hold: the start commit's, and the restore point's `work/`. */
+const blobsOf = async (
+  context: IsolationContext,
+  tree: Tree,
+  start: Sha,
+  point: RestorePoint | undefined,
+): Promise<ReadonlyMap<string, readonly Sha[]>> => {
+  const found = new Map<string, Sha[]>()
+  const add = (path: string, sha: Sha): void => void found.set(path, [...(found.get(path) ?? []), sha])
+  for (const entry of await readTree(context.git, tree, start)) add(toRaw(entry.bytes), entry.sha)
+  if (point?.contents.dirty !== true) return found
+  for (const entry of await readTree(context.git, tree, point.commit)) {
+    const path = toRaw(entry.bytes)
+    if (path.startsWith('work/')) add(path.slice('work/'.length), entry.sha)
+  }
+  return found
+}
+
+const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'> => {
+  const found = await unlessMissing(lstat(path))
+  if (found === undefined) return 'absent'
+  if (found.isDirectory()) return 'directory'
+  if (found.isSymbolicLink()) return readlink(path, { encoding: 'buffer' })
+  const handle = await open(path, 'r')
+  try {
+    return await handle.readFile()
+  } finally {
+    await handle.close()
+  }
+}
+
+const blob = async (context: IsolationContext, tree: Tree, sha: Sha): Promise<Buffer> => {
+  let found: Buffer = Buffer.alloc(0)
+  await catFiles(context.git, tree, [sha], (_name, bytes) => {
+    found = bytes
+  })
+  return found
+}
+
+const startsWith = (whole: Buffer, part: Buffer): boolean =>
+  part.length <= whole.length && whole.subarray(0, part.length).equals(part)
