@@ -109,6 +109,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     progress: progress.say,
     approve: await approveOnTerminal(),
     reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
+    repoConfigs: new Map(),
     failpoint: async () => {},
   }
   let provider: Promise<IsolationProvider> | undefined
