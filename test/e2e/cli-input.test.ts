@@ -164,8 +164,8 @@ describe('what bad input gets', () => {
 
 describe('a full disk', () => {
   /**
-   * A real file system of 2 MB. Making one takes the right to mount: root has it, anybody else in a user namespace of
-   * their own. Where neither is given the test fails: a disk that never fills up shows nothing.
+   * A real file system of 2 MB. Making one takes the right to mount, so this needs root. Without it the test fails and
+   * is not skipped: a disk that never fills up shows nothing.
    */
   const mount = (at: string): (() => void) => {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', at])
