@@ -22,6 +22,8 @@ export const findAdoptable = async (
   request: ResolveRequest,
 ): Promise<Adoptable | undefined> => {
   const { codebase } = request
+  const own = request.branch && (await context.store.environments.liveByBranch(codebase.id, request.branch))
+  if (own) return { kind: 'environment', environment: own }
   const records = (await readAdminDirs(repoOf(codebase).commonDir)).filter(hasBranch)
   if (records.length === 0) return undefined
   const wanted = await wantedPath(context, request)

@@ -136,7 +136,8 @@ export const usesOf = async (
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
-    notices.push(`${unreadable.length} processes of other users could not be looked at: ${named.join(', ')}`)
+    const count = unreadable.length === 1 ? 'a process' : `${unreadable.length} processes`
+    notices.push(`${count} of other users could not be looked at: ${named.join(', ')}`)
   }
   return reasons
 }

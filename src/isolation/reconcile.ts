@@ -5,6 +5,7 @@ import { readAdminDirs } from '../git/admin-dir.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
+import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
 import { locked } from './locked.ts'
 import { prepareRoot } from './paths.ts'
@@ -46,7 +47,7 @@ export const settleInterrupted = async (
   const settled: string[] = []
   const left: string[] = []
   for (const entry of await context.store.journal.open(context.host, codebase.id)) {
-    const state = liveness(entry.holder)
+    const state = isAbandoned(entry) ? 'dead' : liveness(entry.holder)
     if (state === 'alive') continue
     if (state === 'cannot-tell') {
       left.push(`${entry.kind}: cannot tell whether process ${entry.holder.pid} still runs`)

@@ -4,6 +4,7 @@ import { toEnvironmentId } from '../../domain/names.ts'
 import { type Base, freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { withChild } from '../children.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
@@ -61,8 +62,10 @@ export const createEnvironment = async (
       notices: [...offline, ...making.plan.notices, ...dressed.notices],
     }
   } catch (error) {
-    await locked(context, codebase, 'undoing a failed creation', () =>
-      undoMaking(context, codebase, made.entry.id, 'just-made'),
+    await settleOrAbandon(context, made.entry.id, () =>
+      locked(context, codebase, 'undoing a failed creation', () =>
+        undoMaking(context, codebase, made.entry.id, 'just-made'),
+      ),
     )
     throw error
   }
@@ -110,11 +113,11 @@ const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
 
 const freshenFor = async (
   context: IsolationContext,
-  { codebase, hints, work }: IsolationRequest,
+  { codebase, hints, work, signal }: IsolationRequest,
 ): Promise<string[]> => {
   // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
   if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
-  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
+  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
   return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
 }
 

@@ -7,6 +7,7 @@ import type { Tree } from '../../git/door.ts'
 import { setUpstream } from '../../git/upstream.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
 import type { InsertOutcome, JournalEntry, Spare } from '../../store/store.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import { withChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
 import { pathCandidates } from '../paths.ts'
@@ -44,7 +45,7 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
-    await undoMaking(context, making.codebase, entry.id, 'just-made')
+    await settleOrAbandon(context, entry.id, () => undoMaking(context, making.codebase, entry.id, 'just-made'))
     throw explain(error, plan)
   }
 }

@@ -1,4 +1,4 @@
-import { lstat, mkdir, rename } from 'node:fs/promises'
+import { lstat, mkdir, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -14,6 +14,7 @@ import { type BranchFate, dropBranch } from './branch-fate.ts'
 import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
 import { discardRestorePoint } from './restore-point.ts'
+import { removeStaleLocks } from './stale-locks.ts'
 import { giveUp, trashPath } from './trash.ts'
 
 /** The intent of a removal, and how to take it back or carry it through from wherever it stopped. */
@@ -60,8 +61,14 @@ export const settleRemoval = async (context: IsolationContext, codebase: Codebas
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
   }
-  if ((await recordOf(entry)) === undefined && entry.step !== 'intent') await finishRemoval(context, codebase, entryId)
-  else await undoRemoval(context, codebase, entryId)
+  const { adminDir } = read(entry)
+  await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
+  if (entry.step === 'forgetting' && adminDir !== undefined) {
+    await deleteRecord(context, codebase, entry, adminDir)
+    await finishRemoval(context, codebase, entryId)
+  } else if ((await recordOf(entry)) === undefined && entry.step !== 'intent') {
+    await finishRemoval(context, codebase, entryId)
+  } else await undoRemoval(context, codebase, entryId)
 }
 
 export const undoRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
@@ -109,9 +116,41 @@ export const forgetRecord = async (
   if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
   await context.store.journal.advance(entryId, { step: 'forgetting' })
   await context.failpoint('remove.forgetting')
-  await withChild(context, entryId, (onSpawn) =>
-    forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
-  )
+  const entry = await context.store.journal.get(entryId)
+  if (entry !== undefined) await deleteRecord(context, codebase, entry, adminDir)
+}
+
+/**
+ * Git itself deletes the record, file by file. If it dies half-way there is no way back: what was worth keeping is in
+ * the restore point, and the rest of the record goes. A record of the same name that is somebody else's by now stays.
+ */
+const deleteRecord = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entry: JournalEntry,
+  adminDir: string,
+): Promise<void> => {
+  const record = await readAdminDir(adminDir)
+  const environment = entry.environmentId && (await context.store.environments.get(entry.environmentId))
+  if (record === undefined || !environment) return
+  const whole = (await readToken(adminDir)) === environment.id && record.worktreePath === environment.path
+  if (whole) {
+    const forget = withChild(context, entry.id, (onSpawn) =>
+      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
+    )
+    if (
+      await forget.then(
+        () => true,
+        () => false,
+      )
+    )
+      return
+  }
+  const elsewhere = record.worktreePath !== undefined && record.worktreePath !== environment.path
+  const token = await readToken(adminDir)
+  const taken = (await unlessMissing(lstat(environment.path))) !== undefined
+  if (elsewhere || taken || (token !== undefined && token !== environment.id)) return
+  await rm(adminDir, { recursive: true, force: true })
 }
 
 export type Finished = {
@@ -164,6 +203,9 @@ const verifyGone = async (environment: IsolatedEnvironment, entry: JournalEntry)
   if (record !== undefined) notices.push(`git still has its record ${record}`)
   return notices
 }
+
+const branchOf = async (context: IsolationContext, { environmentId }: JournalEntry): Promise<string | undefined> =>
+  environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
 
 /** Git's record, if it is there and still carries this environment's token. */
 const recordOf = async (entry: JournalEntry): Promise<string | undefined> => {

@@ -5,6 +5,7 @@ import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
 import { freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, readDirt } from '../dirt.ts'
 import { type Subject, askGates, stillInUse } from '../gates.ts'
@@ -30,7 +31,7 @@ export const removeEnvironment = async (
   options: RemoveOptions,
 ): Promise<RemoveOutcome> => {
   const maxAgeMs = freshEnough(context, options)
-  if (maxAgeMs !== undefined) await freshen(context, codebase, { maxAgeMs })
+  if (maxAgeMs !== undefined) await freshen(context, codebase, { maxAgeMs, signal: options.signal })
   return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options), options.signal)
 }
 
@@ -111,7 +112,7 @@ const removePresent = async (
       notices: [...notices, ...torn, ...finished.notices],
     }
   } catch (error) {
-    await settleRemoval(context, codebase, entry.id)
+    await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
     throw error
   }
 }

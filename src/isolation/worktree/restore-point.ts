@@ -23,7 +23,7 @@ const day = 24 * 60 * 60 * 1000
 
 /** Everything the environment holds, on disk before this resolves. Without it there is no removal. */
 export const writeRestorePoint = async (context: IsolationContext, save: ToSave): Promise<RestorePoint> => {
-  const { environment, codebase, id, tree } = save
+  const { environment, codebase, id } = save
   const directory = restoreDirectory(context, id)
   await makePrivateDirectory(directory)
   const archived = await archive(context, save, directory)
@@ -54,7 +54,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   // Readable without the database, too.
   await writeDurably(join(directory, 'point.json'), `${JSON.stringify(point, undefined, 2)}\n`)
   await syncDirectory(directory)
-  const made = await updateRefs(context.git, tree, [{ update: point.ref, to: commit, from: undefined }], {
+  const made = await updateRefs(context.git, repoOf(codebase), [{ update: point.ref, to: commit, from: undefined }], {
     reason: `coppice: restore point of ${environment.branch}`,
     durable: true,
   })

@@ -12,6 +12,7 @@ import { catFiles } from '../../git/blobs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { listRefs, resolveCommit } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
@@ -49,8 +50,10 @@ export const restoreEnvironment = async (
     )
     return { environment, notices: [...making.plan.notices, ...lost] }
   } catch (error) {
-    await locked(context, codebase, 'undoing a failed restore', () =>
-      undoMaking(context, codebase, made.entry.id, 'just-made'),
+    await settleOrAbandon(context, made.entry.id, () =>
+      locked(context, codebase, 'undoing a failed restore', () =>
+        undoMaking(context, codebase, made.entry.id, 'just-made'),
+      ),
     )
     throw error
   }

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { readAdminDir, readToken } from '../../git/admin-dir.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
 import type { Removed } from '../provider.ts'
@@ -53,7 +54,7 @@ export const saveMissing = async (
       ...finished,
     }
   } catch (error) {
-    await settleRemoval(context, codebase, entry.id)
+    await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
     throw error
   }
 }

@@ -14,6 +14,7 @@ import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { moveWorktree } from '../../git/worktree-move.ts'
 import type { JournalEntry, Spare, Store } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
+import { settleOrAbandon } from '../abandon.ts'
 import { withChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
@@ -145,7 +146,7 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
   try {
     await addSpare(context, codebase, entry, { id, path, sha: base.sha })
   } catch (error) {
-    await undoMaking(context, codebase, entry.id, 'just-made')
+    await settleOrAbandon(context, entry.id, () => undoMaking(context, codebase, entry.id, 'just-made'))
     throw error
   }
   return true

@@ -1,4 +1,5 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
@@ -17,6 +18,7 @@ import type { Dirt } from '../dirt.ts'
 import { isOurAddition } from './additions.ts'
 import { shasIn } from './keep-objects.ts'
 import { type Laid, laidFrom } from './laid.ts'
+import { unlessMissing } from './missing.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
 
 /**
@@ -55,8 +57,11 @@ const beyondCheckout = async (
   const directory = mkdtempSync(join(tmpdir(), 'coppice-undo-'))
   try {
     const indexFile = join(directory, 'index')
-    await context.git.run({ operation: 'read-tree', at: tree, args: ['read-tree', start], indexFile, locks: true })
-    const status = await readStatus(context.git, tree, { indexFile })
+    const whole = await isWhole(tree)
+    // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
+    const asked = whole ? tree : { ...tree, gitDir: tree.commonDir }
+    await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
+    const status = await readStatus(context.git, asked, { indexFile })
     const { config } = await baseAndConfig(context, codebase)
     const theirs = async (paths: readonly TreePath[]): Promise<string[]> => {
       const found: string[] = []
@@ -69,9 +74,9 @@ const beyondCheckout = async (
     const changed = await theirs(status.changed)
     const untracked = await theirs(status.untracked)
     const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
-    const head = await resolveCommit(context.git, tree, 'HEAD')
+    const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
     const half = laid.halfDone ? [] : halfDone(tree.gitDir)
-    const commits = await lostCommits(context.git, tree, await shasIn(tree, await branchOf(tree)), laid.commits)
+    const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
     const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
     if (!found && (head === undefined || laid.commits.includes(head))) return undefined
     keepIndexReadable(tree, indexFile)
@@ -92,6 +97,12 @@ const beyondCheckout = async (
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
+}
+
+/** Does git's record have all that makes it one? */
+const isWhole = async (tree: Tree): Promise<boolean> => {
+  const commondir = await unlessMissing(readFile(join(tree.gitDir, 'commondir'), 'utf8'))
+  return commondir?.trim() === '../..' && (await readHead(tree.gitDir)) !== undefined
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>

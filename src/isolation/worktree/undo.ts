@@ -1,4 +1,4 @@
-import { readdir, rm, rmdir } from 'node:fs/promises'
+import { readFile, readdir, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { isSha } from '../../domain/names.ts'
@@ -13,8 +13,10 @@ import type { IsolationContext } from '../context.ts'
 import { managedRoot } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { makingReason, spareReason } from './marks.ts'
+import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
 import { saveStrangersWork } from './strangers.ts'
+import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from './trash.ts'
 
 export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
@@ -36,6 +38,8 @@ export const undoMaking = async (
   const data = readMakingData(entry)
   const admin = await findRecord(codebase, entry, data)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
+  const branch = data.branchCreated ? data.branch : undefined
+  await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
   const saved = admin === undefined ? 'nothing' : await takeBack(context, codebase, entry, data, admin, when)
   for (const path of pathsOf(data)) await removeIfEmpty(path)
   if (data.branchCreated) await dropBranch(context, codebase, data.branch, data.start)
@@ -139,7 +143,12 @@ const findRecord = async (
 
 /** The directory is ours only if its own link names the record that we made. */
 const directoryOf = async (admin: AdminDir, paths: readonly string[]): Promise<string | undefined> => {
-  for (const path of paths) if ((await readWorktreeLink(path)) === admin.dir) return path
+  for (const path of paths) {
+    if ((await readWorktreeLink(path)) === admin.dir) return path
+    // Git died while it wrote the link: the record names the directory, and the link is the beginning of the right one.
+    const link = admin.worktreePath === path ? await unlessMissing(readFile(join(path, '.git'), 'utf8')) : undefined
+    if (link !== undefined && `gitdir: ${admin.dir}\n`.startsWith(link)) return path
+  }
   return undefined
 }
 

@@ -1,0 +1,25 @@
+import { toAppError } from '../domain/errors.ts'
+import type { JournalEntry } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+
+/**
+ * Settles an operation that failed in this very process. If that fails too, the entry says that nobody works on it any
+ * more: its holder is alive, and without this it would be left to it until the process ends.
+ */
+export const settleOrAbandon = async (
+  context: IsolationContext,
+  entryId: string,
+  settle: () => Promise<unknown>,
+): Promise<void> => {
+  try {
+    await settle()
+  } catch (error) {
+    context.log.error('an operation could be neither finished nor undone', {
+      entryId,
+      error: toAppError(error).message,
+    })
+    await context.store.journal.advance(entryId, { data: { abandoned: true } }).catch(() => undefined)
+  }
+}
+
+export const isAbandoned = ({ data }: JournalEntry): boolean => data['abandoned'] === true
