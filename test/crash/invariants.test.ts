@@ -78,6 +78,11 @@ const breakings: readonly Breaking[] = [
     /^G4: left in \.spares/,
   ],
   [
+    'half a clone is left',
+    (w) => mkdirSync(join(w.context.home, 'repos/.cloning-x'), { recursive: true }),
+    /^G4: half a clone/,
+  ],
+  [
     'trash is left',
     (w) => mkdirSync(join(w.context.worktreesBase, '.trash/x'), { recursive: true }),
     /^G4: left in \.trash/,

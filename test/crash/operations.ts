@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { type Work, toWork } from '../../src/domain/work.ts'
+import { addClone, settleClones } from '../../src/isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -43,6 +44,13 @@ const restore: Operation = async (context, codebase) => {
   return (await createWorktreeProvider(context).restore(point)).environment
 }
 
+/** All that happens at the next start. Answers what had to be left, and why. */
+export const recover = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
+  const clones = await settleClones(context)
+  const { left } = await reconcile(context, codebase)
+  return [...clones.left, ...left]
+}
+
 /** Done in the killed process and in the recovering one alike; each finds its subject by name. */
 export const operations = {
   'create-fresh': create(issue(1)),
@@ -53,6 +61,7 @@ export const operations = {
   'remove-forced': remove(issue(5), true),
   'take-up-again': create(issue(5)),
   restore,
+  clone: (context) => addClone(context, join(context.home, '..', 'origin.git'), { name: 'cloned' }),
   spare: (context, codebase) => keepSpares(context, codebase),
   adopt: (context, codebase) =>
     createWorktreeProvider(context).adopt(codebase, join(context.worktreesBase, '..', 'theirs'), {
@@ -69,7 +78,7 @@ export const operations = {
     await lease.release()
   },
   reconcile: async (context, codebase) => {
-    const { left } = await reconcile(context, codebase)
+    const left = await recover(context, codebase)
     if (left.length > 0) throw new Error(`left: ${left.join('; ')}`)
   },
 } satisfies Record<string, Operation>

@@ -1,13 +1,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { reconcile } from '../../src/isolation/reconcile.ts'
 import { type Expectations, checkInvariants, checkRecoveredOnce, processesAt } from '../helpers/invariants.ts'
 import { writeIn } from '../helpers/repo.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 import { takeInventory } from './inventory.ts'
 import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
-import { type OperationName, operations } from './operations.ts'
+import { type OperationName, operations, recover } from './operations.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { makeDirty, makeScenarioWorld } from './scenarios.ts'
 
@@ -34,6 +33,7 @@ const cases: readonly Outliving[] = [
     options: { settings: { spares: 1 } },
     arrange: (world) => keepSpares(world.context, world.codebase),
   },
+  { command: 'clone', operation: 'clone', options: { remote: true } },
   { command: 'worktree remove', operation: 'remove-clean', arrange: withIgnored },
   { command: 'worktree remove', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
 ]
@@ -84,9 +84,9 @@ describe('git outlives the process that started it', () => {
       await one.arrange?.(world)
       const expectations = await expectationsOf(world, one.mayKeep)
       const { go } = await killUnderGit(world, one)
-      const recovery = reconcile(world.context, world.codebase)
+      const recovery = recover(world.context, world.codebase)
       go()
-      expect((await recovery).left).toEqual([])
+      expect(await recovery).toEqual([])
       await untilQuiet(world)
       await settled(world, expectations, operation)
     },
@@ -101,7 +101,7 @@ describe('git outlives the process that started it', () => {
     // A clock that runs: the patience is ten seconds, and nobody has to sit through them.
     let now = Date.now()
     const context = { ...world.context, clock: () => (now += 1000) }
-    expect((await reconcile(context, world.codebase)).left).toEqual([])
+    expect(await recover(context, world.codebase)).toEqual([])
     expect(processesAt(world.box.root).map(([found]) => found)).not.toContain(pid)
     await settled(world, expectations, 'create-fresh')
   })
@@ -114,9 +114,9 @@ describe('git outlives the process that started it', () => {
     // As if killed a moment earlier: git runs, and the journal does not know it.
     const [entry] = await world.context.store.journal.open(world.context.host)
     await world.context.store.journal.advance(entry?.id ?? '', { child: null })
-    const recovery = reconcile(world.context, world.codebase)
+    const recovery = recover(world.context, world.codebase)
     go()
-    expect((await recovery).left).toEqual([])
+    expect(await recovery).toEqual([])
     await untilQuiet(world)
     await settled(world, expectations, 'create-fresh')
   })
@@ -142,7 +142,7 @@ describe('git outlives the process that started it', () => {
     let now = Date.now()
     const context = { ...world.context, clock: () => (now += 1000) }
     try {
-      expect((await reconcile(context, world.codebase)).left).toEqual([])
+      expect(await recover(context, world.codebase)).toEqual([])
       expect(await checkInvariants(world, expectations)).toEqual([])
     } finally {
       for (const [pid] of processesAt(world.box.root)) process.kill(pid, 'SIGKILL')

@@ -19,6 +19,10 @@ export type Scenario = {
   readonly strangers?: (world: World) => string[]
   /** Branches that may stay: of an environment that is removed. */
   readonly mayKeep?: readonly string[]
+  /** The failpoints of interest, where the others are another scenario's. */
+  readonly only?: RegExp
+  /** Errors are injected at its failpoints, too. */
+  readonly errors?: boolean
   /** What has to be true when the operation was done again. */
   readonly after?: (world: World) => Promise<unknown>
 }
@@ -131,7 +135,7 @@ const meddle = async (world: World, branch: string): Promise<void> => {
 }
 
 export const scenarios: readonly Scenario[] = [
-  { name: 'create on a fresh branch', operation: 'create-fresh' },
+  { name: 'create on a fresh branch', errors: true, operation: 'create-fresh' },
   {
     name: 'create on an existing branch',
     operation: 'create-existing',
@@ -141,9 +145,10 @@ export const scenarios: readonly Scenario[] = [
       repo.git('checkout', '-q', 'main')
     },
   },
-  { name: 'create with a spare', operation: 'create-fresh', options: spared, arrange: warm },
+  { name: 'create with a spare', errors: true, operation: 'create-fresh', options: spared, arrange: warm },
   {
     name: 'create with a spare that lies behind',
+    only: /spare-/,
     operation: 'create-fresh',
     options: spared,
     arrange: async (world) => {
@@ -159,13 +164,16 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'create of a pull request of our own',
+    errors: true,
+    only: /tree|attached|unlocked/,
     operation: 'create-own-pr',
     options: remote,
     arrange: pushPullRequest,
   },
-  { name: 'create with copies, ports and setup', operation: 'create-fresh', options: dressed },
+  { name: 'create with copies, ports and setup', errors: true, operation: 'create-fresh', options: dressed },
   {
     name: 'create where the old directory is missing',
+    only: /^(?:remove|save)\./,
     operation: 'take-up-again',
     arrange: loseDirectory,
     mayKeep: ['issue-5'],
@@ -181,21 +189,36 @@ export const scenarios: readonly Scenario[] = [
   { name: 'remove a clean one', operation: 'remove-clean', arrange: makeFive },
   {
     name: 'remove one with commits of its own',
+    only: /^remove\./,
     operation: 'remove-clean',
     arrange: async (world) => ownCommit(world, (await makeFive(world)).path),
     mayKeep: ['issue-5'],
   },
-  { name: 'remove a dressed one', operation: 'remove-clean', options: dressed, arrange: makeFive },
-  { name: 'remove a dirty one by force', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
-  { name: 'remove a detached one by force', operation: 'remove-forced', arrange: detach, mayKeep: ['issue-5'] },
+  { name: 'remove a dressed one', only: /^remove\./, operation: 'remove-clean', options: dressed, arrange: makeFive },
+  {
+    name: 'remove a dirty one by force',
+    errors: true,
+    operation: 'remove-forced',
+    arrange: makeDirty,
+    mayKeep: ['issue-5'],
+  },
+  {
+    name: 'remove a detached one by force',
+    only: /^remove\.|objects/,
+    operation: 'remove-forced',
+    arrange: detach,
+    mayKeep: ['issue-5'],
+  },
   {
     name: 'remove one whose directory is missing',
+    errors: true,
     operation: 'remove-forced',
     arrange: loseDirectory,
     mayKeep: ['issue-5'],
   },
   {
     name: 'restore a dirty one',
+    errors: true,
     operation: 'restore',
     arrange: async (world) => {
       await makeDirty(world)
@@ -204,7 +227,14 @@ export const scenarios: readonly Scenario[] = [
     mayKeep: ['issue-5'],
     after: dirtIsBack,
   },
-  { name: 'make a spare', operation: 'spare', options: spared },
+  { name: 'make a spare', errors: true, operation: 'spare', options: spared },
+  {
+    name: 'clone',
+    operation: 'clone',
+    options: remote,
+    errors: true,
+    after: async ({ context }) => expect(await context.store.codebases.list(context.host)).toHaveLength(2),
+  },
   { name: 'lease and release', operation: 'lease', arrange: makeFive },
   {
     name: 'recover a create',

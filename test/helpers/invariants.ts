@@ -152,6 +152,7 @@ const noDebris = async (
   for (const name of namesIn(join(worktreesBase, '.spares'))) {
     if (!spares.some(({ path }) => path.endsWith(`/${name}`))) problems.push(`left in .spares: ${name}`)
   }
+  for (const name of namesIn(join(home, 'repos'))) if (name.startsWith('.')) problems.push(`half a clone: ${name}`)
   for (const name of namesIn(join(worktreesBase, '.trash'))) problems.push(`left in .trash: ${name}`)
   for (const entry of await store.journal.open(context.host)) problems.push(`journal: ${entry.kind} at ${entry.step}`)
   if (temporary !== undefined) for (const name of namesIn(temporary)) problems.push(`temporary ${name}`)

@@ -4,7 +4,7 @@ import type { Sha } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { RestorePoint } from '../../domain/restore-point.ts'
 import { catFiles } from '../../git/blobs.ts'
-import type { Tree } from '../../git/door.ts'
+import type { Repo, Tree } from '../../git/door.ts'
 import { readTree } from '../../git/objects.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
@@ -29,7 +29,9 @@ export const laidFrom = async (
 ): Promise<Laid> => {
   const pointId = entry.data['pointId']
   const point = typeof pointId === 'string' ? await context.store.restorePoints.get(pointId) : undefined
-  const sources = await blobsOf(context, tree, start, point)
+  // Not through the tree's own record: that may be half written.
+  const repo = { commonDir: tree.commonDir }
+  const sources = await blobsOf(context, repo, start, point)
   const beside = point && restoreDirectory(context, point.id)
   const nested = (point?.contents.nested ?? []).map((path) => `${path}/`)
   const has = async (given: string): Promise<boolean> => {
@@ -44,7 +46,7 @@ export const laidFrom = async (
       }
       return true
     }
-    for (const sha of sources.get(path) ?? []) if (startsWith(await blob(context, tree, sha), here)) return true
+    for (const sha of sources.get(path) ?? []) if (startsWith(await blob(context, repo, sha), here)) return true
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
     return Buffer.isBuffer(kept) && startsWith(kept, here)
   }
@@ -57,15 +59,15 @@ const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, 
 /** For each path the blobs it may rightly hold: the start commit's, and the restore point's `work/`. */
 const blobsOf = async (
   context: IsolationContext,
-  tree: Tree,
+  repo: Repo,
   start: Sha,
   point: RestorePoint | undefined,
 ): Promise<ReadonlyMap<string, readonly Sha[]>> => {
   const found = new Map<string, Sha[]>()
   const add = (path: string, sha: Sha): void => void found.set(path, [...(found.get(path) ?? []), sha])
-  for (const entry of await readTree(context.git, tree, start)) add(toRaw(entry.bytes), entry.sha)
+  for (const entry of await readTree(context.git, repo, start)) add(toRaw(entry.bytes), entry.sha)
   if (point?.contents.dirty !== true) return found
-  for (const entry of await readTree(context.git, tree, point.commit)) {
+  for (const entry of await readTree(context.git, repo, point.commit)) {
     const path = toRaw(entry.bytes)
     if (path.startsWith('work/')) add(path.slice('work/'.length), entry.sha)
   }
@@ -85,9 +87,9 @@ const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'>
   }
 }
 
-const blob = async (context: IsolationContext, tree: Tree, sha: Sha): Promise<Buffer> => {
+const blob = async (context: IsolationContext, repo: Repo, sha: Sha): Promise<Buffer> => {
   let found: Buffer = Buffer.alloc(0)
-  await catFiles(context.git, tree, [sha], (_name, bytes) => {
+  await catFiles(context.git, repo, [sha], (_name, bytes) => {
     found = bytes
   })
   return found
