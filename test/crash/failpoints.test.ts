@@ -7,7 +7,8 @@ import type { World } from '../helpers/world.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
-import { type Scenario, makeScenarioWorld, scenarios } from './scenarios.ts'
+import { makeScenarioWorld } from './arrange.ts'
+import { type Scenario, scenarios } from './scenarios.ts'
 
 const exercised = new Set<string>()
 const counts = { kills: 0, faults: 0, lost: 0 }

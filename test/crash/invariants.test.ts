@@ -11,7 +11,7 @@ import { writeIn } from '../helpers/repo.ts'
 import type { World } from '../helpers/world.ts'
 import { takeInventory } from './inventory.ts'
 import { temporaryOf } from './kill.ts'
-import { environmentOfFive, makeDirty, makeScenarioWorld } from './scenarios.ts'
+import { environmentOfFive, makeDirty, makeScenarioWorld } from './arrange.ts'
 
 /** A checker that cannot complain shows nothing: each state is broken once, and the complaint is the expected one. */
 type Breaking = readonly [string, (world: World, environment: IsolatedEnvironment) => unknown, RegExp]
@@ -154,7 +154,7 @@ const breakings: readonly Breaking[] = [
 ]
 
 const makeOne = async (): Promise<World> => {
-  const world = await makeScenarioWorld({ name: '', operation: 'reconcile' })
+  const world = await makeScenarioWorld({})
   await makeDirty(world)
   return world
 }

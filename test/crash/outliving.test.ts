@@ -8,7 +8,7 @@ import { takeInventory } from './inventory.ts'
 import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
 import { type OperationName, operations, recover } from './operations.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
-import { makeDirty, makeScenarioWorld } from './scenarios.ts'
+import { makeDirty, makeScenarioWorld } from './arrange.ts'
 
 /** Our process dies while this git command is still to do its work; git goes on when recovery has begun. */
 type Outliving = {
@@ -33,7 +33,7 @@ const cases: readonly Outliving[] = [
     options: { settings: { spares: 1 } },
     arrange: (world) => keepSpares(world.context, world.codebase),
   },
-  { command: 'clone', operation: 'clone', options: { remote: true } },
+  { command: 'fetch', operation: 'clone', options: { remote: true } },
   { command: 'worktree remove', operation: 'remove-clean', arrange: withIgnored },
   { command: 'worktree remove', operation: 'remove-forced', arrange: makeDirty, mayKeep: ['issue-5'] },
 ]
@@ -80,7 +80,7 @@ describe('git outlives the process that started it', () => {
   test.each(cases.map((one) => [one.command, one.operation, one] as const))(
     '%s of %s: recovery waits for it',
     async (_command, operation, one) => {
-      await using world = await makeScenarioWorld({ name: '', operation, ...(one.options && { options: one.options }) })
+      await using world = await makeScenarioWorld(one)
       await one.arrange?.(world)
       const expectations = await expectationsOf(world, one.mayKeep)
       const { go } = await killUnderGit(world, one)
@@ -94,13 +94,11 @@ describe('git outlives the process that started it', () => {
 
   test('a git process that does not end by itself is ended, by its identity', async () => {
     const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
-    await using world = await makeScenarioWorld({ name: '', ...one })
+    await using world = await makeScenarioWorld(one)
     const expectations = await expectationsOf(world)
     await killUnderGit(world, one)
     const pid = Number(readFileSync(world.box.path('git-started'), 'utf8'))
-    // A clock that runs: the patience is ten seconds, and nobody has to sit through them.
-    let now = Date.now()
-    const context = { ...world.context, clock: () => (now += 1000) }
+    const context = { ...world.context, clock: hurried() }
     expect(await recover(context, world.codebase)).toEqual([])
     expect(processesAt(world.box.root).map(([found]) => found)).not.toContain(pid)
     await settled(world, expectations, 'create-fresh')
@@ -108,7 +106,7 @@ describe('git outlives the process that started it', () => {
 
   test('a git process that was started and not yet written down is waited for', async () => {
     const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
-    await using world = await makeScenarioWorld({ name: '', ...one })
+    await using world = await makeScenarioWorld(one)
     const expectations = await expectationsOf(world)
     const { go } = await killUnderGit(world, one)
     // As if killed a moment earlier: git runs, and the journal does not know it.
@@ -124,8 +122,6 @@ describe('git outlives the process that started it', () => {
   test('a setup script that outlives us is ended before its tree goes', async () => {
     const started = 'setup-started'
     await using world = await makeScenarioWorld({
-      name: '',
-      operation: 'create-fresh',
       options: {
         prepare: (repo, box) =>
           void repo.commit(
@@ -139,8 +135,7 @@ describe('git outlives the process that started it', () => {
     await appears(world.box.path(started))
     child.kill('SIGKILL')
     await ended
-    let now = Date.now()
-    const context = { ...world.context, clock: () => (now += 1000) }
+    const context = { ...world.context, clock: hurried() }
     try {
       expect(await recover(context, world.codebase)).toEqual([])
       expect(await checkInvariants(world, expectations)).toEqual([])
@@ -149,6 +144,12 @@ describe('git outlives the process that started it', () => {
     }
   })
 })
+
+/** A fifth of a second for every look at it: the patience is ten seconds, and nobody has to sit through them. */
+const hurried = (): (() => number) => {
+  let now = Date.now()
+  return () => (now += 200)
+}
 
 /** Nobody is at work in this world any more: whatever git still wanted to do is done. */
 const untilQuiet = async (world: World): Promise<void> => {

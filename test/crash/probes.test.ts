@@ -11,7 +11,7 @@ import type { World } from '../helpers/world.ts'
 import { fingerprint, refsOf, takeInventory } from './inventory.ts'
 import { gitWrapper, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { environmentOfFive, makeScenarioWorld } from './scenarios.ts'
+import { environmentOfFive, makeScenarioWorld } from './arrange.ts'
 
 type Probe = {
   readonly gate: GateName
@@ -99,8 +99,6 @@ const probes: readonly Probe[] = [
 
 const makeOne = async (): Promise<World> => {
   const world = await makeScenarioWorld({
-    name: '',
-    operation: 'remove-clean',
     options: { prepare: (repo) => void repo.commit('.coppice/config.yaml', 'worktree:\n  keep: ["kept.local"]\n') },
   })
   await operations['take-up-again'](world.context, world.codebase)
@@ -140,7 +138,6 @@ const late: readonly (readonly [string, (world: World) => void])[] = [
   ['writing the saved tree', (world) => gitFails(world, 'write-tree')],
   ['writing the saved commit', (world) => gitFails(world, 'commit-tree')],
   ['keeping the restore point', (world) => gitFailsOnce(world, 'update-ref', 1)],
-  ['forgetting the record', (world) => gitFails(world, 'worktree remove')],
   ['the home’s disk', (world) => symlinkSync('/nowhere', join(world.context.home, 'restore'))],
   ['the trash', (world) => writeFileSync(join(world.context.worktreesBase, '.trash'), 'not a directory')],
 ]
@@ -174,4 +171,17 @@ describe('a removal that fails on the way leaves everything as it was', () => {
     expect(await checkInvariants(world, { before, temporary: temporaryOf(world) })).toEqual([])
     expect(await world.context.store.environments.get(environment.id)).toMatchObject({ status: 'active' })
   })
+})
+
+test('once everything is saved, a git that will not forget its record does not stop the removal', async () => {
+  await using world = await makeOne()
+  const environment = await environmentOfFive(world)
+  writeIn(environment.path, 'README', 'changed\n')
+  const before = await takeInventory(world)
+  const path = world.box.env['PATH'] ?? ''
+  gitFails(world, 'worktree remove')
+  const outcome = await world.provider.destroy(environment, { trigger: 'command', force: true })
+  world.box.env['PATH'] = path
+  expect(outcome.outcome).toBe('removed')
+  expect(await checkInvariants(world, { before, temporary: temporaryOf(world) })).toEqual([])
 })

@@ -1,12 +1,24 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import { toWork } from '../../src/domain/work.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { writeIn } from '../helpers/repo.ts'
-import { type World, type WorldOptions, makeWorld } from '../helpers/world.ts'
-import { killAt, temporaryOf } from './kill.ts'
+import type { World, WorldOptions } from '../helpers/world.ts'
+import {
+  detach,
+  dirtIsBack,
+  dressed,
+  environmentOfFive,
+  loseDirectory,
+  makeDirty,
+  makeFive,
+  meddle,
+  ownCommit,
+  pushPullRequest,
+  remote,
+  spared,
+  theirs,
+  warm,
+} from './arrange.ts'
+import { killAt } from './kill.ts'
 import { type OperationName, operations } from './operations.ts'
 
 export type Scenario = {
@@ -25,113 +37,6 @@ export type Scenario = {
   readonly errors?: boolean
   /** What has to be true when the operation was done again. */
   readonly after?: (world: World) => Promise<unknown>
-}
-
-/** The world of a scenario; its temporary files go into a directory of their own. */
-export const makeScenarioWorld = (scenario: Scenario): Promise<World> =>
-  makeWorld({
-    ...scenario.options,
-    prepare: (repo, box) => {
-      mkdirSync(temporaryOf({ box }))
-      box.env['TMPDIR'] = temporaryOf({ box })
-      repo.write('.gitignore', '*.local\n')
-      repo.git('add', '.gitignore')
-      repo.commit('src/code.ts', 'export const code = 1\n')
-      scenario.options?.prepare?.(repo, box)
-    },
-    context: { approve: async () => true, ...scenario.options?.context },
-  })
-
-export const environmentOfFive = async ({ context, codebase }: World): Promise<IsolatedEnvironment> => {
-  const found = await context.store.environments.liveByWork(codebase.id, toWork('issue', '5'))
-  if (found === undefined) throw new Error('issue 5 has no environment')
-  return found
-}
-
-const makeFive = async (world: World): Promise<IsolatedEnvironment> => {
-  await operations['take-up-again'](world.context, world.codebase)
-  return environmentOfFive(world)
-}
-
-const ownCommit = (world: World, path: string, file = 'own.ts'): void => {
-  writeIn(path, file, `only in ${file}\n`)
-  world.box.raw(path, 'add', file)
-  world.box.raw(path, 'commit', '-q', '-m', `own ${file}`)
-}
-
-/** Committed, staged, changed, untracked and ignored, each with bytes of its own. */
-export const makeDirty = async (world: World): Promise<void> => {
-  const { path } = await makeFive(world)
-  ownCommit(world, path)
-  writeIn(path, 'staged.ts', 'staged\n')
-  world.box.raw(path, 'add', 'staged.ts')
-  writeIn(path, 'staged.ts', 'staged, then changed\n')
-  writeIn(path, 'README', 'changed\n')
-  writeIn(path, 'new/untracked.ts', 'untracked\n')
-  writeIn(path, 'secret.local', 'ignored\n')
-}
-
-const dirtIsBack = async (world: World): Promise<void> => {
-  const { path } = await environmentOfFive(world)
-  expect(world.box.raw(path, 'status', '--short', '--untracked-files=all').split('\n')).toEqual([
-    ' M README',
-    'AM staged.ts',
-    '?? new/untracked.ts',
-  ])
-  const read = (file: string): string => readFileSync(join(path, file), 'utf8')
-  expect([read('README'), read('staged.ts'), read('new/untracked.ts'), read('secret.local'), read('own.ts')]).toEqual([
-    'changed\n',
-    'staged, then changed\n',
-    'untracked\n',
-    'ignored\n',
-    'only in own.ts\n',
-  ])
-}
-
-const detach = async (world: World): Promise<void> => {
-  const { path } = await makeFive(world)
-  world.box.raw(path, 'checkout', '-q', '--detach')
-  ownCommit(world, path, 'detached.ts')
-}
-
-/** Staged in git's record only: the directory is away. */
-const loseDirectory = async (world: World): Promise<void> => {
-  const { path } = await makeFive(world)
-  ownCommit(world, path)
-  writeIn(path, 'staged.ts', 'staged\n')
-  world.box.raw(path, 'add', 'staged.ts')
-  renameSync(path, world.box.path('unmounted'))
-  await operations.reconcile(world.context, world.codebase)
-}
-
-const theirs = ({ repo }: World): string => repo.worktree('theirs', '-b', 'their-branch').path
-const spared: WorldOptions = { settings: { spares: 1 } }
-const warm = (world: World): Promise<number> => keepSpares(world.context, world.codebase)
-
-const dressed: WorldOptions = {
-  prepare: (repo) => {
-    repo.commit(
-      '.coppice/config.yaml',
-      'worktree:\n  copy: ["env.local"]\n  ports: ["WEB"]\n  setup: ["echo made > made.local"]\n  teardown: ["echo torn"]\n',
-    )
-    writeFileSync(join(repo.path, 'env.local'), 'SECRET=1\n')
-    mkdirSync(join(repo.path, '.beads'))
-  },
-}
-
-const remote: WorldOptions = { remote: true }
-const pushPullRequest = async ({ repo }: World): Promise<void> => {
-  repo.git('checkout', '-q', '-b', 'feature')
-  repo.commit('feature.ts', 'feature\n')
-  repo.git('push', '-q', 'origin', 'feature:refs/heads/feature', 'feature:refs/pull/7/head', 'feature:refs/pull/8/head')
-  repo.git('checkout', '-q', 'main')
-  repo.git('branch', '-q', '-D', 'feature')
-}
-
-const meddle = async (world: World, branch: string): Promise<void> => {
-  const path = join(world.context.worktreesBase, world.codebase.name, branch)
-  writeIn(path, 'found.ts', 'written into a half-made tree\n')
-  writeIn(path, 'found.local', 'ignored, in a half-made tree\n')
 }
 
 export const scenarios: readonly Scenario[] = [

@@ -8,7 +8,8 @@ import { writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { type Scenario, makeScenarioWorld } from './scenarios.ts'
+import { makeScenarioWorld } from './arrange.ts'
+import type { WorldOptions } from '../helpers/world.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -44,10 +45,10 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
   },
 }
 
-const scenario: Scenario = { name: '', operation: 'create-fresh' }
+const spared: WorldOptions = { settings: { spares: 1 } }
 
 test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
-  await using world = await makeScenarioWorld(scenario)
+  await using world = await makeScenarioWorld({})
   const early = await takeInventory(world)
   await killAt(world, 'create-fresh', 'create.attached')
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
@@ -62,7 +63,7 @@ test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environmen
 })
 
 test('a file put into a half-made spare survives recovery', async () => {
-  await using world = await makeScenarioWorld({ ...scenario, options: { settings: { spares: 1 } } })
+  await using world = await makeScenarioWorld({ options: spared })
   await killAt(world, 'spare', 'spare.token')
   const [entry] = await world.context.store.journal.open(world.context.host)
   const path = String(entry?.data['path'])
@@ -73,7 +74,7 @@ test('a file put into a half-made spare survives recovery', async () => {
 })
 
 test('a file put into a waiting spare is in the environment that the spare becomes', async () => {
-  await using world = await makeScenarioWorld({ ...scenario, options: { settings: { spares: 1 } } })
+  await using world = await makeScenarioWorld({ options: spared })
   await keepSpares(world.context, world.codebase)
   const [spare] = await world.context.store.spares.list(world.codebase.id)
   writeIn(spare?.path ?? '', 'found.ts', 'a file in a waiting spare\n')

@@ -7,7 +7,7 @@ import type { World, WorldOptions } from '../../helpers/world.ts'
 import { takeInventory } from '../inventory.ts'
 import { gitWrapper, startChild, temporaryOf } from '../kill.ts'
 import { type OperationName, operations } from '../operations.ts'
-import { makeDirty, makeScenarioWorld } from '../scenarios.ts'
+import { makeDirty, makeScenarioWorld } from '../arrange.ts'
 
 /** Every call with which git changes something; each is a moment at which it can die. */
 const mutating = [
@@ -73,7 +73,7 @@ const moments = async (sweep: Sweep): Promise<Moment[]> => {
 }
 
 const arranged = async (sweep: Sweep): Promise<World> => {
-  const world = await makeScenarioWorld({ name: '', ...sweep })
+  const world = await makeScenarioWorld(sweep)
   await sweep.arrange?.(world)
   return world
 }
