@@ -47,17 +47,18 @@ const waitForStrangers = async (context: IsolationContext, repoPath: string): Pr
   return using.length === 0
 }
 
-/** Runs a git command whose child the journal names for as long as it runs. */
+/** Runs a git command whose child the journal names for as long as it runs, together with `data`. */
 export const withChild = async <T>(
   context: IsolationContext,
   entryId: string,
+  data: Record<string, unknown>,
   work: (onSpawn: (child: ProcessIdentity) => void) => Promise<T>,
 ): Promise<T> => {
   let recorded = Promise.resolve()
   try {
     return await work((child) => {
       const before = recorded
-      recorded = before.then(() => context.store.journal.advance(entryId, { child }))
+      recorded = before.then(() => context.store.journal.advance(entryId, { child, data }))
       // Awaited below; without this a failure here would be unhandled while git still runs.
       recorded.catch(() => undefined)
     })

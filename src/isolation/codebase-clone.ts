@@ -81,7 +81,7 @@ const cloneTo = async (
   await context.store.journal.begin(entry)
   try {
     await context.failpoint('clone.intent')
-    const cloned = await withChild(context, entry.id, (onSpawn) =>
+    const cloned = await withChild(context, entry.id, {}, (onSpawn) =>
       cloneBare(context.git, url, path, {
         onSpawn,
         onProgress: ({ phase, percent }) => context.progress(`cloning ${basename(target)}: ${phase} ${percent}%`),

@@ -41,7 +41,7 @@ export const createEnvironment = async (
   if ('outcome' in begun) return begun
   const { making, made, config, base } = begun
   try {
-    const dressed = await withChild(context, made.entry.id, (onSpawn) =>
+    const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
       dressEnvironment(context, {
         codebase,
         environment: making.environment,

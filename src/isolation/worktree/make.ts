@@ -1,4 +1,4 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
@@ -12,6 +12,7 @@ import { withChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
 import { pathCandidates } from '../paths.ts'
 import { makingReason } from './marks.ts'
+import { directoryNumber } from './making-left.ts'
 import { type Made, type Making, type MakingData, moveForward } from './making.ts'
 import type { Plan } from './plan.ts'
 import { claimSpare, takeSpare } from './spare.ts'
@@ -133,7 +134,10 @@ const addFresh = async (
   if (plan.fastForward) await moveForward(context, plan)
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null })
   await context.failpoint(`${kind}.adding`)
-  return withChild(context, entry.id, (onSpawn) =>
+  // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
+  await mkdir(environment.path, { mode: 0o777 })
+  const directory = await directoryNumber(environment.path)
+  return withChild(context, entry.id, { directory }, (onSpawn) =>
     addWorktree(
       context.git,
       plan.repo,

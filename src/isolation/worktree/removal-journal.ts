@@ -135,7 +135,7 @@ const deleteRecord = async (
   if (record === undefined || !environment) return
   const whole = (await readToken(adminDir)) === environment.id && record.worktreePath === environment.path
   if (whole) {
-    const forget = withChild(context, entry.id, (onSpawn) =>
+    const forget = withChild(context, entry.id, {}, (onSpawn) =>
       forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
     )
     if (

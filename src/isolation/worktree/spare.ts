@@ -50,7 +50,7 @@ export const takeSpare = async (
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
   try {
-    await withChild(context, entry.id, async (onSpawn) => {
+    await withChild(context, entry.id, {}, async (onSpawn) => {
       if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn })
       await context.failpoint(`${kind}.spare-switched`)
       await moveWorktree(context.git, found, environment.path, { onSpawn })
@@ -173,7 +173,7 @@ const addSpare = async (
   entry: JournalEntry,
   { id, path, sha }: NewSpare,
 ): Promise<void> => {
-  const tree = await withChild(context, entry.id, (onSpawn) =>
+  const tree = await withChild(context, entry.id, {}, (onSpawn) =>
     addWorktree(context.git, repoOf(codebase), {
       path,
       branch: { detached: true },

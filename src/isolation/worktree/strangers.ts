@@ -116,5 +116,5 @@ const branchOf = async (tree: Tree): Promise<string | undefined> => {
 /** Killed before git wrote an index: the restore point gets the one of the start commit. */
 const keepIndexReadable = (tree: Tree, indexFile: string): void => {
   const own = join(tree.gitDir, 'index')
-  if (!existsSync(own)) copyFileSync(indexFile, own)
+  if (existsSync(tree.gitDir) && !existsSync(own)) copyFileSync(indexFile, own)
 }

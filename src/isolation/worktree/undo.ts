@@ -1,21 +1,19 @@
-import { readFile, readdir, rm, rmdir } from 'node:fs/promises'
+import { readdir, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { isSha } from '../../domain/names.ts'
-import { type AdminDir, clearLock, readAdminDirs, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { type AdminDir, clearLock } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { dropUpstream } from '../../git/upstream.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
-import { gitProcessesUsing } from '../../process/git-processes.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { settleChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
 import { managedRoot } from '../paths.ts'
 import { treeAt } from '../presence.ts'
-import { makingReason, spareReason } from './marks.ts'
-import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
 import { saveStrangersWork } from './strangers.ts'
+import { type MakingLeft, findDirectory, findRecord, pathsOf, readMakingData } from './making-left.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from './trash.ts'
 
@@ -40,7 +38,7 @@ export const undoMaking = async (
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
   const branch = data.branchCreated ? data.branch : undefined
   await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
-  const saved = admin === undefined ? 'nothing' : await takeBack(context, codebase, entry, data, admin, when)
+  const saved = await takeBack(context, codebase, entry, data, admin, when)
   for (const path of pathsOf(data)) await removeIfEmpty(path)
   if (data.branchCreated) await dropBranch(context, codebase, data.branch, data.start)
   await context.failpoint('undo.branch')
@@ -56,100 +54,31 @@ export const undoMaking = async (
   return { outcome: 'undone' }
 }
 
-const pathsOf = ({ path, spare }: Data): string[] => [path, ...(spare === undefined ? [] : [spare.path])]
-
 /** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */
 const takeBack = async (
   context: IsolationContext,
   codebase: Codebase,
   entry: JournalEntry,
-  data: Data,
-  admin: AdminDir,
+  data: MakingLeft,
+  admin: AdminDir | undefined,
   when: 'just-made' | 'after-crash',
 ): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
-  const path = await directoryOf(admin, pathsOf(data))
+  const path = await findDirectory(admin, data)
   let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
   if (path !== undefined) {
-    const tree = treeAt(codebase, admin.dir, path)
+    const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
     if (when === 'after-crash') saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
     if (saved === 'cannot-keep') {
-      await clearLock(admin.dir)
+      if (admin !== undefined) await clearLock(admin.dir)
       return saved
     }
     await context.failpoint('undo.saved')
     await discard(context, path, entry.environmentId ?? entry.id)
     await context.failpoint('undo.discarded')
   }
-  await forgetRecord(context, codebase, admin)
+  if (admin !== undefined) await forgetRecord(context, codebase, admin)
   await context.failpoint('undo.forgotten')
   return saved
-}
-
-type Data = {
-  path: string
-  leaf: string
-  branch: string
-  branchCreated: boolean
-  start: string
-  adminNamesBefore: readonly string[]
-  spareId: string | undefined
-  spare: { path: string; adminName: string } | undefined
-}
-
-const readMakingData = ({ data }: JournalEntry): Data => ({
-  path: text(data['path']),
-  leaf: text(data['leaf']),
-  branch: text(data['branch']),
-  branchCreated: data['branchCreated'] === true,
-  start: text(data['start']),
-  adminNamesBefore: Array.isArray(data['adminNamesBefore']) ? data['adminNamesBefore'].map(text) : [],
-  spareId: typeof data['spareId'] === 'string' ? data['spareId'] : undefined,
-  spare: isRecord(data['spare'])
-    ? { path: text(data['spare']['path']), adminName: text(data['spare']['adminName']) }
-    : undefined,
-})
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
-
-/** Git's record that this very operation made, known by the reason in its lock; or the spare it had taken. */
-const findRecord = async (
-  codebase: Codebase,
-  entry: JournalEntry,
-  data: Data,
-): Promise<AdminDir | undefined | 'cannot-tell'> => {
-  const reasons = [
-    ...(entry.environmentId === undefined ? [] : [makingReason(entry.environmentId)]),
-    ...(data.spareId === undefined ? [] : [spareReason(data.spareId)]),
-  ]
-  const records = await readAdminDirs(repoOf(codebase).commonDir)
-  for (const record of records) {
-    if (record.lockReason !== undefined && reasons.includes(record.lockReason)) return record
-    if (entry.environmentId !== undefined && (await readToken(record.dir)) === entry.environmentId) return record
-    if (record.name === data.spare?.adminName) return record
-  }
-  // Killed between making the record's directory and writing its reason: an empty record of our leaf's name.
-  const unnamed = records.find(
-    (record) =>
-      record.worktreePath === undefined &&
-      record.lockReason === undefined &&
-      !data.adminNamesBefore.includes(record.name) &&
-      record.name.replace(/\d+$/, '') === data.leaf.replace(/\d+$/, ''),
-  )
-  if (unnamed === undefined) return undefined
-  const others = await gitProcessesUsing(codebase.repoPath)
-  return others.length > 0 ? 'cannot-tell' : unnamed
-}
-
-/** The directory is ours only if its own link names the record that we made. */
-const directoryOf = async (admin: AdminDir, paths: readonly string[]): Promise<string | undefined> => {
-  for (const path of paths) {
-    if ((await readWorktreeLink(path)) === admin.dir) return path
-    // Git died while it wrote the link: the record names the directory, and the link is the beginning of the right one.
-    const link = admin.worktreePath === path ? await unlessMissing(readFile(join(path, '.git'), 'utf8')) : undefined
-    if (link !== undefined && `gitdir: ${admin.dir}\n`.startsWith(link)) return path
-  }
-  return undefined
 }
 
 const discard = async (context: IsolationContext, path: string, id: string): Promise<void> => {
