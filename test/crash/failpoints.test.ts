@@ -10,6 +10,8 @@ import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
 
+/** A scenario is a dozen worlds, and the others run beside it. */
+const timeout = 10 * 60_000
 const exercised = new Set<string>()
 const counts = { kills: 0, faults: 0, lost: 0 }
 const outer = process.env['TMPDIR']
@@ -112,7 +114,7 @@ const all = async (
   expect(problems.join('\n\n')).toBe('')
 }
 
-describe.concurrent('a process killed at every failpoint', () => {
+describe.concurrent('a process killed at every failpoint', { timeout }, () => {
   test.each(scenarios.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
     await all(await record(scenario), scenario, (at, name) => killed(scenario, at, name))
   })
@@ -122,7 +124,7 @@ describe.concurrent('a process killed at every failpoint', () => {
 const onlyForKills = /\.intent$|^remove\.recorded$/
 const failing = scenarios.filter(({ errors }) => errors === true)
 
-describe.concurrent('an error at every failpoint', () => {
+describe.concurrent('an error at every failpoint', { timeout }, () => {
   test.each(failing.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
     const names = await record(scenario)
     await all(names, scenario, async (at, name) => {

@@ -45,7 +45,11 @@ const expectationsOf = async (world: World, mayKeep: readonly string[] = []): Pr
 })
 
 /** Killed with git underway; `go` lets that git continue. */
-const killUnderGit = async (world: World, { command, operation }: Outliving): Promise<{ go: () => void }> => {
+const killUnderGit = async (
+  world: World,
+  { command, operation }: Outliving,
+  ready: () => Promise<void> = async () => undefined,
+): Promise<{ go: () => void }> => {
   const started = world.box.path('git-started')
   const go = world.box.path('go')
   const bin = gitWrapper(
@@ -64,6 +68,7 @@ exec "$REAL" "$@"`,
       throw new Error(`${operation} ended without ${command}: ${output}`)
     }),
   ])
+  await ready()
   child.kill('SIGKILL')
   await ended
   return { go: () => writeFileSync(go, '') }
@@ -96,7 +101,8 @@ describe('git outlives the process that started it', () => {
     const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
     await using world = await makeScenarioWorld(one)
     const expectations = await expectationsOf(world)
-    await killUnderGit(world, one)
+    // Only one that the journal names is ended: a git that nobody wrote down might be anybody's.
+    await killUnderGit(world, one, () => untilWrittenDown(world))
     const pid = Number(readFileSync(world.box.path('git-started'), 'utf8'))
     const context = { ...world.context, clock: hurried() }
     expect(await recover(context, world.codebase)).toEqual([])
@@ -144,6 +150,12 @@ describe('git outlives the process that started it', () => {
     }
   })
 })
+
+const untilWrittenDown = async ({ context }: World): Promise<void> => {
+  while ((await context.store.journal.open(context.host)).every(({ child }) => child === undefined)) {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
 
 /** A fifth of a second for every look at it: the patience is ten seconds, and nobody has to sit through them. */
 const hurried = (): (() => number) => {
