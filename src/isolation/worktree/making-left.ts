@@ -1,7 +1,7 @@
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { type AdminDir, readAdminDirs, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { type AdminDir, readAdminDirs, readHead, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
@@ -71,6 +71,12 @@ export const findRecord = async (
   if (unnamed === undefined) return undefined
   const others = await gitProcessesUsing(codebase.repoPath)
   return others.length > 0 ? 'cannot-tell' : unnamed
+}
+
+/** Does git's record have all that makes it one? Over one that has not, even `git rev-list` in the repository dies. */
+export const isWholeRecord = async (dir: string): Promise<boolean> => {
+  const commondir = await unlessMissing(readFile(join(dir, 'commondir'), 'utf8'))
+  return commondir?.trim() === '../..' && (await readHead(dir)) !== undefined
 }
 
 /** The directory that was made: known by its own number, or by its link to the record that was made. */

@@ -1,5 +1,4 @@
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
@@ -18,7 +17,7 @@ import type { Dirt } from '../dirt.ts'
 import { isOurAddition } from './additions.ts'
 import { shasIn } from './keep-objects.ts'
 import { type Laid, laidFrom } from './laid.ts'
-import { unlessMissing } from './missing.ts'
+import { isWholeRecord } from './making-left.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
 
 /**
@@ -57,7 +56,7 @@ const beyondCheckout = async (
   const directory = mkdtempSync(join(tmpdir(), 'coppice-undo-'))
   try {
     const indexFile = join(directory, 'index')
-    const whole = await isWhole(tree)
+    const whole = await isWholeRecord(tree.gitDir)
     // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
     const asked = whole ? tree : { ...tree, gitDir: tree.commonDir }
     await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
@@ -97,12 +96,6 @@ const beyondCheckout = async (
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
-}
-
-/** Does git's record have all that makes it one? */
-const isWhole = async (tree: Tree): Promise<boolean> => {
-  const commondir = await unlessMissing(readFile(join(tree.gitDir, 'commondir'), 'utf8'))
-  return commondir?.trim() === '../..' && (await readHead(tree.gitDir)) !== undefined
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>

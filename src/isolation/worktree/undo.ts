@@ -13,7 +13,7 @@ import { managedRoot } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { repoOf } from './plan.ts'
 import { saveStrangersWork } from './strangers.ts'
-import { type MakingLeft, findDirectory, findRecord, pathsOf, readMakingData } from './making-left.ts'
+import { type MakingLeft, findDirectory, findRecord, isWholeRecord, pathsOf, readMakingData } from './making-left.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from './trash.ts'
 
@@ -60,10 +60,13 @@ const takeBack = async (
   codebase: Codebase,
   entry: JournalEntry,
   data: MakingLeft,
-  admin: AdminDir | undefined,
+  found: AdminDir | undefined,
   when: 'just-made' | 'after-crash',
 ): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
-  const path = await findDirectory(admin, data)
+  const path = await findDirectory(found, data)
+  const admin = found !== undefined && (await isWholeRecord(found.dir)) ? found : undefined
+  // Nobody can have committed through half a record, and git stumbles over it: it goes before git is asked anything.
+  if (found !== undefined && admin === undefined) await removeHalfRecord(found.dir)
   let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
   if (path !== undefined) {
     const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
@@ -90,10 +93,6 @@ const discard = async (context: IsolationContext, path: string, id: string): Pro
 const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
-  if (admin.worktreePath === undefined) {
-    await removeHalfRecord(admin.dir)
-    return
-  }
   await forgetWorktree(context.git, repoOf(codebase), admin).catch(() => removeHalfRecord(admin.dir))
 }
 
