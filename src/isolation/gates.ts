@@ -124,7 +124,9 @@ export const usesOf = async (
     reasons.push(no('not-in-use', `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
-  for (const { pid, command } of inside) {
+  for (const { pid, command, how } of inside) {
+    // Files that we read ourselves to answer these very questions are not use; standing in it is.
+    if (pid === context.self.pid && how !== 'cwd' && how !== 'root') continue
     reasons.push(
       no(
         'not-in-use',
