@@ -30,7 +30,10 @@ const failed: string[] = []
   for (const bench of chosen) {
     console.error(bench.title)
     try {
-      measured.push({ bench, rows: await bench.measure(stage) })
+      const rows = await bench.measure(stage)
+      measured.push({ bench, rows })
+      // At once: a run that is interrupted keeps what it has measured so far.
+      console.error(table(rows))
     } catch (error) {
       // One that cannot be measured must not cost the others their minutes.
       console.error(`  could not be measured: ${error instanceof Error ? error.message : String(error)}`)
