@@ -8,8 +8,6 @@ import { askRemoteHead, fetchRemote } from './fetch.ts'
 import type { Progress } from './progress.ts'
 import { validateRemoteUrl } from './remote-url.ts'
 
-export type Cloned = Repo & { readonly defaultBranch: string | undefined }
-
 const cloneTimeoutMs = 6 * 60 * 60_000
 
 /**
@@ -25,7 +23,7 @@ export const cloneBare = async (
     onProgress,
     onSpawn,
   }: CallOptions & { onProgress?: (progress: Progress) => void; onSpawn?: (identity: ProcessIdentity) => void } = {},
-): Promise<Cloned> => {
+): Promise<Repo> => {
   validateRemoteUrl(url)
   assertFree(path)
   const repo: Repo = { commonDir: toRepoPath(path) }
@@ -43,7 +41,8 @@ export const cloneBare = async (
       remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
     })
   }
-  return { ...repo, defaultBranch: await noteHead(git, repo, url, run, signal) }
+  await noteHead(git, repo, url, run, signal)
+  return repo
 }
 
 const branches = '+refs/heads/*:refs/remotes/origin/*'
@@ -55,13 +54,12 @@ const noteHead = async (
   url: string,
   run: (operation: string, at: Repo, args: readonly string[]) => Promise<unknown>,
   signal: AbortSignal | undefined,
-): Promise<string | undefined> => {
+): Promise<void> => {
   const branch = await askRemoteHead(git, repo, 'origin', { url, signal })
-  if (branch === undefined) return undefined
+  if (branch === undefined) return
   const name = toBranchName(branch)
   await run('symbolic-ref', repo, ['symbolic-ref', 'refs/remotes/origin/HEAD', `refs/remotes/origin/${name}`])
   await run('symbolic-ref', repo, ['symbolic-ref', 'HEAD', `refs/heads/${name}`])
-  return name
 }
 
 const assertFree = (path: string): void => {

@@ -3,7 +3,6 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
 import { type Progress, progressReader } from './progress.ts'
-import { readSymbolicRef } from './refs.ts'
 import { addressOf } from './remote.ts'
 
 export type Fetch = {
@@ -69,19 +68,7 @@ const judge = (exitCode: number, stderr: string): Fetched => {
 
 const withoutAlias = (text: string, alias: string, remote: string): string => text.replaceAll(alias, remote)
 
-/** The remote's default branch: as noted at the last clone or `remote set-head`, else asked. Undefined: it has none. */
-export const remoteHead = async (
-  git: Git,
-  repo: Repo,
-  remote: string,
-  { signal }: CallOptions = {},
-): Promise<string | undefined> => {
-  const prefix = `refs/remotes/${remote}/`
-  const noted = await readSymbolicRef(git, repo, `${prefix}HEAD`, { signal })
-  return noted?.startsWith(prefix) === true ? noted.slice(prefix.length) : askRemoteHead(git, repo, remote, { signal })
-}
-
-/** Asks the remote itself. Throws `remote-unreachable` when it does not answer. */
+/** Asks the remote itself for its default branch; undefined: it has none. Throws `remote-unreachable` when it does not answer. */
 export const askRemoteHead = async (
   git: Git,
   repo: Repo,

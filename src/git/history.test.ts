@@ -2,8 +2,7 @@ import { array, assert, asyncProperty, nat } from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { type Sha, toSha } from '../domain/names.ts'
-import { commitsMentioning, countAheadBehind, isAncestor, mergeBase, mergeTree, ownCommits, treeOf } from './history.ts'
-import { patchIdBetween, patchIds } from './patch-id.ts'
+import { commitsMentioning, countAheadBehind, isAncestor } from './history.ts'
 
 let box: Sandbox
 beforeEach(() => {
@@ -86,21 +85,14 @@ describe('ahead and behind', () => {
 })
 
 describe('relations of commits', () => {
-  it('knows ancestors, merge bases and own commits', async () => {
+  it('knows ancestors', async () => {
     const repo = box.repo()
     const root = repo.sha()
     const a = commit(repo, [root], 'a')
-    const b = commit(repo, [commit(repo, [root], 'b1')], 'b2')
-    const lone = commit(repo, [], 'lone')
     const git = box.git()
     expect(await isAncestor(git, repo, root, a)).toBe(true)
     expect(await isAncestor(git, repo, a, a)).toBe(true)
     expect(await isAncestor(git, repo, a, root)).toBe(false)
-    expect(await mergeBase(git, repo, a, b)).toBe(root)
-    expect(await mergeBase(git, repo, a, lone)).toBeUndefined()
-    expect(await ownCommits(git, repo, b, [a, root])).toHaveLength(2)
-    expect(await ownCommits(git, repo, root, [a])).toEqual([])
-    expect(await treeOf(git, repo, a)).toBe(repo.git('rev-parse', 'HEAD^{tree}'))
   })
 
   it('cannot tell about a commit that is not there', async () => {
@@ -118,68 +110,5 @@ describe('relations of commits', () => {
     const found = await commitsMentioning(box.git(), repo, ['a', 'b', 'c'], '#42', { except: [base] })
     expect(found.sort()).toEqual(['a', 'c'])
     expect(await commitsMentioning(box.git(), repo, [], '#42')).toEqual([])
-  })
-})
-
-describe('merging without a working tree', () => {
-  it('gives the tree of a clean merge, and says when there is none', async () => {
-    const repo = box.repo()
-    const base = repo.sha()
-    repo.git('checkout', '-q', '-b', 'x')
-    const clean = repo.commit('new', '1')
-    repo.git('checkout', '-q', '-b', 'y', base)
-    const conflicting = repo.commit('README', 'theirs\n')
-    repo.git('checkout', '-q', 'main')
-    const tip = repo.commit('README', 'ours\n')
-    const git = box.git()
-    const merged = await mergeTree(git, repo, tip, clean)
-    expect(merged.clean && repo.git('ls-tree', '--name-only', merged.tree)).toBe('README\nnew')
-    expect(await mergeTree(git, repo, tip, conflicting)).toEqual({ clean: false })
-    expect(await mergeTree(git, repo, tip, commit(repo, [], 'unrelated'))).toEqual({ clean: false })
-    // What is merged already changes nothing.
-    expect(await mergeTree(git, repo, tip, base)).toEqual({ clean: true, tree: await treeOf(git, repo, tip) })
-  })
-})
-
-describe('patch ids', () => {
-  it('are the same for a squash and the branch it came from', async () => {
-    const repo = box.repo()
-    const base = repo.sha()
-    repo.git('checkout', '-q', '-b', 'x')
-    repo.commit('a', '1\n')
-    const tip = repo.commit('b', '2\n')
-    repo.git('checkout', '-q', 'main')
-    repo.commit('unrelated', 'z')
-    repo.git('merge', '-q', '--squash', 'x')
-    repo.git('commit', '-qm', 'squashed')
-    const git = box.git()
-    const [squashed, other] = await patchIds(git, repo, [repo.sha(), repo.sha('HEAD~1')])
-    expect(squashed).toEqual({ id: await patchIdBetween(git, repo, base, tip), commit: repo.sha() })
-    expect(other?.id).not.toBe(squashed?.id)
-    expect(await patchIdBetween(git, repo, base, base)).toBeUndefined()
-  })
-
-  it.each([
-    ['two indentations of one line', '    return x\n', '        return x\n'],
-    ['two binary contents', Buffer.from([0, 1, 2]), Buffer.from([0, 1, 3])],
-  ])('differ for %s', async (_what, one, two) => {
-    const repo = box.repo()
-    const base = repo.sha()
-    const first = repo.commit('f', one)
-    repo.git('checkout', '-q', '--detach', base)
-    const second = repo.commit('f', two)
-    const git = box.git()
-    expect(await patchIdBetween(git, repo, base, first)).not.toBe(await patchIdBetween(git, repo, base, second))
-  })
-
-  it('differ for two modes of one file', async () => {
-    const repo = box.repo()
-    const base = repo.sha()
-    repo.git('update-index', '--chmod=+x', 'README')
-    repo.git('commit', '-qm', 'x')
-    const git = box.git()
-    expect(await patchIdBetween(git, repo, base, repo.sha())).not.toBe(
-      await patchIdBetween(git, repo, repo.sha(), base),
-    )
   })
 })

@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import { isSha, type Sha, toSha } from '../domain/names.ts'
+import type { Sha } from '../domain/names.ts'
 import { type AheadBehind, parseGraph, positions } from './ahead-behind.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { recordFormat } from './record-format.ts'
@@ -15,25 +15,6 @@ export const isAncestor = async (
   const args = ['merge-base', '--is-ancestor', ancestor, descendant]
   const { exitCode } = await git.run({ operation: 'merge-base', at: repo, args, ok: [0, 1], ...(signal && { signal }) })
   return exitCode === 0
-}
-
-/** The best common ancestor (one of them where histories criss-cross); undefined for unrelated histories. */
-export const mergeBase = async (
-  git: Git,
-  repo: Repo,
-  a: Sha,
-  b: Sha,
-  { signal }: CallOptions = {},
-): Promise<Sha | undefined> => {
-  const { stdout } = await git.run({
-    operation: 'merge-base',
-    at: repo,
-    args: ['merge-base', a, b],
-    ok: [0, 1],
-    ...(signal && { signal }),
-  })
-  const sha = stdout.trim()
-  return isSha(sha) ? sha : undefined
 }
 
 /** So many commits are held in memory (about 100 bytes each); a longer history is asked tip by tip. */
@@ -88,25 +69,6 @@ const inTurn = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): 
   return answers
 }
 
-/** Commits of a tip that none of the others reaches, newest first. */
-export const ownCommits = async (
-  git: Git,
-  repo: Repo,
-  tip: Sha,
-  others: readonly Sha[],
-  { signal }: CallOptions = {},
-): Promise<Sha[]> => {
-  const stdin = `${[tip, ...others.map((other) => `^${other}`)].join('\n')}\n`
-  const { stdout } = await git.run({
-    operation: 'rev-list',
-    at: repo,
-    args: ['rev-list', '--stdin'],
-    stdin,
-    ...(signal && { signal }),
-  })
-  return stdout.split('\n').flatMap((line) => (line === '' ? [] : [toSha(line)]))
-}
-
 const sourceFormat = recordFormat({ source: '%S' }, '%x00')
 
 /** How far back one look goes: it is an offer to the user, not an audit. */
@@ -142,32 +104,4 @@ export const commitsMentioning = async (
   const { stdout } = await git.run({ operation: 'log', at: repo, args, ...(signal && { signal }) })
   const found = sourceFormat.parse(stdout).map(({ source }) => source.replace(/^refs\/heads\//, ''))
   return [...new Set(found)]
-}
-
-export const treeOf = async (git: Git, repo: Repo, commit: Sha, { signal }: CallOptions = {}): Promise<Sha> => {
-  const args = ['rev-parse', '--verify', '--end-of-options', `${commit}^{tree}`]
-  const { stdout } = await git.run({ operation: 'rev-parse', at: repo, args, ...(signal && { signal }) })
-  return toSha(stdout.trim())
-}
-
-export type MergeOutcome = { readonly clean: true; readonly tree: Sha } | { readonly clean: false }
-
-/** What merging the tip into base would give, without touching any working tree. Unrelated histories do not merge. */
-export const mergeTree = async (
-  git: Git,
-  repo: Repo,
-  base: Sha,
-  tip: Sha,
-  { signal }: CallOptions = {},
-): Promise<MergeOutcome> => {
-  if ((await mergeBase(git, repo, base, tip, { signal })) === undefined) return { clean: false }
-  const args = ['merge-tree', '--write-tree', '--no-messages', '-z', base, tip]
-  const { exitCode, stdout } = await git.run({
-    operation: 'merge-tree',
-    at: repo,
-    args,
-    ok: [0, 1],
-    ...(signal && { signal }),
-  })
-  return exitCode === 0 ? { clean: true, tree: toSha(stdout.split('\0')[0] ?? '') } : { clean: false }
 }

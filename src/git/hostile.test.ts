@@ -7,15 +7,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { markerProgram, makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../test/helpers/repo.ts'
 import { toBranchName } from '../domain/names.ts'
 import { hashFiles } from './blobs.ts'
+import { changesBetween, patchBetween } from './changes.ts'
 import type { Git, Tree } from './door.ts'
 import { fetchRemote } from './fetch.ts'
 import { hiddenEdits } from './hidden.ts'
-import { mergeTree, treeOf } from './history.ts'
-import { patchIdBetween } from './patch-id.ts'
+import { mergeTrees } from './merge-trees.ts'
 import { listRefs, resolveCommit, updateRefs } from './refs.ts'
 import { readStatus } from './status.ts'
 import { initSubmodules } from './submodule.ts'
 import { treePath } from './tree-path.ts'
+import { treesOf } from './trees.ts'
 import { addWorktree } from './worktree-add.ts'
 
 /*
@@ -61,8 +62,9 @@ const everything = async (): Promise<void> => {
   await listRefs(git, repo, ['refs/heads'])
   await hashFiles(git, tree, [treePath(Buffer.from('README'))])
   if (head === undefined) throw new Error('no head')
-  await patchIdBetween(git, repo, repo.sha('main~0'), head)
-  await mergeTree(git, repo, repo.sha('main'), head)
+  await changesBetween(git, repo, repo.sha('main'), head, { maxBytes: 1_000_000 })
+  await patchBetween(git, repo, repo.sha('main'), head, { maxBytes: 1_000_000 })
+  await mergeTrees(git, repo, repo.sha('main'), [head])
   await updateRefs(git, repo, [{ create: 'refs/heads/made', to: head }], { reason: 'test' })
   const path = box.path('another')
   await addWorktree(git, repo, { path, branch: { create: toBranchName('new') }, at: head, lockReason: 'r' })
@@ -149,7 +151,8 @@ describe('programs named in the configuration do not run', () => {
     repo.write('.git/info/attributes', 'README merge=x\n')
     expectPlainGitRunsIt(repo.path, 'merge-tree', '--write-tree', 'main', 'w')
     await expectNothingRan()
-    expect(await mergeTree(git, repo, repo.sha('main'), repo.sha('w'))).toEqual({ clean: false })
+    const tip = repo.sha('w')
+    expect((await mergeTrees(git, repo, repo.sha('main'), [tip])).get(tip)).toEqual({ clean: false })
   })
 
   it('include.path, also of a file that did not exist at first', async () => {
@@ -323,7 +326,8 @@ describe('what the repository claims is not believed', () => {
     const other = repo.commit('x', 'y')
     repo.git('replace', real, other)
     expect(repo.git('rev-parse', `${real}^{tree}`)).toBe(repo.git('rev-parse', `${other}^{tree}`))
-    expect(await treeOf(git, repo, real)).not.toBe(await treeOf(git, repo, other))
+    const trees = await treesOf(git, repo, [real, other])
+    expect(trees.get(real)).not.toBe(trees.get(other))
   })
 
   it('core.excludesFile that hides untracked files; a name in info/exclude is still told as ignored', async () => {

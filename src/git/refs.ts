@@ -10,7 +10,6 @@ export type Ref = {
   readonly sha: Sha
   /** Milliseconds; undefined for what is not a commit. */
   readonly committerDate: number | undefined
-  readonly upstream: string | undefined
 }
 
 const refFormat = recordFormat(
@@ -18,7 +17,6 @@ const refFormat = recordFormat(
     name: '%(refname)',
     sha: '%(objectname)',
     date: '%(committerdate:unix)',
-    upstream: '%(upstream)',
   },
   '%00',
 )
@@ -32,11 +30,10 @@ export const listRefs = async (
 ): Promise<Ref[]> => {
   const args = ['for-each-ref', `--format=${refFormat.format}`, '--end-of-options', ...patterns]
   const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args, ...(signal && { signal }) })
-  return refFormat.parse(stdout).map(({ name, sha, date, upstream }) => ({
+  return refFormat.parse(stdout).map(({ name, sha, date }) => ({
     name,
     sha: toSha(sha),
     committerDate: date === '' ? undefined : Number(date) * 1000,
-    upstream: upstream === '' ? undefined : upstream,
   }))
 }
 
@@ -45,8 +42,6 @@ export type RefCommand =
   /** `from` undefined: whatever it was. */
   | { readonly update: string; readonly to: Sha; readonly from: Sha | undefined }
   | { readonly delete: string; readonly from: Sha | undefined }
-  /** `is` undefined: it must not exist. */
-  | { readonly verify: string; readonly is: Sha | undefined }
 
 export type RefOutcome = { readonly ok: true } | { readonly ok: false; readonly stderr: string }
 
@@ -57,12 +52,11 @@ export const updateRefs = async (
   commands: readonly RefCommand[],
   { reason, durable = false, signal }: CallOptions & { reason: string; durable?: boolean },
 ): Promise<RefOutcome> => {
-  const zero = '0'.repeat(commands.map(anySha).find((sha) => sha !== undefined)?.length ?? 40)
   const { exitCode, stderr } = await git.run({
     operation: 'update-ref',
     at: repo,
     args: ['update-ref', '-m', reason, '--no-deref', '--stdin', '-z'],
-    stdin: ['start\0', ...commands.map((command) => writeCommand(command, zero)), 'prepare\0', 'commit\0'].join(''),
+    stdin: ['start\0', ...commands.map(writeCommand), 'prepare\0', 'commit\0'].join(''),
     ok: [0, 128],
     durable,
     locks: true,
@@ -79,17 +73,11 @@ export const updateRefs = async (
   return { ok: false, stderr }
 }
 
-const anySha = (command: RefCommand): Sha | undefined => {
-  if ('to' in command) return command.to
-  return 'is' in command ? command.is : command.from
-}
-
-/** In `update` and `delete` an empty old value means *whatever*; in `verify` zeros mean *must not exist*. */
-const writeCommand = (command: RefCommand, zero: string): string => {
+/** An empty old value means *whatever*. */
+const writeCommand = (command: RefCommand): string => {
   if ('create' in command) return `create ${command.create}\0${command.to}\0`
   if ('update' in command) return `update ${command.update}\0${command.to}\0${command.from ?? ''}\0`
-  if ('delete' in command) return `delete ${command.delete}\0${command.from ?? ''}\0`
-  return `verify ${command.verify}\0${command.is ?? zero}\0`
+  return `delete ${command.delete}\0${command.from ?? ''}\0`
 }
 
 /** undefined when the name leads to no commit. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeSandbox, markerProgram, type Sandbox } from '../../test/helpers/repo.ts'
 import { cloneBare } from './clone.ts'
-import { fetchRemote, remoteHead } from './fetch.ts'
+import { askRemoteHead, fetchRemote } from './fetch.ts'
 import { remoteInfo } from './remote.ts'
 import { validateRemoteUrl } from './remote-url.ts'
 import type { Progress } from './progress.ts'
@@ -97,13 +97,11 @@ describe('the remote of a repository', () => {
     expect(await remoteInfo(box.git(), repo)).toEqual({ name: 'other', url: '/other' })
   })
 
-  it('has a default branch, as noted or as asked', async () => {
+  it('is asked for its default branch', async () => {
     const { upstream, repo } = withRemote()
     upstream.git('branch', '-m', 'main', 'trunk')
     const git = box.git()
-    expect(await remoteHead(git, repo, 'origin')).toBe('trunk')
-    repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/noted')
-    expect(await remoteHead(git, repo, 'origin')).toBe('noted')
+    expect(await askRemoteHead(git, repo, 'origin')).toBe('trunk')
   })
 })
 
@@ -117,7 +115,9 @@ describe('cloning', () => {
     const progress: Progress[] = []
     const path = box.path('clone.git')
     const cloned = await cloneBare(git, upstream.path, path, { onProgress: (step) => progress.push(step) })
-    expect(cloned).toEqual({ commonDir: path, defaultBranch: 'trunk' })
+    expect(cloned).toEqual({ commonDir: path })
+    expect(box.raw(path, 'symbolic-ref', 'HEAD')).toBe('refs/heads/trunk')
+    expect(box.raw(path, 'symbolic-ref', 'refs/remotes/origin/HEAD')).toBe('refs/remotes/origin/trunk')
     expect(box.raw(path, 'for-each-ref', '--format=%(refname)').split('\n')).toEqual([
       'refs/remotes/origin/HEAD',
       'refs/remotes/origin/feature/x',

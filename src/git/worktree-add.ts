@@ -12,7 +12,6 @@ export type AddWorktree = {
   readonly at: Sha
   /** In git's `locked` file from the first instant, where otherwise `initializing` would stand after a crash. */
   readonly lockReason: string
-  readonly checkout?: boolean
   readonly onSpawn?: (identity: ProcessIdentity) => void
 }
 
@@ -20,10 +19,10 @@ export type AddWorktree = {
 export const addWorktree = async (
   git: Git,
   repo: Repo,
-  { path, branch, at, lockReason, checkout = true, onSpawn }: AddWorktree,
+  { path, branch, at, lockReason, onSpawn }: AddWorktree,
   { signal }: CallOptions = {},
 ): Promise<Tree> => {
-  const args = ['worktree', 'add', '--lock', '--reason', lockReason, ...(checkout ? [] : ['--no-checkout'])]
+  const args = ['worktree', 'add', '--lock', '--reason', lockReason]
   if ('create' in branch) args.push('--no-track', '-b', branch.create, '--end-of-options', path, at)
   else if ('existing' in branch) args.push('--end-of-options', path, branch.existing)
   else args.push('--detach', '--end-of-options', path, at)

@@ -8,7 +8,6 @@ import { readAdminDir, readAdminDirs, setLock } from './admin-dir.ts'
 import { discoverRepository } from './discover.ts'
 import { addWorktree } from './worktree-add.ts'
 import { forgetWorktree } from './worktree-forget.ts'
-import { listWorktrees } from './worktree-list.ts'
 import { moveWorktree } from './worktree-move.ts'
 import { repairWorktree } from './worktree-repair.ts'
 
@@ -55,18 +54,11 @@ describe('adding a worktree', () => {
     expect(box.raw(tree.path, 'symbolic-ref', 'HEAD')).toBe('refs/heads/mine')
   })
 
-  it('can be detached and without files', async () => {
+  it('can be detached', async () => {
     const repo = box.repo()
-    const add = {
-      path: box.path('w'),
-      branch: { detached: true },
-      at: repo.sha(),
-      lockReason: 'r',
-      checkout: false,
-    } as const
+    const add = { path: box.path('w'), branch: { detached: true }, at: repo.sha(), lockReason: 'r' } as const
     const tree = await addWorktree(box.git(), repo, add)
     expect(await readAdminDir(tree.gitDir)).toMatchObject({ head: { sha: repo.sha() } })
-    expect(existsSync(join(tree.path, 'README'))).toBe(false)
   })
 
   it('says which of its wishes is taken: the branch or the path', async () => {
@@ -97,30 +89,6 @@ describe('adding a worktree', () => {
     const add = { path: box.path('w'), branch: { create: branch('x') }, at: repo.sha(), lockReason: 'r' }
     const tree = await addWorktree(box.git(), bare, add)
     expect(box.raw(tree.path, 'status', '--porcelain')).toBe('')
-  })
-})
-
-describe('listing worktrees', () => {
-  it("tells git's own list", async () => {
-    const repo = box.repo()
-    const w1 = repo.worktree('w 1', '-b', 'a')
-    const w2 = repo.worktree('w2', '--detach')
-    repo.git('worktree', 'lock', w1.path)
-    rmSync(w2.path, { recursive: true })
-    const head = repo.sha()
-    const listed = await listWorktrees(box.git(), repo)
-    const common = { head, bare: false }
-    expect(listed).toEqual([
-      { ...common, path: repo.path, branch: 'main', lockReason: undefined, prunable: undefined },
-      { ...common, path: w1.path, branch: 'a', lockReason: '', prunable: undefined },
-      {
-        ...common,
-        path: w2.path,
-        branch: undefined,
-        lockReason: undefined,
-        prunable: expect.stringContaining('non-existent'),
-      },
-    ])
   })
 })
 

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Dressed, makeDressed } from '../../test/helpers/dressed.ts'
 import type { TestRepo } from '../../test/helpers/repo.ts'
 import type { Codebase } from '../domain/environment.ts'
-import { type Base, findBase, freshen, freshenLocked } from './base.ts'
+import { type Base, findBase, freshen } from './base.ts'
 import { locked } from './locked.ts'
 
 let lab: Dressed
@@ -188,17 +188,8 @@ describe('freshen', () => {
     })
   })
 
-  it('has a way for those who hold the lock', async () => {
-    await addRemote()
-    const codebase = await stored()
-    const inside = locked(lab.context, codebase, 'a test', () => freshenLocked(lab.context, codebase, { maxAgeMs: 0 }))
-    expect(await inside).toEqual({ outcome: 'fetched' })
-    expect(await freshenLocked(lab.context, codebase, { maxAgeMs: 60_000 })).toEqual({ outcome: 'fresh' })
-  })
-
   it('answers when the remote is away, without remembering a fetch, and when there is none', async () => {
     expect(await freshen(lab.context, lab.codebase, { maxAgeMs: 0 })).toEqual({ outcome: 'no-remote' })
-    expect(await freshenLocked(lab.context, lab.codebase, { maxAgeMs: 0 })).toEqual({ outcome: 'no-remote' })
     const { remote } = await addRemote()
     renameSync(remote.path, `${remote.path}.away`)
     const away = await freshen(lab.context, await stored(), { maxAgeMs: 0 })

@@ -63,17 +63,6 @@ export const freshen = async (
   return locked(context, codebase, `fetching ${codebase.name}`, work, options.signal)
 }
 
-/** The same for those who hold the repository's lock already. */
-export const freshenLocked = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  options: FreshenOptions,
-): Promise<Fresh> => {
-  if (codebase.remote === undefined) return { outcome: 'no-remote' }
-  const stored = (await context.store.codebases.get(codebase.id))?.fetchedAt
-  return isYoung(stored, context.clock(), options) ? { outcome: 'fresh' } : fetchNow(context, codebase, options)
-}
-
 /** A time in the future is a clock that was set back, not a young fetch. */
 const isYoung = (fetchedAt: number | undefined, now: number, { maxAgeMs }: FreshenOptions): boolean =>
   fetchedAt !== undefined && fetchedAt <= now && now - fetchedAt < maxAgeMs

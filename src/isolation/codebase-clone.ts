@@ -3,7 +3,7 @@ import { basename, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
-import { type Cloned, cloneBare } from '../git/clone.ts'
+import { cloneBare } from '../git/clone.ts'
 import { listRefs } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
 import { validateRemoteUrl } from '../git/remote-url.ts'
@@ -75,7 +75,7 @@ const cloneTo = async (
   url: string,
   target: string,
   { signal }: AddOptions,
-): Promise<Cloned> => {
+): Promise<void> => {
   const entry = cloneEntry(context, target)
   const path = growingPath(context, entry.id)
   await context.store.journal.begin(entry)
@@ -93,7 +93,6 @@ const cloneTo = async (
     await rename(path, target)
     await syncDirectory(reposDirectory(context))
     await context.failpoint('clone.renamed')
-    return { ...cloned, commonDir: toRepoPath(target) }
   } finally {
     await rm(path, { recursive: true, force: true })
     await context.store.journal.end(entry.id)

@@ -9,7 +9,7 @@ import { type Sha, toBranchName } from '../domain/names.ts'
 import type { Git } from '../git/door.ts'
 import type { Base } from './base.ts'
 import { type BranchQuestion } from './merge-question.ts'
-import { describeProof, mergedMany, type MergedOptions, reasonBranchStays } from './merged.ts'
+import { describeProof, mergedMany, type MergedOptions } from './merged.ts'
 
 let lab: Dressed
 let repo: TestRepo
@@ -432,7 +432,6 @@ describe('no', () => {
     branchWith('work', ['a', 'a\n'], ['b', 'b\n'])
     const answer = await ask('work')
     expect(answer).toEqual({ value: 'no', own: 2 })
-    expect(reasonBranchStays(answer, baseAt())).toBe('branch kept: 2 commits not on main')
     expect(describeProof(answer, baseAt())).toBe('2 commits not on main')
   })
 
@@ -500,7 +499,6 @@ describe('base', () => {
     const answer = await ask('work', { base: remote })
     expect(answer).toMatchObject({ value: 'yes', proof: 'ancestor' })
     expect(describeProof(answer, remote)).toBe('merged: ancestor of origin/main')
-    expect(reasonBranchStays(answer, remote)).toBeUndefined()
   })
 })
 

@@ -180,7 +180,3 @@ export const describeProof = (merged: Merged, base: Pick<Base, 'name' | 'branch'
       return `cannot tell whether it is merged: ${merged.detail}`
   }
 }
-
-/** Why removal leaves the branch, as it is told to the user; undefined when the branch is proven to be dispensable. */
-export const reasonBranchStays = (merged: Merged, base: Pick<Base, 'name' | 'branch'>): string | undefined =>
-  merged.value === 'yes' || merged.value === 'empty' ? undefined : `branch kept: ${describeProof(merged, base)}`

@@ -5,6 +5,7 @@ import { toRepoPath } from '../domain/names.ts'
 import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import type { Health } from './provider.ts'
+import { isMissing } from './worktree/missing.ts'
 
 /**
  * Is the environment really there, and still this very instance? Starts no program: this runs on every message.
@@ -56,7 +57,7 @@ const exists = async (path: string): Promise<boolean> => {
     return true
   } catch (error) {
     // Only "there is no such thing" means gone; a directory that may not be read is not gone.
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return false
+    if (isMissing(error)) return false
     throw error
   }
 }

@@ -80,7 +80,6 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
       case 'remove':
         await settleRemoval(context, codebase, id)
         return undefined
-      case 'adopt':
       case 'clone':
         await context.store.journal.end(id)
         return undefined

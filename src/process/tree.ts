@@ -1,20 +1,11 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { processTable } from './table.ts'
 import type { ProcessRow } from './table.ts'
 
 /**
- * The process and everything that came from it: descendants, and members of the sessions and process groups they lead.
+ * A process and everything that came from it: descendants, and members of the sessions and process groups they lead.
  * Collected before anything is killed: afterwards orphans hang under pid 1 and nothing tells whose they were.
- * Empty when the process itself is no longer there (or its pid is somebody else's by now).
- */
-export const processTree = async (identity: ProcessIdentity): Promise<readonly ProcessIdentity[]> => {
-  const rows = await processTable()
-  const root = rows.find((row) => isSame(row.identity, identity))
-  return root === undefined ? [] : collectTree(rows, [identity])
-}
-
-/**
- * Grows a tree from processes known to be its members, dead ones among them: the kernel gives out no pid again
+ *
+ * Grows from processes known to be its members, dead ones among them: the kernel gives out no pid again
  * while a session or group still bears it, so a leader's number keeps naming its group after the leader's death.
  */
 export const collectTree = (

@@ -31,17 +31,6 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
       const rows = await all().where('codebase_id', '=', codebaseId).where(isLive()).execute()
       return rows.map(fromRow).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     },
-    latest: async (codebaseId, match) => {
-      const newest = all()
-        .where('codebase_id', '=', codebaseId)
-        .orderBy('created_at', 'desc')
-        .orderBy('id', 'desc')
-        .limit(1)
-      if ('branch' in match) return found(await newest.where('branch', '=', match.branch).executeTakeFirst())
-      if ('path' in match) return found(await newest.where('path', '=', match.path).executeTakeFirst())
-      const { type, id } = match.work
-      return found(await newest.where('work_type', '=', type).where('work_id', '=', id).executeTakeFirst())
-    },
     update: async (id, patch) => {
       const set = columnsOf(patch)
       if (Object.keys(set).length === 0) return

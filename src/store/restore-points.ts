@@ -6,29 +6,21 @@ import type { RestorePointStore } from './store.ts'
 import type { RestorePointRow, Tables } from './tables.ts'
 
 export const restorePointStore = (db: Kysely<Tables>): RestorePointStore => {
-  const newestFirst = () =>
-    db.selectFrom('restore_points').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc')
+  const all = () => db.selectFrom('restore_points').selectAll()
   return {
     insert: async (point) => {
       await db.insertInto('restore_points').values(toRow(point)).execute()
     },
     get: async (id) => {
-      const row = await db.selectFrom('restore_points').selectAll().where('id', '=', id).executeTakeFirst()
+      const row = await all().where('id', '=', id).executeTakeFirst()
       return row === undefined ? undefined : fromRow(row)
     },
-    list: async (codebaseId) => (await newestFirst().where('codebase_id', '=', codebaseId).execute()).map(fromRow),
-    latestOf: async (environmentId) => {
-      const row = await newestFirst().where('environment_id', '=', environmentId).limit(1).executeTakeFirst()
-      return row === undefined ? undefined : fromRow(row)
+    list: async (codebaseId) => {
+      const newestFirst = all().orderBy('created_at', 'desc').orderBy('id', 'desc')
+      return (await newestFirst.where('codebase_id', '=', codebaseId).execute()).map(fromRow)
     },
     expired: async (host, now) => {
-      const rows = await db
-        .selectFrom('restore_points')
-        .selectAll()
-        .where('host', '=', host)
-        .where('expires_at', '<=', now)
-        .orderBy('expires_at')
-        .execute()
+      const rows = await all().where('host', '=', host).where('expires_at', '<=', now).orderBy('expires_at').execute()
       return rows.map(fromRow)
     },
     remove: async (id) => {

@@ -72,11 +72,6 @@ export type EnvironmentStore = {
   liveByBranch(codebaseId: CodebaseId, branch: string): Promise<IsolatedEnvironment | undefined>
   liveByPath(host: string, path: string): Promise<IsolatedEnvironment | undefined>
   live(codebaseId: CodebaseId): Promise<IsolatedEnvironment[]>
-  /** The newest row of that branch, path or work whatever its status, for `restore <ref>`. */
-  latest(
-    codebaseId: CodebaseId,
-    match: { branch: string } | { path: string } | { work: Work },
-  ): Promise<IsolatedEnvironment | undefined>
   update(id: EnvironmentId, patch: EnvironmentPatch): Promise<void>
   /** Checked against the transition table; false when the row is no longer `from` (someone else was faster). */
   transition(
@@ -127,7 +122,6 @@ export type RestorePointStore = {
   get(id: string): Promise<RestorePoint | undefined>
   /** Newest first. */
   list(codebaseId: CodebaseId): Promise<RestorePoint[]>
-  latestOf(environmentId: EnvironmentId): Promise<RestorePoint | undefined>
   expired(host: string, now: number): Promise<RestorePoint[]>
   remove(id: string): Promise<void>
 }
@@ -149,8 +143,7 @@ export type LeaseStore = {
   remove(id: string): Promise<void>
 }
 
-export const journalKinds = ['create', 'adopt', 'remove', 'restore', 'spare', 'clone'] as const
-export type JournalKind = (typeof journalKinds)[number]
+export type JournalKind = 'create' | 'remove' | 'restore' | 'spare' | 'clone'
 
 /** An intent: written before the effect, deleted after the result is recorded. */
 export type JournalEntry = {

@@ -206,21 +206,6 @@ onEachEngine((engine) => {
     })
   })
 
-  test('the latest of a branch, path or work is the newest, whatever became of it', async () => {
-    const { environments } = await withTwoCodebases(engine)
-    for (const [id, createdAt] of [
-      ['old', 1],
-      ['new', 3],
-      ['middle', 2],
-    ] as const) {
-      await environments.insert({ ...a, id: toEnvironmentId(id), createdAt, status: 'removed' }, undefined)
-    }
-    for (const match of [{ branch: a.branch }, { path: a.path }, { work: a.work }]) {
-      expect((await environments.latest(one, match))?.id).toBe('new')
-      expect(await environments.latest(two, match)).toBeUndefined()
-    }
-  })
-
   describe('an alias', () => {
     test('finds the environment like its own identity does, until it is dropped', async () => {
       const { environments } = await withTwoCodebases(engine)

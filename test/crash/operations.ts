@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
-import { type Work, toWork } from '../../src/domain/work.ts'
+import { sameWork, type Work, toWork } from '../../src/domain/work.ts'
 import { addClone, settleClones } from '../../src/isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
@@ -27,8 +27,9 @@ const remove =
   async (context, codebase) => {
     const environment = await context.store.environments.liveByWork(codebase.id, work)
     if (environment === undefined) {
-      const last = await context.store.environments.latest(codebase.id, { work })
-      if (last?.status === 'removed') return last
+      const [point] = await context.store.restorePoints.list(codebase.id)
+      const last = point && (await context.store.environments.get(point.environmentId))
+      if (last?.status === 'removed' && sameWork(last.work, work)) return last
       throw new Error('it is neither there nor removed')
     }
     const removed = await createWorktreeProvider(context).destroy(environment, { trigger: 'command', force })

@@ -78,7 +78,6 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     tree,
     config: { ...defaultRepoConfig, ...config },
     isFork: false,
-    baseSha: repo.sha(),
     ...more,
   })
   return {

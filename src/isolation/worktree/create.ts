@@ -39,7 +39,7 @@ export const createEnvironment = async (
     begun = await start()
   }
   if ('outcome' in begun) return begun
-  const { making, made, config, base } = begun
+  const { making, made, config } = begun
   try {
     const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
       dressEnvironment(context, {
@@ -48,7 +48,6 @@ export const createEnvironment = async (
         tree: made.tree,
         config,
         isFork: making.plan.isFork,
-        baseSha: base.sha,
         onSpawn,
         ...(signal === undefined ? {} : { signal }),
       }),
@@ -72,7 +71,7 @@ export const createEnvironment = async (
 }
 
 type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
-type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig; readonly base: Base }
+type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig }
 
 const begin = async (
   context: IsolationContext,
@@ -99,7 +98,7 @@ const begin = async (
     signal: request.signal,
   }
   const made = await makeTree(making)
-  if (!('outcome' in made)) return { making, made, config, base }
+  if (!('outcome' in made)) return { making, made, config }
   if (made.outcome === 'limit') {
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }

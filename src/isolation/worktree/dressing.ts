@@ -1,6 +1,5 @@
 import type { RepoConfig } from '../../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import type { Sha } from '../../domain/names.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { Tree } from '../../git/door.ts'
 
@@ -12,7 +11,6 @@ export type Dressing = {
   /** As the base commit has it. */
   readonly config: RepoConfig
   readonly isFork: boolean
-  readonly baseSha: Sha
   readonly signal?: AbortSignal | undefined
   /** A script may outlive us; the journal names it. */
   readonly onSpawn?: ((identity: ProcessIdentity) => void) | undefined
