@@ -25,6 +25,10 @@ export type RestoreContents = {
   readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */
   readonly dirty: boolean
+  /** Files whose raw bytes a checkout would not write, though git calls them clean. */
+  readonly converted: readonly string[]
+  /** Permissions that git does not record, by raw path: a private file must not come back readable by all. */
+  readonly modes: Readonly<Record<string, number>>
   /** Files kept beside git, under `<home>/restore/<id>`; relative paths. */
   readonly ignored: readonly string[]
   readonly nested: readonly string[]

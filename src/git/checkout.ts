@@ -24,7 +24,8 @@ export const fastForward = async (git: Git, tree: Tree, to: Sha): Promise<void> 
   await git.run({
     operation: 'fast-forward',
     at: tree,
-    args: ['merge', '--quiet', '--ff-only', '--no-verify-signatures', to],
+    // Without this git replaces an ignored file (`.env`) by a tracked one of the same name, without a word.
+    args: ['merge', '--quiet', '--ff-only', '--no-overwrite-ignore', '--no-verify-signatures', to],
     locks: true,
   })
 }
@@ -37,4 +38,10 @@ export const moveTo = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
 /** Writes the files of a worktree as its index has them, over nothing that is there. */
 export const checkoutIndex = async (git: Git, tree: Tree): Promise<void> => {
   await git.run({ operation: 'checkout-index', at: tree, args: ['checkout-index', '--all', '--quiet'], locks: true })
+}
+
+/** Takes the files outside a sparse checkout away again, those with changes excepted. */
+export const reapplySparse = async (git: Git, tree: Tree): Promise<void> => {
+  const args = ['sparse-checkout', 'reapply']
+  await git.run({ operation: 'sparse-checkout', at: tree, args, locks: true, ok: [0, 1, 128] })
 }

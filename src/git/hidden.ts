@@ -1,46 +1,69 @@
-import { copyFileSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
+export type IndexLook = {
+  /** Edits behind `assume-unchanged` or `skip-worktree`. */
+  readonly hidden: readonly TreePath[]
+  /** Places where another repository belongs, whether or not `.gitmodules` knows. */
+  readonly gitlinks: readonly TreePath[]
+}
+
 /**
- * Edits that `git status` does not show because someone set `assume-unchanged` or `skip-worktree` on the file. They are
- * compared in a private copy of the index with the flags cleared; the worktree's own index is not touched.
+ * What `git status` does not show: edits of files with `assume-unchanged` or `skip-worktree` set, compared in a private
+ * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
-export const hiddenEdits = async (
+export const lookIntoIndex = async (
   git: Git,
   tree: Tree,
   { signal, temporary = tmpdir() }: CallOptions & { temporary?: string } = {},
-): Promise<TreePath[]> => {
-  const flagged = (await flaggedPaths(git, tree, signal)).filter((entry) => !isAbsentFromSparse(tree, entry))
-  if (flagged.length === 0) return []
+): Promise<IndexLook> => {
+  const entries = await indexEntries(git, tree, signal)
+  const gitlinks = entries.filter(({ mode }) => mode === '160000')
+  const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
+  if (flagged.length === 0) return { hidden: [], gitlinks }
   const directory = mkdtempSync(join(temporary, 'coppice-index-'))
   try {
     const indexFile = join(directory, 'index')
     copyFileSync(join(tree.gitDir, 'index'), indexFile)
-    return await reallyDifferent(git, tree, indexFile, flagged, signal)
+    return { hidden: await reallyDifferent(git, tree, indexFile, flagged, signal), gitlinks }
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
 type Flagged = TreePath & { readonly skipWorktree: boolean }
+type Entry = Flagged & { readonly flagged: boolean; readonly mode: string }
 
-/** `ls-files -v`: the tag in lower case means assume-unchanged, `S` (or `s`) means skip-worktree. */
-const flaggedPaths = async (git: Git, tree: Tree, signal: AbortSignal | undefined): Promise<Flagged[]> => {
-  const args = ['ls-files', '-v', '-z', '--full-name']
+/** `<tag> <mode> <sha> <stage> TAB path`: a tag in lower case means assume-unchanged, `S` (or `s`) skip-worktree. */
+const indexEntries = async (git: Git, tree: Tree, signal: AbortSignal | undefined): Promise<Entry[]> => {
+  const args = ['ls-files', '-v', '--stage', '-z', '--full-name']
   const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...(signal && { signal }) })
-  return splitNul(stdoutBytes).flatMap((record) => {
+  return splitNul(stdoutBytes).flatMap((record): Entry[] => {
     const tag = String.fromCharCode(record[0] ?? 0)
+    const mode = record.toString('latin1', 2, 8)
     const skipWorktree = tag === 'S' || tag === 's'
-    return skipWorktree || /[a-z]/.test(tag) ? [{ ...treePath(record.subarray(2)), skipWorktree }] : []
+    const flagged = skipWorktree || /[a-z]/.test(tag)
+    // Of 30,000 files hardly one is either: the rest are not worth an object each.
+    if (!flagged && mode !== '160000') return []
+    return [{ ...treePath(record.subarray(record.indexOf(0x09) + 1)), skipWorktree, flagged, mode }]
   })
 }
 
 /** In a sparse checkout most files are flagged and not there: that is how they should be, not a deletion. */
 const isAbsentFromSparse = (tree: Tree, entry: Flagged): boolean =>
-  entry.skipWorktree && lstatSync(joinTreePath(tree.path, entry), { throwIfNoEntry: false }) === undefined
+  entry.skipWorktree && !existsSync(joinTreePath(tree.path, entry)) && !isLink(joinTreePath(tree.path, entry))
+
+const isLink = (path: Buffer): boolean => {
+  try {
+    return lstatSync(path).isSymbolicLink()
+  } catch {
+    // Not there, or below something that is a file now: then the index alone has it.
+    return false
+  }
+}
 
 const reallyDifferent = async (
   git: Git,

@@ -20,8 +20,14 @@ export type SnapshotPart = {
   readonly entries: readonly SnapshotEntry[]
 }
 
+export type Snapshot = {
+  readonly tree: Sha
+  /** Names that git does not hold (`.git `, `git~1`, `.Git/x`): it drops them without a word and with exit code 0. */
+  readonly refused: readonly string[]
+}
+
 /** Several whole trees side by side in one, made through a private index: the worktree's own is not touched. Synced. */
-export const writeSnapshot = async (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Sha> => {
+export const writeSnapshot = async (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Snapshot> => {
   const directory = mkdtempSync(join(tmpdir(), 'coppice-snapshot-'))
   const common = { at: tree, indexFile: join(directory, 'index'), locks: true, durable: true }
   try {
@@ -33,23 +39,40 @@ export const writeSnapshot = async (git: Git, tree: Tree, parts: readonly Snapsh
         args: ['read-tree', '-i', `--prefix=${name}/`, '--end-of-options', from],
       })
     }
-    const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry)))
+    const zero = '0'.repeat(await shaLength(git, tree))
+    const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry, zero)))
     const args = ['update-index', '-z', '--index-info']
     await git.run({ ...common, operation: 'update-index', args, stdin: rawBytes(lines.join('')) })
+    const { stdoutBytes } = await git.run({ ...common, operation: 'ls-files', args: ['ls-files', '-z'] })
+    const held = new Set(splitNul(stdoutBytes).map(toRaw))
+    const refused = parts.flatMap(({ name, entries }) =>
+      entries.filter(({ path, blob }) => blob !== undefined && !held.has(`${name}/${path}`)).map(({ path }) => path),
+    )
     const { stdout } = await git.run({ ...common, operation: 'write-tree', args: ['write-tree', '--missing-ok'] })
-    return toSha(stdout.trim())
+    return { tree: toSha(stdout.trim()), refused }
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-const indexLine = (name: string, { path, blob }: SnapshotEntry): string =>
-  blob === undefined ? `0 ${'0'.repeat(40)}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
+const indexLine = (name: string, { path, blob }: SnapshotEntry, zero: string): string =>
+  blob === undefined ? `0 ${zero}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
+
+/** The empty tree has the length of every other id of the repository. */
+const shaLength = async (git: Git, tree: Tree): Promise<number> => (await emptyTree(git, tree)).length
+
+export const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
+  const args = ['hash-object', '-t', 'tree', '--stdin']
+  const { stdout } = await git.run({ operation: 'hash-object', at: tree, args, stdin: '' })
+  return toSha(stdout.trim())
+}
 
 export type IndexChange = SnapshotEntry & { readonly stage: number }
 
-/** How the index differs from HEAD: staged changes, and every stage of what is unmerged. */
-export const indexChanges = async (git: Git, tree: Tree, head: Sha): Promise<IndexChange[]> => {
+/** How the index differs from HEAD (or from nothing): staged changes, and every stage of what is unmerged. */
+export const indexChanges = async (git: Git, tree: Tree, from: Sha | undefined): Promise<IndexChange[]> => {
+  // Without a commit everything in the index is new.
+  const head = from ?? (await emptyTree(git, tree))
   const staged = await git.run({
     operation: 'diff-index',
     at: tree,

@@ -3,7 +3,7 @@ import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
-import { hiddenEdits } from './hidden.ts'
+import { lookIntoIndex } from './hidden.ts'
 import { readStatus } from './status.ts'
 import { joinTreePath } from './tree-path.ts'
 
@@ -112,7 +112,7 @@ describe('hidden edits', () => {
     const git = box.git()
     expect((await readStatus(git, tree)).changed).toEqual([])
     const flags = repo.git('ls-files', '-v')
-    expect(names(await hiddenEdits(git, tree))).toEqual(['README'])
+    expect(names((await lookIntoIndex(git, tree)).hidden)).toEqual(['README'])
     expect(repo.git('ls-files', '-v')).toBe(flags)
   })
 
@@ -122,7 +122,7 @@ describe('hidden edits', () => {
     repo.commit('flagged', '1')
     repo.write('flagged', 'edited\n')
     expect(repo.git('status', '--porcelain')).toBe('')
-    expect(names(await hiddenEdits(box.git(), mainTree(repo)))).toEqual(['flagged'])
+    expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['flagged'])
   })
 
   it('are seen behind both flags at once', async () => {
@@ -130,7 +130,7 @@ describe('hidden edits', () => {
     repo.git('update-index', '--assume-unchanged', 'README')
     repo.git('update-index', '--skip-worktree', 'README')
     repo.write('README', 'edited\n')
-    expect(names(await hiddenEdits(box.git(), mainTree(repo)))).toEqual(['README'])
+    expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['README'])
   })
 
   it('include a deletion behind assume-unchanged, and not the absent files of a sparse checkout', async () => {
@@ -139,17 +139,17 @@ describe('hidden edits', () => {
     repo.commit('out/b', '1')
     repo.git('sparse-checkout', 'set', 'in')
     const git = box.git()
-    expect(await hiddenEdits(git, mainTree(repo))).toEqual([])
+    expect((await lookIntoIndex(git, mainTree(repo))).hidden).toEqual([])
     repo.git('update-index', '--assume-unchanged', 'in/a')
     rmSync(join(repo.path, 'in/a'))
-    expect(names(await hiddenEdits(git, mainTree(repo)))).toEqual(['in/a'])
+    expect(names((await lookIntoIndex(git, mainTree(repo))).hidden)).toEqual(['in/a'])
     mkdirSync(join(repo.path, 'out'), { recursive: true })
     repo.write('out/b', 'edited behind the sparse flag')
     // A file that came back is looked at by git itself, unless it is told to expect such files.
     expect(names((await readStatus(git, mainTree(repo))).changed)).toEqual(['out/b'])
     repo.git('config', 'sparse.expectFilesOutsideOfPatterns', 'true')
     expect((await readStatus(git, mainTree(repo))).changed).toEqual([])
-    expect(names(await hiddenEdits(git, mainTree(repo)))).toEqual(['in/a', 'out/b'])
+    expect(names((await lookIntoIndex(git, mainTree(repo))).hidden)).toEqual(['in/a', 'out/b'])
   })
 
   it('cost one process where nothing is flagged', async () => {
@@ -157,7 +157,7 @@ describe('hidden edits', () => {
     const git = box.git({ now: () => 0 })
     await git.config(repo)
     const before = git.spawned()
-    expect(await hiddenEdits(git, mainTree(repo))).toEqual([])
+    expect((await lookIntoIndex(git, mainTree(repo))).hidden).toEqual([])
     expect(git.spawned() - before).toBe(1)
   })
 
@@ -175,6 +175,6 @@ describe('hidden edits', () => {
       input: stdin,
     })
     writeFileSync(file, 'edited')
-    expect((await hiddenEdits(box.git(), mainTree(repo))).map((entry) => entry.bytes)).toEqual([bytes])
+    expect((await lookIntoIndex(box.git(), mainTree(repo))).hidden.map((entry) => entry.bytes)).toEqual([bytes])
   })
 })

@@ -39,19 +39,26 @@ const args = [
   '--no-ahead-behind',
 ]
 
+/** Long enough for a cold disk; a FIFO called `.gitattributes` would otherwise hold the repository's lock for minutes. */
+const statusTimeoutMs = 120_000
+
 /** What `git status` says, whatever the configuration would have it hide. Takes no lock and changes nothing. */
 export const readStatus = async (
   git: Git,
   tree: Tree,
   { indexFile, signal }: CallOptions & { indexFile?: string } = {},
 ): Promise<Status> => {
-  const { stdoutBytes } = await git.run({
+  const { stdoutBytes, stderr } = await git.run({
     operation: 'status',
     at: tree,
     args,
+    timeoutMs: statusTimeoutMs,
     ...(indexFile !== undefined && { indexFile }),
     ...(signal && { signal }),
   })
+  // A directory that may not be listed is left out with a warning, and the exit code is 0: that is not *clean*.
+  const unread = /^(?:warning: could not open directory .*|error: .*)$/m.exec(stderr)?.[0]
+  if (unread !== undefined) throw new AppError('git-failed', `git status could not look everywhere: ${unread}`)
   return parseStatus(stdoutBytes)
 }
 

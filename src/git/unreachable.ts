@@ -18,3 +18,22 @@ export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Pro
   const { stdout } = await git.run({ operation: 'rev-list', at: repo, args })
   return Number(stdout.trim())
 }
+
+/**
+ * How many commits of a repository (HEAD, branches, stash) are on no remote. Tags count as pushed only where there is a
+ * remote that they can have come from.
+ */
+export const countUnpushed = async (git: Git, repo: Repo): Promise<number> => {
+  const remotes = await git.run({
+    operation: 'for-each-ref',
+    at: repo,
+    args: ['for-each-ref', '--count=1', '--format=%(refname)', 'refs/remotes'],
+  })
+  const kept = remotes.stdout === '' ? [] : ['--not', '--remotes', '--tags']
+  const args = ['rev-list', '--count', '--ignore-missing', '--branches', '--glob=refs/stash', 'HEAD', ...kept, '--']
+  const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, ok: [0, 128] })
+  // An unborn HEAD: only what the refs hold.
+  if (exitCode === 0) return Number(stdout.trim())
+  const refs = ['rev-list', '--count', '--branches', '--glob=refs/stash', ...kept, '--']
+  return Number((await git.run({ operation: 'rev-list', at: repo, args: refs })).stdout.trim())
+}

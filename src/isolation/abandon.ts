@@ -12,7 +12,9 @@ export const settleOrAbandon = async (
   settle: () => Promise<unknown>,
 ): Promise<void> => {
   try {
-    await settle()
+    const answer = await settle()
+    if (!isLeft(answer)) return
+    await context.store.journal.advance(entryId, { data: { abandoned: true } })
   } catch (error) {
     context.log.error('an operation could be neither finished nor undone', {
       entryId,
@@ -21,5 +23,8 @@ export const settleOrAbandon = async (
     await context.store.journal.advance(entryId, { data: { abandoned: true } }).catch(() => undefined)
   }
 }
+
+const isLeft = (answer: unknown): boolean =>
+  typeof answer === 'object' && answer !== null && 'outcome' in answer && answer.outcome === 'left'
 
 export const isAbandoned = ({ data }: JournalEntry): boolean => data['abandoned'] === true

@@ -32,9 +32,10 @@ export const settleChild = async (
   if (state === 'alive') {
     context.progress('ending a git process that an interrupted operation left behind')
     const killed = await killTree(child, { graceMs: 5000, clock: context.clock })
-    return killed.outcome === 'dead'
-  }
-  return state === 'dead'
+    if (killed.outcome !== 'dead') return false
+  } else if (state !== 'dead') return false
+  // A step may start several, and the next one may not have been written down.
+  return !startsGit.has(entry.step) || waitForStrangers(context, repoPath)
 }
 
 const waitForStrangers = async (context: IsolationContext, repoPath: string): Promise<boolean> => {

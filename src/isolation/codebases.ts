@@ -60,8 +60,11 @@ export const codebaseAround = async (context: IsolationContext, cwd: string): Pr
       const environment = await store.environments.liveByPath(host, dir)
       if (environment !== undefined) return store.codebases.get(environment.codebaseId)
     }
-    const commonDir = dotGit === 'nothing' ? undefined : commonDirOf(dir, dotGit)
-    if (commonDir !== undefined) return store.codebases.byRepoPath(host, commonDir)
+    if (dotGit !== 'nothing') {
+      // Not one floor up: a submodule has no `commondir`, and above it lies a repository that is not meant.
+      const commonDir = commonDirOf(dir, dotGit)
+      return commonDir === undefined ? undefined : store.codebases.byRepoPath(host, commonDir)
+    }
     if (dir === dirname(dir)) return undefined
   }
 }

@@ -6,10 +6,12 @@ import type { Sha } from '../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
 import { type HalfDone, halfDone } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
-import { hiddenEdits } from '../git/hidden.ts'
+import { convertedFiles } from '../git/converted.ts'
+import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
-import { dirtySubmodules } from './submodules.ts'
+import { strayGits } from './stray-git.ts'
+import { lookIntoSubmodules } from './submodules.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from './worktree/missing.ts'
 
@@ -26,8 +28,14 @@ export type Dirt = {
   readonly additions: readonly string[]
   /** Edits behind assume-unchanged or skip-worktree. */
   readonly hidden: readonly string[]
+  /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
+  readonly converted: readonly string[]
   readonly halfDone: readonly HalfDone[]
+  /** `.git` entries that nothing else in this list speaks of: kept whole. */
+  readonly strays: readonly string[]
   readonly submodules: readonly string[]
+  /** Repositories that are in the index and have their git directory in the tree: nothing else holds their commits. */
+  readonly embedded: readonly string[]
   readonly ignored: readonly string[]
   /** Each a reason not to remove. */
   readonly problems: readonly { readonly detail: string }[]
@@ -43,11 +51,15 @@ export const readDirt = async (
   tree: Tree,
   config: RepoConfig,
 ): Promise<Dirt> => {
-  const [status, hiddenPaths, submodules] = await Promise.all([
+  const [status, index, converted] = await Promise.all([
     readStatus(context.git, tree),
-    hiddenEdits(context.git, tree),
-    dirtySubmodules(context, tree),
+    lookIntoIndex(context.git, tree),
+    convertedFiles(context.git, tree),
   ])
+  const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
+  const known = [...index.gitlinks, ...status.untracked, ...status.ignored].map(({ bytes }) => toRaw(bytes))
+  const regenerable = new Set(context.settings.regenerable)
+  const strays = strayGits(tree.path, regenerable).filter((path) => !isCovered(path, known, regenerable))
   const untracked: string[] = []
   const additions: string[] = []
   for (const { path, bytes } of status.untracked) {
@@ -61,10 +73,13 @@ export const readDirt = async (
     gitlinks: status.changed.filter(({ submodule }) => submodule).map(({ bytes }) => toRaw(bytes)),
     untracked,
     additions,
-    hidden: hiddenPaths.map(({ bytes }) => toRaw(bytes)),
+    hidden: index.hidden.map(({ bytes }) => toRaw(bytes)),
+    converted: converted.map(({ bytes }) => toRaw(bytes)),
     halfDone: halfDone(tree.gitDir),
-    submodules,
-    ignored: status.ignored.map(({ bytes }) => toRaw(bytes)),
+    strays,
+    submodules: inner.dirty,
+    embedded: inner.embedded,
+    ignored: [...status.ignored.map(({ bytes }) => toRaw(bytes)), ...inner.ignored],
   }
   return {
     ...found,
@@ -73,6 +88,14 @@ export const readDirt = async (
   }
 }
 
+/** Inside a submodule, an untracked repository or an ignored directory, which are kept (or refused) as such. */
+const isCovered = (path: string, known: readonly string[], regenerable: ReadonlySet<string>): boolean =>
+  known.some((one) => {
+    const plain = one.replace(/\/+$/, '')
+    const last = shownPath(plain.slice(plain.lastIndexOf('/') + 1))
+    return path.startsWith(`${plain}/`) && !regenerable.has(last)
+  })
+
 type Found = Omit<Dirt, 'problems' | 'fingerprint'>
 
 const changedPaths = (status: Status): string[] => [
@@ -80,7 +103,15 @@ const changedPaths = (status: Status): string[] => [
   ...status.unmerged.map(({ bytes }) => toRaw(bytes)),
 ]
 
-const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules }: Found): { detail: string }[] => {
+const problemsOf = ({
+  changed,
+  gitlinks,
+  untracked,
+  hidden,
+  halfDone,
+  submodules,
+  strays,
+}: Found): { detail: string }[] => {
   const problems: string[] = []
   if (changed.length > 0) problems.push(`${files(changed.length)} changed`)
   if (untracked.length > 0) problems.push(`${untracked.length} untracked`)
@@ -92,6 +123,7 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   for (const operation of halfDone) problems.push(`a ${operation} is half done`)
   for (const submodule of gitlinks) problems.push(`submodule ${shownPath(submodule)} is at another commit`)
   for (const submodule of submodules) problems.push(`submodule ${shownPath(submodule)} has changes`)
+  for (const stray of strays) problems.push(`there is a repository inside: ${shownPath(stray)}`)
   return problems.map((detail) => ({ detail }))
 }
 
@@ -108,6 +140,7 @@ const fingerprintOf = (tree: Tree, found: Found, regenerable: ReadonlySet<string
     for (const name of readdirSync(bytesBelow(tree.path, path), { encoding: 'buffer' })) visit(`${path}/${toRaw(name)}`)
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.submodules]) visit(path.replace(/\/+$/, ''))
+  for (const path of [...paths, ...found.submodules, ...found.embedded, ...found.converted])
+    visit(path.replace(/\/+$/, ''))
   return hash.digest('hex')
 }

@@ -25,7 +25,7 @@ export const findEnvironment = async (
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref)))
   if (found !== undefined && found.codebaseId === codebase.id) return found
   throw new AppError('not-found', `${codebase.name} has no environment ${JSON.stringify(ref)}`, {
-    remedy: '`coppice worktree list` shows what is there, `coppice worktree restore` what was removed',
+    remedy: '`coppice worktree list` shows what is there, `coppice worktree restore --list` what was removed',
   })
 }
 
@@ -33,17 +33,34 @@ const isLive = ({ status }: IsolatedEnvironment): boolean => status !== 'removed
 
 const real = (path: string): Promise<string> => realpath(path).catch(() => path)
 
-/** The newest restore point that a reference means; without one, the newest of the codebase. */
+/** What can be brought back, newest first: not what is back already, by its work or on its branch. */
+export const restorablePoints = async (context: IsolationContext, codebase: Codebase): Promise<RestorePoint[]> => {
+  const { environments, restorePoints } = context.store
+  const branches = new Set((await environments.live(codebase.id)).map(({ branch }) => branch))
+  const points: RestorePoint[] = []
+  for (const point of await restorePoints.list(codebase.id)) {
+    const { branch, work } = point.contents.environment
+    const isBack = branches.has(branch) || (await environments.liveByWork(codebase.id, work)) !== undefined
+    if (!isBack) points.push(point)
+  }
+  return points
+}
+
+/** The newest restore point that a reference means; without one, the newest that is not back. */
 export const findRestorePoint = async (
   context: IsolationContext,
   codebase: Codebase,
   ref: string | undefined,
   cwd: string,
 ): Promise<RestorePoint> => {
+  if (ref === undefined) {
+    const [newest] = await restorablePoints(context, codebase)
+    if (newest !== undefined) return newest
+    throw nothingToRestore(context, codebase, '')
+  }
   const points = await context.store.restorePoints.list(codebase.id)
-  const work = ref === undefined ? undefined : parseWorkRef(ref)
+  const work = parseWorkRef(ref)
   const found = points.find(({ id, contents: { environment, aliases } }) => {
-    if (ref === undefined) return true
     const works = [environment.work, ...aliases]
     return (
       [id, environment.id, environment.branch, environment.path].includes(ref) ||
@@ -52,8 +69,13 @@ export const findRestorePoint = async (
     )
   })
   if (found !== undefined) return found
-  const what = ref === undefined ? 'nothing to restore' : `nothing to restore for ${JSON.stringify(ref)}`
-  throw new AppError('not-found', `${codebase.name} has ${what}`, {
-    remedy: `removed environments are kept for ${context.settings.restoreDays} days`,
-  })
+  // The list shows the first eight digits of an id.
+  const [short, another] = /^[0-9a-f-]{8,}$/.test(ref) ? points.filter(({ id }) => id.startsWith(ref)) : []
+  if (short !== undefined && another === undefined) return short
+  throw nothingToRestore(context, codebase, ` for ${JSON.stringify(ref)}`)
 }
+
+const nothingToRestore = ({ settings }: IsolationContext, { name }: Codebase, what: string): AppError =>
+  new AppError('not-found', `${name} has nothing to restore${what}`, {
+    remedy: `removed environments are kept for ${settings.restoreDays} days; \`coppice worktree restore --list\` shows them`,
+  })

@@ -1,11 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toAppError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import { type Sha, isSha } from '../domain/names.ts'
+import { shownPath, toRaw } from '../domain/raw-path.ts'
+import type { Work } from '../domain/work.ts'
 import { fastForward, moveTo } from '../git/checkout.ts'
 import type { Tree } from '../git/door.ts'
 import { isAncestor } from '../git/history.ts'
+import { readTree } from '../git/objects.ts'
 import { resolveCommit } from '../git/refs.ts'
 import type { IsolationContext } from './context.ts'
 import { readDirt } from './dirt.ts'
@@ -23,9 +27,12 @@ export const followPullRequest = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  hints: IsolationHints,
+  work: Work,
+  { prSha }: IsolationHints,
 ): Promise<string[]> => {
-  const { prSha } = hints
+  // A stacked PR shares the tree of the one below it; its head is not that one's.
+  const ofThisTree = (work.type === 'pr' || work.type === 'review') && Number(work.id) === environment.prNumber
+  if (!ofThisTree) return []
   if (environment.prNumber === undefined || prSha === undefined || !isSha(prSha) || !environment.owned) return []
   const presence = await presenceOf(codebase, environment)
   if (presence.state !== 'present') return []
@@ -52,7 +59,7 @@ const follow = async (
   try {
     await fetchPullRequestHead(context, codebase, remote, number, target)
   } catch (error) {
-    return left(error instanceof Error ? error.message : String(error))
+    return left(toAppError(error).message)
   }
   const use = await usesOf(context, environment, tree)
   if (use.length > 0) return left(use.map(({ detail }) => detail).join(', '))
@@ -60,13 +67,21 @@ const follow = async (
   const dirt = await readDirt(context, codebase, environment, tree, config)
   if (dirt.headBranch !== environment.branch) return left(`it is on ${dirt.headBranch ?? 'no branch'}`)
   if (dirt.problems.length > 0) return left(dirt.problems.map((problem) => problem.detail).join(', '))
-  if (await isAncestor(context.git, tree, here, target)) {
-    await fastForward(context.git, tree, target)
-    return [`PR #${number} moved: fast-forwarded from \`${short(here)}\` to \`${short(target)}\``]
+  try {
+    if (await isAncestor(context.git, tree, here, target)) {
+      await fastForward(context.git, tree, target)
+      return [`PR #${number} moved: fast-forwarded from \`${short(here)}\` to \`${short(target)}\``]
+    }
+    if (await isAncestor(context.git, tree, target, here)) return left('it has commits that the PR does not have')
+    if (!isUntouchedReview(environment, here)) return left('the two have diverged')
+    // `reset --keep` protects changed files, but not ignored ones that the new commit tracks.
+    const tracked = new Set((await readTree(context.git, tree, target)).map(({ bytes }) => toRaw(bytes)))
+    const covered = dirt.ignored.filter((path) => [...tracked].some((name) => name === path || name.startsWith(path)))
+    if (covered.length > 0) return left(`it would overwrite ignored files: ${covered.map(shownPath).join(', ')}`)
+    await moveTo(context.git, tree, target)
+  } catch (error) {
+    return left(toAppError(error).message)
   }
-  if (await isAncestor(context.git, tree, target, here)) return left('it has commits that the PR does not have')
-  if (!isUntouchedReview(environment, here)) return left('the two have diverged')
-  await moveTo(context.git, tree, target)
   await context.store.environments.update(environment.id, { startSha: target })
   return [`PR #${number} was rewritten: moved from \`${short(here)}\` to \`${short(target)}\``]
 }

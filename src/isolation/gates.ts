@@ -6,6 +6,8 @@ import { readLock } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { liveness } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
+import { processTable } from '../process/table.ts'
+import { selfAndAncestors } from '../process/tree.ts'
 import type { Conversation } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { type Dirt, readDirt } from './dirt.ts'
@@ -39,20 +41,22 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
   const { presence } = subject
   const tree = presence.state === 'present' ? presence.tree : undefined
   const notices: string[] = []
-  let dirt: Dirt | undefined
+  const look = tree && readDirt(context, subject.codebase, subject.environment, tree, subject.config)
+  look?.catch(() => undefined)
   const [ours, use, others, uncommitted, unreachable, kept] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
     ask('nobody-elses', () => isHeld(context, subject)),
     ask('nothing-uncommitted', async () => {
-      if (tree === undefined) return notLooked(presence)
-      dirt = await readDirt(context, subject.codebase, subject.environment, tree, subject.config)
-      return dirt.problems.map(({ detail }) => no('nothing-uncommitted', detail))
+      if (look === undefined) return notLooked(presence)
+      return (await look).problems.map(({ detail }) => no('nothing-uncommitted', detail))
     }),
     ask('nothing-unreachable', async () =>
-      tree === undefined
+      tree === undefined || look === undefined
         ? []
-        : (await unreachableCommits(context, tree)).map((detail) => no('nothing-unreachable', detail)),
+        : (await unreachableCommits(context, tree, (await look).embedded)).map((detail) =>
+            no('nothing-unreachable', detail),
+          ),
     ),
     ask('no-kept-files', async () =>
       tree === undefined
@@ -62,6 +66,7 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
           ),
     ),
   ])
+  const dirt = await look?.catch(() => undefined)
   return { answers: [ours, use, others, uncommitted, unreachable, kept].flat(), dirt, notices }
 }
 
@@ -124,17 +129,13 @@ export const usesOf = async (
     reasons.push(no('not-in-use', `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
-  for (const { pid, command, how } of inside) {
-    // Files that we read ourselves to answer these very questions are not use; standing in it is.
-    if (pid === context.self.pid && how !== 'cwd' && how !== 'root') continue
-    reasons.push(
-      no(
-        'not-in-use',
-        pid === context.self.pid
-          ? 'you are inside it: step out of it first'
-          : `process ${pid} (${command}) is inside it`,
-      ),
-    )
+  // The shell that called us and whatever started that are the user, not strangers.
+  const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
+  // Files that we read ourselves to answer these very questions are not use; standing in it is.
+  const users = inside.filter(({ pid, how }) => pid !== context.self.pid || how === 'cwd' || how === 'root')
+  if (users.some(({ pid }) => you?.has(pid))) reasons.push(no('not-in-use', 'you are inside it: step out of it first'))
+  for (const { pid, command } of users) {
+    if (you?.has(pid) !== true) reasons.push(no('not-in-use', `process ${pid} (${command}) is inside it`))
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)

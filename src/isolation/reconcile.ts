@@ -1,7 +1,9 @@
-import { lstat } from 'node:fs/promises'
-import { basename } from 'node:path'
+import { lstat, readdir } from 'node:fs/promises'
+import { basename, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toRepoPath } from '../domain/names.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
+import { listRefs } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
@@ -12,7 +14,7 @@ import { prepareRoot } from './paths.ts'
 import { presenceOf } from './presence.ts'
 import { unlessMissing } from './worktree/missing.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
-import { discardRestorePoint } from './worktree/restore-point.ts'
+import { discardRestorePoint, readRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
 import { undoMaking } from './worktree/undo.ts'
 
@@ -34,6 +36,7 @@ export const reconcile = async (context: IsolationContext, codebase: Codebase): 
   await dropDeadLeases(context, codebase)
   const seen = await recordPresence(context, codebase)
   await dropLostSpares(context, codebase)
+  await recallRestorePoints(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)
   return { ...interrupted, ...seen }
@@ -117,6 +120,18 @@ const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Pr
   for (const spare of await context.store.spares.list(codebase.id)) {
     if (spare.host !== context.host || records.has(spare.adminName)) continue
     if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
+  }
+}
+
+/** A point tells about itself beside git, so that it outlives the database: one that no row knows is written in again. */
+const recallRestorePoints = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => id))
+  for (const id of (await unlessMissing(readdir(join(context.home, 'restore')))) ?? []) {
+    if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
+    const point = await readRestorePoint(context, id).catch(() => undefined)
+    if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
+    const [kept] = await listRefs(context.git, { commonDir: toRepoPath(codebase.repoPath) }, [point.ref])
+    if (kept?.sha === point.commit) await context.store.restorePoints.insert(point)
   }
 }
 

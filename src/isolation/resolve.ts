@@ -49,7 +49,7 @@ export const resolveIsolation = async (
     (await adoptExisting(context, provider, request))
   if (found === undefined) return makeOne(context, provider, request)
   await touch(context, found.environment)
-  const moved = await followPullRequest(context, request.codebase, found.environment, request.hints)
+  const moved = await followPullRequest(context, request.codebase, found.environment, request.work, request.hints)
   return { ...found, notices: [...found.notices, ...moved] }
 }
 

@@ -1,48 +1,65 @@
 import { lstat, readFile, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { AppError } from '../domain/errors.ts'
 import { toRepoPath } from '../domain/names.ts'
-import { shownPath, toRaw } from '../domain/raw-path.ts'
+import { bytesBelow, rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
 import { halfDone } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
-import { hiddenEdits } from '../git/hidden.ts'
+import { lookIntoIndex } from '../git/hidden.ts'
 import { readStatus } from '../git/status.ts'
-import { listSubmodules } from '../git/submodule.ts'
+import type { TreePath } from '../git/tree-path.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from './worktree/missing.ts'
 
-/**
- * Submodules with changes, nested ones too. Each has a repository and a configuration of its own, so each is asked
- * through the door on its own: `git status` would run their filters.
- */
-export const dirtySubmodules = async (context: IsolationContext, tree: Tree, prefix = ''): Promise<string[]> => {
-  if (!(await mayHaveSubmodules(tree))) return []
-  const dirty: string[] = []
-  for (const { bytes } of await listSubmodules(context.git, tree)) {
-    const path = toRaw(bytes)
-    const inner = await submoduleTree(tree, shownPath(path))
-    if (inner === undefined) continue
-    const [status, hidden] = await Promise.all([readStatus(context.git, inner), hiddenEdits(context.git, inner)])
-    const count = status.changed.length + status.unmerged.length + status.untracked.length + hidden.length
-    if (count > 0 || halfDone(inner.gitDir).length > 0) dirty.push(`${prefix}${path}`)
-    dirty.push(...(await dirtySubmodules(context, inner, `${prefix}${path}/`)))
-  }
-  return dirty
+/** Repositories inside a tree that its index names. Paths are raw. */
+export type Inner = {
+  /** With changes of any kind. */
+  readonly dirty: readonly string[]
+  /** With their git directory inside the tree, not in its record: nothing but the tree holds their commits. */
+  readonly embedded: readonly string[]
+  readonly ignored: readonly string[]
 }
 
-/** Most repositories have none, and then no process is started for them. */
-const mayHaveSubmodules = async (tree: Tree): Promise<boolean> =>
-  (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) !== undefined ||
-  (await unlessMissing(lstat(join(tree.gitDir, 'modules')))) !== undefined
+/**
+ * Each has a repository and a configuration of its own, so each is asked through the door on its own: `git status` would
+ * run their filters. Nested ones too.
+ */
+export const lookIntoSubmodules = async (
+  context: IsolationContext,
+  tree: Tree,
+  gitlinks: readonly TreePath[],
+  prefix = '',
+): Promise<Inner> => {
+  const found = { dirty: [] as string[], embedded: [] as string[], ignored: [] as string[] }
+  for (const { bytes } of gitlinks) {
+    const path = `${prefix}${toRaw(bytes)}`
+    const inner = await submoduleTree(tree, toRaw(bytes))
+    if (inner === undefined) continue
+    const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
+    const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
+    if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push(path)
+    if (inner.gitDir === (await realpath(join(inner.path, '.git')))) found.embedded.push(path)
+    found.ignored.push(...status.ignored.map((one) => `${path}/${toRaw(one.bytes)}`))
+    const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
+    found.dirty.push(...deeper.dirty)
+    found.embedded.push(...deeper.embedded)
+    found.ignored.push(...deeper.ignored)
+  }
+  return found
+}
 
 /** Undefined for a submodule that was never brought: its directory is empty. */
 const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined> => {
-  const directory = join(tree.path, path)
-  const link = join(directory, '.git')
-  const found = await unlessMissing(lstat(link))
-  if (found === undefined) return undefined
-  const gitDir = found.isDirectory()
-    ? link
-    : resolve(directory, /^gitdir: (.+)$/m.exec(await readFile(link, 'utf8'))?.[1]?.trim() ?? '.git')
+  const link = await unlessMissing(lstat(bytesBelow(tree.path, `${path}/.git`)))
+  if (link === undefined) return undefined
+  const directory = join(tree.path, shownPath(path))
+  if (!Buffer.from(shownPath(path)).equals(rawBytes(path))) {
+    throw new AppError('unsupported', `submodule ${shownPath(path)} has a name that is not UTF-8`)
+  }
+  const file = join(directory, '.git')
+  const gitDir = link.isDirectory()
+    ? file
+    : resolve(directory, /^gitdir: (.+)$/m.exec(await readFile(file, 'utf8'))?.[1]?.trim() ?? '.git')
   const real = await realpath(gitDir)
   return { commonDir: toRepoPath(real), gitDir: real, path: directory }
 }

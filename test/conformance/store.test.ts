@@ -338,6 +338,8 @@ const aRestorePoint = (id: string, change: Partial<RestorePoint>): RestorePoint 
     environment: anEnvironment('a', { branch: toBranchName('größe') }),
     aliases: [{ type: 'issue', id: '42' }],
     tip: undefined,
+    converted: [],
+    modes: {},
     head: { branch: undefined, sha: aSha('d') },
     dirty: true,
     ignored: ['.env'],

@@ -1,18 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
-  closeSync,
   copyFileSync,
   existsSync,
   mkdirSync,
-  openSync,
+  readdirSync,
+  readlinkSync,
   readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { toBranchName } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
@@ -193,13 +193,13 @@ describe.concurrent('what git does not protect', () => {
   test('a file that a process holds open keeps the tree', async () => {
     await using world = await makeWorld()
     const environment = await issue(world, 42)
-    const file = openSync(join(environment.path, 'README'), 'r')
-    try {
+    {
+      using holder = await program('tail', ['-f', join(environment.path, 'README')], { env: world.box.env })
+      const open = () => readdirSync(`/proc/${holder.pid}/fd`).map((fd) => readlinkSync(`/proc/${holder.pid}/fd/${fd}`))
+      await vi.waitFor(() => expect(open()).toContain(join(environment.path, 'README')))
       expect(await refusal(world, environment, { force: true })).toEqual([
-        'not-in-use no: you are inside it: step out of it first',
+        `not-in-use no: process ${holder.pid} (tail) is inside it`,
       ])
-    } finally {
-      closeSync(file)
     }
     expect((await remove(world, environment)).outcome).toBe('removed')
   })

@@ -13,6 +13,8 @@ export type ArchiveRequest = {
   readonly to: string
   /** Raw paths; a directory ends with `/`. */
   readonly ignored: readonly string[]
+  /** Names that git does not hold: kept whatever their size. */
+  readonly refused: readonly string[]
   /** Repositories inside the tree, and submodules with changes: kept whole. */
   readonly nested: readonly string[]
   /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
@@ -51,13 +53,14 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
     await copyEntry(from, join(to, 'ignored'), file.path, leftOut)
     kept.push(file.path)
   }
+  for (const path of request.refused) await copyEntry(from, join(to, 'ignored'), path, leftOut)
   const repositories = [...nested, ...survey.repositories]
   for (const path of repositories) {
     await makeParents(join(to, 'nested'), path)
     await copyTree(from, join(to, 'nested'), strip(path), leftOut)
   }
   await syncDirectories(to)
-  return { ignored: kept, nested: repositories.map(strip), leftOut }
+  return { ignored: [...kept, ...request.refused], nested: repositories.map(strip), leftOut }
 }
 
 type Survey = { files: { path: string; size: number }[]; repositories: string[] }

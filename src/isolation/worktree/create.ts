@@ -1,5 +1,5 @@
-import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError, IsolationBlockedError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import { type Base, freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
@@ -7,7 +7,8 @@ import { withChild } from '../children.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
-import { prepareRoot } from '../paths.ts'
+import { isInside, prepareRoot } from '../paths.ts'
+import { presenceOf } from '../presence.ts'
 import type { Created, Existing, IsolationRequest, LimitReached } from '../provider.ts'
 import { whenSettled } from '../settled.ts'
 import type { RepoConfig } from '../../domain/config.ts'
@@ -28,6 +29,7 @@ export const createEnvironment = async (
 ): Promise<Created | Existing | LimitReached> => {
   const { codebase, signal } = request
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  assertOutside(codebase, root)
   const offline = await freshenFor(context, request)
   const purpose = `making ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
@@ -70,6 +72,15 @@ export const createEnvironment = async (
   }
 }
 
+/** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
+const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
+  const holder = [checkoutPath, repoPath].find((path) => path !== undefined && isInside(path, root))
+  if (holder === undefined) return
+  throw new AppError('path-outside-root', `worktrees of ${name} cannot lie inside the repository itself (${root})`, {
+    remedy: 'choose another WORKTREE_BASE',
+  })
+}
+
 type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
 type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig }
 
@@ -81,8 +92,11 @@ const begin = async (
   const { codebase, work } = request
   const existing = await context.store.environments.liveByWork(codebase.id, work)
   // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
-  if (existing?.status === 'missing') await saveMissing(context, codebase, existing)
-  else if (existing !== undefined) return alreadyThere(existing)
+  if (existing !== undefined && existing.status !== 'missing') return alreadyThere(existing)
+  if (existing !== undefined && (await isBack(context, codebase, existing))) {
+    return { outcome: 'existing', environment: { ...existing, status: 'active' } }
+  }
+  if (existing !== undefined) await saveMissing(context, codebase, existing)
   const { base, config } = await baseAndConfig(context, codebase, request.base)
   const plan = await planCreation(context, request, base)
   const path = await choosePath(context, codebase, root, plan)
@@ -104,6 +118,22 @@ const begin = async (
   }
   throw new AppError('branch-in-use', `another environment has the same ${made.on} as ${plan.branch}`, {
     remedy: '`coppice worktree list` shows it',
+  })
+}
+
+/** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
+const isBack = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<boolean> => {
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state === 'missing') return false
+  if (presence.state === 'present') {
+    return context.store.environments.transition(environment.id, 'missing', 'active')
+  }
+  throw new IsolationBlockedError(`the environment of ${environment.branch} cannot be used: ${presence.detail}`, {
+    remedy: '`coppice doctor` says what can be done',
   })
 }
 

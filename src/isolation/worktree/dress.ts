@@ -38,7 +38,7 @@ const bringSubmodules = async (context: IsolationContext, dressing: Dressing): P
   if ((await listSubmodules(context.git, tree, { signal })).length === 0) return
   context.progress('bringing submodules')
   try {
-    await initSubmodules(context.git, tree, { signal })
+    await initSubmodules(context.git, tree, { signal, ...(dressing.onSpawn && { onSpawn: dressing.onSpawn }) })
   } catch (error) {
     if (!isAppError(error, 'git-failed') && !isAppError(error, 'timeout')) throw error
     throw new AppError('submodules-failed', `the submodules could not be brought: ${error.message}`, {

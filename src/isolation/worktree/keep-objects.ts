@@ -7,7 +7,14 @@ import { halfDone } from '../../git/admin-dir.ts'
 import { fsyncObjects, hashFiles } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
 import { commitTree } from '../../git/objects.ts'
-import { type SnapshotEntry, indexChanges, lostCommits, objectsBeyond, writeSnapshot } from '../../git/snapshot.ts'
+import {
+  type Snapshot,
+  type SnapshotEntry,
+  indexChanges,
+  lostCommits,
+  objectsBeyond,
+  writeSnapshot,
+} from '../../git/snapshot.ts'
 import { type TreePath, treePath } from '../../git/tree-path.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
@@ -27,7 +34,7 @@ export const keepObjects = async (
   context: IsolationContext,
   save: ToKeep,
   head: Sha | undefined,
-): Promise<{ commit: Sha; dirty: boolean }> => {
+): Promise<{ commit: Sha; dirty: boolean; refused: readonly string[] }> => {
   const { tree, dirt, environment, fate } = save
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
   const named = await shasIn(tree, environment.branch)
@@ -49,20 +56,37 @@ export const keepObjects = async (
         : undefined
   const dirty = snapshot !== undefined
   const [only] = parents
-  if (snapshot === undefined && only !== undefined && parents.length === 1) return { commit: only, dirty }
+  const refused = snapshot?.refused ?? []
+  if (snapshot === undefined && only !== undefined && parents.length === 1) return { commit: only, dirty, refused }
   const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n`
   const by = { name: 'Coppice', email: 'coppice@localhost', at: context.clock() }
   const kept = snapshot ?? (await writeSnapshot(context.git, tree, []))
-  return { dirty, commit: await commitTree(context.git, tree, { tree: kept, parents, message, by }, { durable: true }) }
+  const commit = await commitTree(context.git, tree, { tree: kept.tree, parents, message, by }, { durable: true })
+  return { dirty, commit, refused }
 }
 
-export const isDirty = ({ changed, gitlinks, untracked, additions, hidden, halfDone, submodules }: Dirt): boolean =>
-  [changed, gitlinks, untracked, additions, hidden, halfDone, submodules].some((list) => list.length > 0)
+export const isDirty = (dirt: Dirt): boolean =>
+  [
+    dirt.changed,
+    dirt.gitlinks,
+    dirt.untracked,
+    dirt.additions,
+    dirt.hidden,
+    dirt.converted,
+    dirt.halfDone,
+    dirt.submodules,
+    dirt.strays,
+  ].some((list) => list.length > 0) || dirt.headSha === undefined
 
-const snapshotOf = async (context: IsolationContext, tree: Tree, dirt: Dirt, head: Sha | undefined): Promise<Sha> => {
-  const index = head === undefined ? [] : await indexChanges(context.git, tree, head)
+const snapshotOf = async (
+  context: IsolationContext,
+  tree: Tree,
+  dirt: Dirt,
+  head: Sha | undefined,
+): Promise<Snapshot> => {
+  const index = await indexChanges(context.git, tree, head)
   const stage = (number: number): SnapshotEntry[] => index.filter((entry) => entry.stage === number)
-  const paths = [...new Set([...dirt.changed, ...dirt.untracked, ...dirt.additions, ...dirt.hidden])]
+  const paths = [...new Set([...dirt.changed, ...dirt.untracked, ...dirt.additions, ...dirt.hidden, ...dirt.converted])]
   return writeSnapshot(context.git, tree, [
     { name: 'index', from: head, entries: stage(0) },
     {
@@ -83,8 +107,8 @@ const snapshotOfIndex = async (
   context: IsolationContext,
   tree: Tree,
   head: Sha | undefined,
-): Promise<Sha | undefined> => {
-  const index = head === undefined ? [] : await indexChanges(context.git, tree, head)
+): Promise<Snapshot | undefined> => {
+  const index = await indexChanges(context.git, tree, head)
   if (index.length === 0 && halfDone(tree.gitDir).length === 0) return undefined
   const entries = index.filter(({ stage }) => stage === 0)
   return writeSnapshot(context.git, tree, [

@@ -132,7 +132,7 @@ const addFresh = async (
   afterSpare: boolean,
 ): Promise<Tree> => {
   if (plan.fastForward) await moveForward(context, plan)
-  if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null })
+  if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
   // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
   await mkdir(environment.path, { mode: 0o777 })

@@ -4,6 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isSha } from '../../domain/names.ts'
 import { clearLock, readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
+import { updateRefs } from '../../git/refs.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { repairWorktree } from '../../git/worktree-repair.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
@@ -11,8 +12,9 @@ import type { IsolationContext } from '../context.ts'
 import { settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
+import { isWholeRecord } from './making-left.ts'
 import { unlessMissing } from './missing.ts'
-import { repoOf } from './plan.ts'
+import { pullRequestRef, repoOf } from './plan.ts'
 import { discardRestorePoint } from './restore-point.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { giveUp, trashPath } from './trash.ts'
@@ -138,13 +140,13 @@ const deleteRecord = async (
     const forget = withChild(context, entry.id, {}, (onSpawn) =>
       forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
     )
-    if (
-      await forget.then(
-        () => true,
-        () => false,
-      )
-    )
+    try {
+      await forget
       return
+    } catch (error) {
+      // Only half a record is past asking git; a whole one that git will not delete has a reason.
+      if (await isWholeRecord(adminDir)) throw error
+    }
   }
   const elsewhere = record.worktreePath !== undefined && record.worktreePath !== environment.path
   const token = await readToken(adminDir)
@@ -171,6 +173,7 @@ export const finishRemoval = async (
   const { root, branchGoes, tip, note } = read(entry)
   const branchDeleted =
     branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
+  await dropPullRequestRef(context, codebase, environment)
   await context.failpoint('remove.branch')
   // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
   const trash = root === undefined ? undefined : await giveUp(root, environment.id)
@@ -191,6 +194,19 @@ export const finishRemoval = async (
     letGo,
     notices: await verifyGone(environment, entry),
   }
+}
+
+/** The PR's head was kept for as long as an environment was of it; the restore point holds what was worked on. */
+const dropPullRequestRef = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id, prNumber }: IsolatedEnvironment,
+): Promise<void> => {
+  if (prNumber === undefined) return
+  const live = await context.store.environments.live(codebase.id)
+  if (live.some((other) => other.id !== id && other.prNumber === prNumber)) return
+  const ref = pullRequestRef(prNumber)
+  await updateRefs(context.git, repoOf(codebase), [{ delete: ref, from: undefined }], { reason: 'coppice: removed' })
 }
 
 /** Says so when the directory or git's record is still there after all. */

@@ -8,7 +8,7 @@ import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, readDirt } from '../dirt.ts'
-import { type Subject, askGates, stillInUse } from '../gates.ts'
+import { type Subject, askGates, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
 import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
@@ -169,11 +169,8 @@ const release = async (
   environment: IsolatedEnvironment,
   options: RemoveOptions,
 ): Promise<Released | Refused> => {
-  const leases = await context.store.leases.ofEnvironments([environment.id])
-  if (leases.length > 0) {
-    const detail = `in use: ${leases.map(({ purpose }) => purpose).join(', ')}`
-    return { outcome: 'refused', environment, reasons: [{ gate: 'not-in-use', answer: 'no', detail }] }
-  }
+  const reasons = await usesOf(context, environment, undefined)
+  if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
   const letGo = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, environment.status, 'released')

@@ -1,14 +1,16 @@
-import { rm } from 'node:fs/promises'
+import { lstat, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
+import { bytesBelow } from '../../domain/raw-path.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
-import { resolveCommit, updateRefs } from '../../git/refs.ts'
+import { listRefs, resolveCommit, updateRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
+import { unlessMissing } from './missing.ts'
 import { repoOf } from './plan.ts'
 
 export type ToSave = ToKeep & {
@@ -26,17 +28,19 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   const { environment, codebase, id } = save
   const directory = restoreDirectory(context, id)
   await makePrivateDirectory(directory)
-  const archived = await archive(context, save, directory)
-  await context.failpoint('save.archived')
   const head = await headOf(context, save)
-  const { commit, dirty } = await keepObjects(context, save, head.sha)
+  const { commit, dirty, refused } = await keepObjects(context, save, head.sha)
   await context.failpoint('save.objects')
+  const archived = await archive(context, save, directory, refused)
+  await context.failpoint('save.archived')
   const contents: RestoreContents = {
     environment,
     aliases: await context.store.environments.aliases(environment.id),
     head,
     tip: save.fate.tip,
     dirty,
+    converted: save.dirt?.converted ?? [],
+    modes: await unusualModes(save),
     ...archived,
   }
   const createdAt = context.clock()
@@ -65,28 +69,54 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   return point
 }
 
+/** As it was written beside git. */
+export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
+  JSON.parse(await readFile(join(restoreDirectory(context, id), 'point.json'), 'utf8')) as RestorePoint
+
 /** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
 export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {
-  await updateRefs(context.git, repoOf(codebase), [{ delete: refOf(id), from: undefined }], {
-    reason: 'coppice: expired',
-  })
+  const ref = refOf(id)
+  const [there] = await listRefs(context.git, repoOf(codebase), [ref])
+  if (there !== undefined) {
+    const gone = await updateRefs(context.git, repoOf(codebase), [{ delete: ref, from: there.sha }], {
+      reason: 'coppice: expired',
+    })
+    if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
+  }
   await rm(restoreDirectory(context, id), { recursive: true, force: true })
   await context.store.restorePoints.remove(id)
 }
 
-const archive = async (context: IsolationContext, { tree, dirt }: ToSave, to: string): Promise<Archived> => {
+const archive = async (
+  context: IsolationContext,
+  { tree, dirt }: ToSave,
+  to: string,
+  refused: readonly string[],
+): Promise<Archived> => {
   const nested = (dirt?.untracked ?? []).filter((path) => path.endsWith('/'))
   return archiveBesideGit({
     from: tree.path,
     to,
     // Of a clean tree the index says nothing that HEAD does not.
     record: tree.gitDir,
-    parts: dirt === undefined || isDirty(dirt) ? 'all' : ['logs', 'refs', 'modules'],
+    parts: dirt === undefined || isDirty(dirt) ? 'all' : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
     ignored: dirt?.ignored ?? [],
-    nested: [...nested, ...(dirt?.submodules ?? [])],
+    refused,
+    nested: [...new Set([...nested, ...(dirt?.submodules ?? []), ...(dirt?.embedded ?? []), ...(dirt?.strays ?? [])])],
     regenerable: context.settings.regenerable,
     limitBytes: context.settings.restoreIgnoredBytes,
   })
+}
+
+/** Of the files in the snapshot: git knows 644 and 755 only. */
+const unusualModes = async ({ tree, dirt }: ToSave): Promise<Record<string, number>> => {
+  const modes: Record<string, number> = {}
+  for (const path of [...(dirt?.changed ?? []), ...(dirt?.untracked ?? []), ...(dirt?.hidden ?? [])]) {
+    const found = path.endsWith('/') ? undefined : await unlessMissing(lstat(bytesBelow(tree.path, path)))
+    const mode = found?.isFile() === true ? found.mode & 0o777 : 0o644
+    if (mode !== 0o644 && mode !== 0o755) modes[path] = mode
+  }
+  return modes
 }
 
 const headOf = async (context: IsolationContext, { tree, dirt }: ToSave): Promise<RestoreContents['head']> => {

@@ -2,15 +2,15 @@ import { chmod, copyFile, lstat, mkdir, readdir, rm, symlink, writeFile } from '
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type BranchName, toBranchName, toEnvironmentId, toSha } from '../../domain/names.ts'
+import { type BranchName, type Sha, toBranchName, toEnvironmentId, toSha } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
-import { checkoutDetached } from '../../git/checkout.ts'
+import { checkoutDetached, reapplySparse } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { catFiles } from '../../git/blobs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
-import { listRefs, resolveCommit } from '../../git/refs.ts'
+import { listRefs, resolveCommit, setHeadBranch } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
@@ -121,13 +121,14 @@ const occupied = (live: IsolatedEnvironment): AppError =>
 const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
   const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
-  // With a detached HEAD the branch comes back where it stood; `fill` then puts HEAD where it was.
-  const at =
-    (head.branch === undefined ? tip : undefined) ?? head.sha ?? (await resolveCommit(context.git, repo, point.commit))
-  if (at === undefined) throw new AppError('restore-failed', 'its commits are gone from the repository')
-  // HEAD may have been on another branch than the environment's, or on none: that is put right by `fill`.
-  const wanted =
-    head.branch === undefined || head.branch === environment.branch ? environment.branch : toBranchName(head.branch)
+  // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
+  // stood, and `fill` then puts HEAD where it was.
+  const elsewhere = head.branch === undefined || head.sha === undefined
+  const at = (elsewhere ? (tip ?? environment.startSha) : undefined) ?? head.sha
+  if (at === undefined || (await resolveCommit(context.git, repo, at)) === undefined) {
+    throw new AppError('restore-failed', 'its commits are gone from the repository')
+  }
+  const wanted = elsewhere || head.branch === environment.branch ? environment.branch : toBranchName(head.branch ?? '')
   const plain = {
     repo,
     at,
@@ -138,7 +139,7 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
     ...upstreamOf(codebase, environment),
   }
   const [ref] = await listRefs(context.git, repo, [`refs/heads/${wanted}`])
-  const detachedElsewhere = head.branch === undefined && ref !== undefined
+  const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
   if (ref === undefined) return { ...plain, branch: wanted, origin: 'created', notices: [] }
   if (free && (ref.sha === at || detachedElsewhere)) {
@@ -170,7 +171,11 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   const directory = restoreDirectory(context, point.id)
   const { head, dirty, nested } = point.contents
   if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
-  if (dirty) await layFiles(context, tree, point)
+  const laid = await resolveCommit(context.git, tree, 'HEAD')
+  if (head.branch !== undefined && head.sha === undefined) {
+    await setHeadBranch(context.git, tree, toBranchName(head.branch))
+  }
+  if (dirty) await layFiles(context, tree, point, laid)
   await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
   await bringRecord(join(directory, 'admin'), tree, leftOut)
@@ -185,14 +190,22 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
   await bringSubmodules(context, join(directory, 'admin'), tree, point, leftOut)
+  if ((await unlessMissing(lstat(join(tree.gitDir, 'info/sparse-checkout')))) !== undefined) {
+    await reapplySparse(context.git, tree)
+  }
   return leftOut
 }
 
 const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
 
-/** Whatever differs between HEAD and the snapshot's `work/` is written byte for byte, or taken away. */
-const layFiles = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<void> => {
-  const { sha: head } = point.contents.head
+/** Whatever differs between what was checked out (`head`) and the snapshot's `work/` is written byte for byte, or taken away. */
+const layFiles = async (
+  context: IsolationContext,
+  tree: Tree,
+  point: RestorePoint,
+  head: Sha | undefined,
+): Promise<void> => {
+  const converted = new Set(point.contents.converted)
   const work = new Map<string, ListedEntry>()
   for (const entry of await readTree(context.git, tree, point.commit)) {
     const path = toRaw(entry.bytes)
@@ -206,27 +219,36 @@ const layFiles = async (context: IsolationContext, tree: Tree, point: RestorePoi
   }
   const changed = [...work].filter(([path, { sha, mode }]) => {
     const old = before.get(path)
-    return mode !== '160000' && (old?.sha !== sha || old.mode !== mode)
+    // A file that git converts has other bytes on disk than in the commit, even where the commit has these.
+    return mode !== '160000' && (old?.sha !== sha || old.mode !== mode || converted.has(path))
   })
   const wanted = Map.groupBy(changed, ([, { sha }]) => sha)
   await catFiles(context.git, tree, [...wanted.keys()], async (sha, bytes) => {
-    for (const [path, { mode }] of wanted.get(toSha(sha)) ?? []) await layFile(tree, path, mode, bytes)
+    for (const [path, { mode }] of wanted.get(toSha(sha)) ?? []) {
+      await layFile(tree, path, mode, bytes, point.contents.modes[path])
+    }
   })
 }
 
-const layFile = async (tree: Tree, path: string, mode: string, bytes: Buffer): Promise<void> => {
+const layFile = async (
+  tree: Tree,
+  path: string,
+  mode: string,
+  bytes: Buffer,
+  permissions: number | undefined,
+): Promise<void> => {
   const target = bytesBelow(tree.path, path)
   await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
   await rm(target, { recursive: true, force: true })
   if (mode === '120000') await symlink(bytes, target)
   else {
-    await writeFile(target, bytes)
-    await chmod(target, mode === '100755' ? 0o755 : 0o644)
+    await writeFile(target, bytes, { mode: 0o600 })
+    await chmod(target, permissions ?? (mode === '100755' ? 0o755 : 0o644))
   }
 }
 
 /** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
-const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules', 'config.worktree'])
+const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
 
 const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {

@@ -58,7 +58,7 @@ export const takeSpare = async (
   } catch (error) {
     // A file in it was changed, or the commit has submodules: it costs nothing but the ordinary path.
     context.log.warn('a spare could not serve', { spare: spare.id, error: String(error) })
-    await retireSpare(context, codebase, found, environment.id)
+    await retireSpare(context, codebase, found, environment.id, [spare.sha, plan.at])
     return undefined
   }
   await context.failpoint(`${kind}.spare-moved`)
@@ -76,10 +76,12 @@ const retireSpare = async (
   codebase: Codebase,
   spare: Tree,
   environmentId: string,
+  ours: readonly Sha[],
 ): Promise<void> => {
   await clearLock(spare.gitDir, makingReason(environmentId))
-  const { changed, unmerged, untracked, ignored } = await readStatus(context.git, spare)
+  const { headSha, changed, unmerged, untracked, ignored } = await readStatus(context.git, spare)
   if (changed.length + unmerged.length + untracked.length + ignored.length > 0) return
+  if (headSha === undefined || !ours.includes(headSha)) return
   const root = dirname(dirname(spare.path))
   context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
   await forgetWorktree(context.git, repoOf(codebase), { dir: spare.gitDir })

@@ -3,8 +3,6 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { isSha } from '../../domain/names.ts'
 import { type AdminDir, clearLock } from '../../git/admin-dir.ts'
-import { updateRefs } from '../../git/refs.ts'
-import { dropUpstream } from '../../git/upstream.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { settleChild } from '../children.ts'
@@ -13,6 +11,7 @@ import { managedRoot } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { repoOf } from './plan.ts'
 import { saveStrangersWork } from './strangers.ts'
+import { dropBranch } from './branch-fate.ts'
 import { type MakingLeft, findDirectory, findRecord, isWholeRecord, pathsOf, readMakingData } from './making-left.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from './trash.ts'
@@ -31,7 +30,8 @@ export const undoMaking = async (
 ): Promise<Undone> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone' }
-  const settled = await settleChild(context, codebase.repoPath, entry)
+  // What failed in this very process has awaited all its children.
+  const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
   if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
   const data = readMakingData(entry)
   const admin = await findRecord(codebase, entry, data)
@@ -40,7 +40,9 @@ export const undoMaking = async (
   await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
   const saved = await takeBack(context, codebase, entry, data, admin, when)
   for (const path of pathsOf(data)) await removeIfEmpty(path)
-  if (data.branchCreated) await dropBranch(context, codebase, data.branch, data.start)
+  if (data.branchCreated && saved !== 'cannot-keep' && isSha(data.start)) {
+    await dropBranch(context, codebase, data.branch, data.start)
+  }
   await context.failpoint('undo.branch')
   await context.store.transaction(async (store) => {
     if (entry.environmentId !== undefined) {
@@ -93,7 +95,11 @@ const discard = async (context: IsolationContext, path: string, id: string): Pro
 const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
-  await forgetWorktree(context.git, repoOf(codebase), admin).catch(() => removeHalfRecord(admin.dir))
+  await forgetWorktree(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
+    // Whatever else went wrong, a record that is whole may be somebody's by now.
+    if (await isWholeRecord(admin.dir)) throw error
+    await removeHalfRecord(admin.dir)
+  })
 }
 
 /** A record that git itself cannot read: only the files that `git worktree add` writes, then the empty directory. */
@@ -119,18 +125,4 @@ const removeHalfRecord = async (dir: string): Promise<void> => {
 const removeIfEmpty = async (path: string): Promise<void> => {
   const names = await readdir(path).catch(() => undefined)
   if (names?.length === 0) await rmdir(path).catch(() => undefined)
-}
-
-/** Only if it still stands where we made it: whoever moved it since has work on it. */
-const dropBranch = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  branch: string,
-  start: string,
-): Promise<void> => {
-  if (!isSha(start)) return
-  const dropped = await updateRefs(context.git, repoOf(codebase), [{ delete: `refs/heads/${branch}`, from: start }], {
-    reason: 'coppice: undo',
-  })
-  if (dropped.ok) await dropUpstream(context.git, repoOf(codebase), branch)
 }
