@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, IsolationBlockedError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
@@ -28,6 +29,8 @@ export const createEnvironment = async (
   request: IsolationRequest,
 ): Promise<Created | Existing | LimitReached> => {
   const { codebase, signal } = request
+  // Before anything is made there, and again by its real path.
+  assertOutside(codebase, resolve(context.worktreesBase))
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   assertOutside(codebase, root)
   const offline = await freshenFor(context, request)

@@ -1,0 +1,268 @@
+import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { resolveIsolation } from '../../src/isolation/resolve.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { taskWork } from '../../src/domain/work.ts'
+import { toBranchName } from '../../src/domain/names.ts'
+import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import { branchExists, inside, issue, messageOf, refusal, removed, resolved, thereAndBack } from './scene.ts'
+
+const start = async (options: WorldOptions = {}) => {
+  const world = await makeWorld(options)
+  const environment = await issue(world, 42)
+  return { world, environment, tree: inside(world, environment) }
+}
+
+describe.concurrent('repositories inside a tree', () => {
+  test('that are in the index without .gitmodules keep it, and come back whole', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    mkdirSync(join(tree.path, 'vendor/x'), { recursive: true })
+    const inner = inside(world, { path: join(tree.path, 'vendor/x') })
+    inner.git('init', '-q')
+    const commit = inner.commit('code', 'precious\n')
+    tree.git('add', 'vendor/x')
+    tree.git('commit', '-q', '-m', 'vendor')
+    expect(await refusal(world, environment)).toEqual([
+      'nothing-unreachable no: 1 commit in the repository vendor/x that were not pushed',
+    ])
+    const back = await thereAndBack(world, environment)
+    expect(inside(world, { path: join(back.path, 'vendor/x') }).git('rev-parse', 'HEAD')).toBe(commit)
+  })
+
+  test('made in a tracked directory keep it, and come back', async () => {
+    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
+    await using _ = world
+    const inner = inside(world, { path: join(tree.path, 'd') })
+    inner.git('init', '-q')
+    const commit = inner.commit('file', 'x\n')
+    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: there is a repository inside: d/.git'])
+    const back = await thereAndBack(world, environment)
+    expect(inside(world, { path: join(back.path, 'd') }).git('rev-parse', 'HEAD')).toBe(commit)
+  })
+
+  test('files in a directory that is merely called .git keep it, and come back', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('x/.git/gold', 'gold\n')
+    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: there is a repository inside: x/.git'])
+    expect((await thereAndBack(world, environment)).read('x/.git/gold')).toBe('gold\n')
+  })
+})
+
+describe.concurrent('files that git would not bring back', () => {
+  test('behind a filter that drops part of them come back with their raw bytes', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo, box) => {
+        box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'sed s/OUT.*/OUT/')
+        box.raw(repo.path, 'config', '--global', 'filter.strip.smudge', 'cat')
+        repo.commit('.gitattributes', '*.nb filter=strip\n')
+        repo.commit('n.nb', 'code OUT\n')
+      },
+    })
+    await using _ = world
+    tree.write('n.nb', 'code OUT precious result\n')
+    tree.git('add', 'n.nb')
+    expect(tree.git('status', '--short')).toBe('')
+    const { restorePoint } = await removed(world, environment)
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.read('n.nb')).toBe('code OUT precious result\n')
+  })
+
+  test('with other line ends than a checkout writes come back with their own', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        repo.commit('.gitattributes', '* text=auto\n')
+        repo.commit('a.txt', 'one\ntwo\n')
+      },
+    })
+    await using _ = world
+    tree.write('a.txt', 'one\r\ntwo\r\n')
+    tree.git('add', 'a.txt')
+    expect(tree.git('status', '--short')).toBe('')
+    const { restorePoint } = await removed(world, environment)
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.read('a.txt')).toBe('one\r\ntwo\r\n')
+  })
+
+  test('with names that git drops without a word come back', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const names = ['git~1', '.git ', '.Git/y', 'plain']
+    for (const name of names) tree.write(name, `${name}\n`)
+    const back = await thereAndBack(world, environment)
+    for (const name of names) expect(back.read(name)).toBe(`${name}\n`)
+  })
+
+  test('that only their owner may read come back so', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('secret', 'x\n')
+    chmodSync(join(tree.path, 'secret'), 0o600)
+    const back = await thereAndBack(world, environment)
+    expect(lstatSync(join(back.path, 'secret')).mode & 0o777).toBe(0o600)
+  })
+
+  test('in a directory that cannot be listed keep the tree: that is not clean', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('d/priv/gold', 'gold\n')
+    // As root every directory can be listed; a status that warns is what an ordinary user gets.
+    const git = { ...world.context.git, run: world.context.git.run }
+    git.run = async (request) => {
+      const result = await world.context.git.run(request)
+      if (request.operation !== 'status') return result
+      const { exitCode, stdoutBytes } = result
+      return {
+        exitCode,
+        stdoutBytes,
+        stdout: '',
+        stderr: "warning: could not open directory 'd/priv/': Permission denied\n",
+      }
+    }
+    const { removeEnvironment } = await import('../../src/isolation/worktree/remove.ts')
+    const outcome = await removeEnvironment({ ...world.context, git }, world.codebase, environment, {
+      trigger: 'command',
+      force: true,
+    })
+    expect(outcome).toMatchObject({
+      outcome: 'refused',
+      reasons: [{ gate: 'nothing-uncommitted', answer: 'cannot-tell' }, { answer: 'cannot-tell' }],
+    })
+    expect(tree.read('d/priv/gold')).toBe('gold\n')
+  })
+})
+
+describe.concurrent("a worktree's own state", () => {
+  test('its config and sparse checkout come back', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        repo.commit('in/a', 'a\n')
+        repo.commit('out/b', 'b\n')
+      },
+    })
+    await using _ = world
+    tree.git('config', 'extensions.worktreeConfig', 'true')
+    tree.git('sparse-checkout', 'set', 'in')
+    tree.git('config', '--worktree', 'foo.bar', '1')
+    expect(tree.has('out/b')).toBe(false)
+    const { restorePoint } = await removed(world, environment)
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.git('config', '--worktree', 'foo.bar')).toBe('1')
+    expect([back.has('in/a'), back.has('out/b'), back.git('status', '--short')]).toEqual([true, false, ''])
+  })
+
+  test('a branch without a commit comes back with what was staged', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.git('switch', '-q', '--orphan', 'fresh')
+    tree.write('new', 'staged\n')
+    tree.git('add', 'new')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    world.repo.git('gc', '-q', '--prune=now')
+    const restored = await world.provider.restore(restorePoint)
+    const back = inside(world, restored.environment)
+    expect(restored.environment.branch).toBe('issue-42')
+    expect(back.git('symbolic-ref', 'HEAD')).toBe('refs/heads/fresh')
+    expect([back.git('status', '--short'), back.has('README')]).toEqual(['A  new', false])
+  })
+
+  test('a repository with SHA-256 ids is removed by force and restored', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        rmSync(join(repo.path, '.git'), { recursive: true })
+        repo.git('init', '-q', '--object-format=sha256', '-b', 'main')
+        repo.commit('README', 'x\n')
+      },
+    })
+    await using _ = world
+    rmSync(join(tree.path, 'README'))
+    tree.write('other', 'o\n')
+    const back = await thereAndBack(world, environment)
+    expect([back.has('README'), back.read('other')]).toEqual([false, 'o\n'])
+  })
+})
+
+describe.concurrent('what belongs to somebody else', () => {
+  test('a stacked pull request does not move the one below it', async () => {
+    await using world = await makeWorld({ remote: true })
+    const { repo } = world
+    repo.git('switch', '-q', '-c', 'feat-a')
+    const a = repo.commit('a', 'a\n')
+    repo.git('switch', '-q', '-c', 'feat-b')
+    const b = repo.commit('b', 'b\n')
+    repo.git('push', '-q', 'origin', 'feat-a', 'feat-b')
+    repo.git('switch', '-q', 'main')
+    repo.git('branch', '-q', '-D', 'feat-a', 'feat-b')
+    const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'feat-a', prSha: a } })
+    const shared = await resolved(world, 'pr', 9, { hints: { prBranch: 'feat-b', prSha: b, linkedPRs: [7] } })
+    expect(shared.environment.id).toBe(environment.id)
+    expect(inside(world, environment).git('rev-parse', 'HEAD')).toBe(a)
+  })
+
+  test('a spare that somebody worked in survives a creation that could not use it and failed', async () => {
+    await using world = await makeWorld({ settings: { spares: 1 } })
+    await keepSpares(world.context, world.codebase)
+    const [spare] = await world.context.store.spares.list(world.codebase.id)
+    if (spare === undefined) throw new Error('no spare')
+    writeFileSync(join(spare.path, 'README'), 'edited\n')
+    world.repo.commit('README', 'moved on\n')
+    world.repo.git('branch', 'blocked')
+    const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test' }
+    const create = resolveIsolation(world.context, world.provider, { ...request, branch: toBranchName('blocked/x') })
+    expect(await messageOf(create)).toContain('cannot exist beside branch blocked')
+    expect(inside(world, spare).git('status', '--short')).toBe(' M README')
+  })
+
+  test("a person's branch under their own worktree is not deleted when our creation fails over it", async () => {
+    let stranger = ''
+    const world = await makeWorld({
+      context: {
+        failpoint: async (name) => {
+          if (name !== 'create.adding') return
+          stranger = world.box.path('theirs')
+          world.repo.git('worktree', 'add', '-q', '-b', 'issue-42', stranger)
+        },
+      },
+    })
+    await using _ = world
+    await expect(issue(world, 42)).rejects.toThrow(/issue-42/)
+    expect(branchExists(world, 'issue-42')).toBe(true)
+    expect(inside(world, { path: stranger }).git('status', '--short')).toBe('')
+  })
+})
+
+describe.concurrent('records', () => {
+  test('a missing environment whose directory is back is taken up again, not made anew', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const { context, codebase, provider } = world
+    renameSync(environment.path, `${environment.path}-away`)
+    await reconcile(context, codebase)
+    renameSync(`${environment.path}-away`, environment.path)
+    const made = await provider.create({ codebase, work: environment.work, hints: {}, createdBy: 'test', aliases: [] })
+    expect(made).toMatchObject({ outcome: 'existing', environment: { id: environment.id, status: 'active' } })
+  })
+
+  test('a restore point that the database forgot is recalled from what lies beside git', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.write('new', 'x\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    await world.context.store.restorePoints.remove(restorePoint.id)
+    await reconcile(world.context, world.codebase)
+    expect(await world.context.store.restorePoints.get(restorePoint.id)).toEqual(restorePoint)
+  })
+
+  test('worktrees cannot lie inside the repository itself', async () => {
+    const world = await makeWorld()
+    await using _ = world
+    const context = { ...world.context, worktreesBase: join(world.repo.path, 'inside') }
+    const { createEnvironment } = await import('../../src/isolation/worktree/create.ts')
+    const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test', aliases: [] }
+    await expect(createEnvironment(context, request)).rejects.toThrow(/inside the repository itself/)
+    expect(world.repo.git('status', '--short')).toBe('')
+  })
+})
