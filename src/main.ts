@@ -37,6 +37,7 @@ const providers = {
 /** A directory without the right to write would stop `rm` half-way, so a second try takes that right first. */
 const remover = 'rm -rf -- "$@" 2>/dev/null || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }'
 
+let unwritten = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // Once: who presses Ctrl-C a second time does not want to wait for the tidying up; the next start does it.
@@ -49,7 +50,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 for (const stream of [process.stdout, process.stderr]) {
   // `coppice … | head`: whoever reads has read enough, and that is no fault.
   stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
+    if (error.code === 'EPIPE') return
+    process.exitCode = 1
+    if (unwritten || stream === process.stderr) return
+    unwritten = true
+    const why = error.message.replace(/^[A-Z]+: /, '').replace(/, write$/, '')
+    process.stderr.write(`coppice: the answer could not be written: ${why}.\n`)
   })
 }
 
@@ -62,6 +68,7 @@ const exitCode = await runCli({
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
   paint: paintFor(process.stdout, env),
+  columns: columnsOf(process.stdout),
   paintErr: paintFor(process.stderr, env),
   progress,
   redact,
@@ -69,7 +76,10 @@ const exitCode = await runCli({
     (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version,
   open,
 })
-process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
+// An answer that nobody could read is a failure, whatever was done; the error may come after this line as well.
+if (process.exitCode === undefined) {
+  process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
+}
 
 async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
   const { hostId, prepareHome } = await import('./cli/host-id.ts')
@@ -77,6 +87,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
   const settings = await settingsOf(home)
   const [
     { openStore },
+    { recogniseFullHome },
     { createGit },
     { createRepositoryLock },
     { selfIdentity },
@@ -84,6 +95,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     { randomUUID },
   ] = await Promise.all([
     import('./store/open.ts'),
+    import('./cli/disk-full.ts'),
     import('./git/door.ts'),
     import('./isolation/lock.ts'),
     import('./process/identity.ts'),
@@ -94,7 +106,9 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
   const sqliteFile = join(home, 'coppice.db')
   const { databaseUrl } = settings
   const context: IsolationContext = {
-    store: await openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
+    store: await recogniseFullHome(home, () =>
+      openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
+    ),
     git: createGit({ env, home, now: clock, token: await tokenOf(settings) }),
     lock: createRepositoryLock({ clock, random: Math.random }),
     clock,
@@ -177,6 +191,13 @@ function decoded(text: string): string {
   } catch {
     return text
   }
+}
+
+/** `COLUMNS` where somebody exports it, as for ps and git; else the terminal's own width. */
+function columnsOf(stream: NodeJS.WriteStream): number | undefined {
+  const wanted = Number(env['COLUMNS'] ?? '')
+  const columns = Number.isInteger(wanted) && wanted > 0 ? wanted : stream.isTTY ? stream.columns : undefined
+  return columns === undefined ? undefined : Math.max(40, columns)
 }
 
 function cwd(): string {

@@ -55,7 +55,8 @@ export type Call = {
 export type Implementation<Result> = {
   readonly run: (call: Call) => Promise<Result>
   readonly toText: (result: Result, view: View) => string
-  readonly toJson: (result: Result) => unknown
+  /** The view is that of a program: plain, with whole paths. */
+  readonly toJson: (result: Result, view: View) => unknown
   /** 0 unless said. */
   readonly exitCode?: (result: Result) => number
 }
@@ -64,7 +65,7 @@ export type Implementation<Result> = {
 export type LoadedCommand = { readonly execute: (call: Call) => Promise<Answered> }
 export type Answered = {
   readonly text: (view: View) => string
-  readonly json: () => unknown
+  readonly json: (view: View) => unknown
   readonly exitCode: number
 }
 
@@ -73,7 +74,7 @@ export const command = <Result>({ run, toText, toJson, exitCode }: Implementatio
     const result = await run(call)
     return {
       text: (view) => toText(result, view),
-      json: () => toJson(result),
+      json: (view) => toJson(result, view),
       exitCode: exitCode?.(result) ?? 0,
     }
   },

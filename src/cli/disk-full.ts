@@ -18,6 +18,27 @@ export const recogniseFullDisk = async <T>(place: string, work: () => Promise<T>
   }
 }
 
+/** SQLite calls a full disk an I/O error, and whoever reads that looks for a broken disk or a wrong owner. */
+export const recogniseFullHome = async <T>(home: string, work: () => Promise<T>): Promise<T> => {
+  try {
+    return await work()
+  } catch (error) {
+    if (!isAppError(error, 'store-failed') || !/disk I\/O error|disk is full/.test(error.message)) throw error
+    const free = await statfs(home).then(
+      ({ bavail, bsize }) => bavail * bsize,
+      () => Infinity,
+    )
+    if (free > databaseNeeds) throw error
+    throw new AppError('disk-full', `the disk is full: ${await spaceAt(home)} is not enough for the database`, {
+      cause: error,
+      remedy: 'free some space and try again, or choose another place with --home',
+    })
+  }
+}
+
+/** A new database with its log takes about 300 kB. */
+const databaseNeeds = 1024 ** 2
+
 const wroteTooMuch = /unable to write (?:file|new)(?![^"\\]*: [A-Z])|No space left on device/
 
 const spaceAt = (place: string): Promise<string> =>

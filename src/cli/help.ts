@@ -1,20 +1,28 @@
 import type { CommandRow, OptionRow } from './command.ts'
 import { commands, everywhere } from './table.ts'
-import type { Paint } from './view.ts'
+import { type Paint, wrapped } from './view.ts'
+
+/** What help is written on. */
+export type Sheet = { readonly paint: Paint; readonly columns: number }
 
 /** Help is the table, read out. */
-export const helpFor = (row: CommandRow, paint: Paint): string =>
-  [
-    `${paint('bold', `coppice ${row.name}`)} ${row.usage}`.trimEnd(),
+export const helpFor = (row: CommandRow, sheet: Sheet): string => {
+  const { paint, columns } = sheet
+  const called = `coppice ${row.name}`
+  return [
+    // Painted after it was broken into lines: colour has no width.
+    paint('bold', called) + wrapped(`${called} ${row.usage}`.trimEnd(), columns, 4).slice(called.length),
     '',
-    `${capital(row.summary)}.`,
-    ...optionsOf('Options', row.options, paint),
-    ...optionsOf('Everywhere', everywhere, paint),
+    wrapped(`${capital(row.summary)}.`, columns, 0),
+    ...optionsOf('Options', row.options, sheet),
+    ...optionsOf('Everywhere', everywhere, sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
-    ...refHint(row),
+    ...refHint(row).map((line) => wrapped(line, columns, 0)),
   ].join('\n')
+}
 
-export const overview = (paint: Paint, group?: string): string => {
+export const overview = (sheet: Sheet, group?: string): string => {
+  const { paint } = sheet
   const rows = commands.filter(
     ({ hidden, name }) => hidden !== true && (group === undefined || name.startsWith(`${group} `)),
   )
@@ -22,8 +30,8 @@ export const overview = (paint: Paint, group?: string): string => {
   return [
     `${paint('bold', `coppice ${group ?? ''}`.trim())}: an isolated git environment for every piece of work`,
     '',
-    ...rows.map(({ name, summary }) => `  ${paint('cyan', name.padEnd(longest))}  ${summary}`),
-    ...optionsOf('Everywhere', everywhere, paint),
+    ...rows.map(({ name, summary }) => described(name.padEnd(longest), summary, sheet, 'cyan')),
+    ...optionsOf('Everywhere', everywhere, sheet),
     '',
     paint('bold', 'Start here'),
     '  coppice worktree create --issue 42      in any git repository',
@@ -33,7 +41,7 @@ export const overview = (paint: Paint, group?: string): string => {
   ].join('\n')
 }
 
-const optionsOf = (title: string, options: Readonly<Record<string, OptionRow>>, paint: Paint): string[] => {
+const optionsOf = (title: string, options: Readonly<Record<string, OptionRow>>, sheet: Sheet): string[] => {
   const rows = Object.entries(options).map(
     ([name, { value, summary, short }]) =>
       [
@@ -43,7 +51,15 @@ const optionsOf = (title: string, options: Readonly<Record<string, OptionRow>>, 
   )
   if (rows.length === 0) return []
   const longest = Math.max(...rows.map(([name]) => name.length))
-  return ['', paint('bold', title), ...rows.map(([name, summary]) => `  ${name.padEnd(longest)}  ${summary}`)]
+  const lines = rows.map(([name, summary]) => described(name.padEnd(longest), summary, sheet))
+  return ['', sheet.paint('bold', title), ...lines]
+}
+
+/** A name and what is to be said about it, which goes on below itself and not below the name. */
+const described = (name: string, summary: string, { paint, columns }: Sheet, style?: 'cyan'): string => {
+  const head = `  ${name}  `
+  const text = wrapped(head + summary, columns, head.length)
+  return style === undefined ? text : `  ${paint(style, name)}${text.slice(2 + name.length)}`
 }
 
 const refHint = ({ usage }: CommandRow): string[] =>

@@ -5,21 +5,30 @@ import { count, type View } from './view.ts'
 /** The limit message in the words of whoever speaks. */
 export const limitText = (report: LimitReport, staleDays: number, { say, paint }: View): string =>
   [
-    `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached).`,
-    ` ${breakdown(report, staleDays)}`,
-    ...commands.map((command) => `   ${say(command)}`),
+    `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
+    ` ${breakdown(report, staleDays).join('   ')}`,
+    ...commandsFor(report).map((command) => `   ${say(command)}`),
   ].join('\n')
 
-export const limitJson = (report: LimitReport, staleDays: number, say: View['say']): FailureJson => ({
+export const limitJson = (report: LimitReport, staleDays: number, { say }: View): FailureJson => ({
   error: {
     code: 'limit',
-    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${breakdown(report, staleDays)}`,
+    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${breakdown(report, staleDays).join(', ')}`,
     reasons: [],
-    remedies: commands.map(say),
+    remedies: commandsFor(report).map(say),
   },
 })
 
-const commands = ['worktree cleanup merged', 'worktree cleanup stale', 'worktree list', 'worktree remove <name>']
+/** Only what would make room: nobody is sent to clean up nothing. */
+const commandsFor = ({ merged, stale }: LimitReport): string[] => [
+  ...(merged > 0 ? ['worktree cleanup merged'] : []),
+  ...(stale > 0 ? ['worktree cleanup stale'] : []),
+  'worktree list',
+  'worktree remove <name>',
+]
 
-const breakdown = ({ merged, stale, active }: LimitReport, staleDays: number): string =>
-  `${merged} merged (can be removed)   ${stale} stale (no activity in ${staleDays}+ days)   ${active} active`
+const breakdown = ({ merged, stale, active }: LimitReport, staleDays: number): string[] => [
+  `${merged} merged${merged > 0 ? ' (can be removed)' : ''}`,
+  `${stale} stale (no activity in ${staleDays}+ days)`,
+  `${active} active`,
+]

@@ -45,7 +45,7 @@ const withoutCommand = (argv: readonly string[]): Parsed => {
 const withoutRow = (argv: readonly string[], [first = '', second]: readonly string[]): Parsed => {
   const names = commands.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
   const group = names.filter((name) => name.startsWith(`${first} `))
-  if (first === 'help') return { kind: 'help', of: commands.find(({ name }) => name.split(' ')[0] === second) }
+  if (first === 'help') return helpAbout(read(argv, {}, undefined).positionals.slice(1))
   if (group.length > 0 && (second === undefined || argv.includes('--help') || argv.includes('-h'))) {
     return { kind: 'help', of: first }
   }
@@ -57,6 +57,14 @@ const withoutRow = (argv: readonly string[], [first = '', second]: readonly stri
   // `coppice list` and `coppice create` are what the hand types.
   const meant = names.find((name) => name.split(' ')[1] === first)
   throw unknown(`coppice ${first}`, nearest(first, firsts) ?? meant, '`coppice --help` shows what there is')
+}
+
+/** `help worktree` is about the group, `help worktree create` about the command. */
+const helpAbout = (words: readonly string[]): Parsed => {
+  const [first] = words
+  const row = commands.find(({ name }) => isCalled(name, words))
+  if (first === undefined || row !== undefined) return { kind: 'help', of: row }
+  return withoutRow(words, words)
 }
 
 const withRow = (argv: readonly string[], row: CommandRow): Parsed => {
@@ -91,9 +99,23 @@ const read = (
 const optionProblem = (error: unknown, known: readonly string[], row: CommandRow | undefined): AppError => {
   const message = error instanceof Error ? error.message : String(error)
   const given = /Unknown option '(-{1,2}[^']*)'/.exec(message)?.[1]
-  if (given === undefined) return usage(message.split(/[.\n]/)[0] ?? message, remedyFor(row))
+  if (given === undefined) return valueProblem(message, row)
   const guess = nearest(given.replace(/^-+/, ''), known)
   return unknown(`the option ${given}`, guess === undefined ? undefined : `--${guess}`, remedyFor(row))
+}
+
+/** Node's own sentences about an option that wants a value or has one too many, in ours. */
+const valueProblem = (message: string, row: CommandRow | undefined): AppError => {
+  const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
+  if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, remedyFor(row))
+  const called = { ...row?.options, ...everywhere }[name]?.value ?? 'value'
+  if (message.includes('does not take an argument')) return usage(`--${name} takes no value`, remedyFor(row))
+  return message.includes('ambiguous')
+    ? usage(
+        `--${name} needs a value, and what follows it looks like an option`,
+        `if it is meant: --${name}=<${called}>`,
+      )
+    : usage(`--${name} needs a value`, `give it: --${name} <${called}>`)
 }
 
 const unknown = (what: string, guess: string | undefined, otherwise: string): AppError =>

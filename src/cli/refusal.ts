@@ -1,7 +1,8 @@
-import type { GateAnswer, GateName } from '../domain/gates.ts'
+import type { GateName } from '../domain/gates.ts'
 import { refusals } from '../domain/gates.ts'
 import type { Refused } from '../isolation/provider.ts'
-import { exitCodes, type FailureJson } from './failure.ts'
+import type { FailureJson } from './failure.ts'
+import { shellPath, shellWord } from './shell.ts'
 import { printable, type View } from './view.ts'
 
 /** Why a removal was refused and the ways out that fit these reasons. */
@@ -9,12 +10,15 @@ export type Refusal = Refused & {
   /** It was asked with --force already. */
   readonly forced: boolean
   readonly restoreDays: number
+  readonly codebase: string
+  /** Where to step out to; undefined when the codebase has no checkout. */
+  readonly checkoutPath: string | undefined
+  /** How `git push` has to be called from there; undefined when there is nowhere to push to. */
+  readonly push: string | undefined
 }
 
-export const refusedExit = exitCodes.refused
-
 export const refusalText = (refusal: Refusal, view: View): string => {
-  const ways = waysOut(refusal, view.say)
+  const ways = waysOut(refusal, view)
   const longest = Math.max(...ways.map(({ title }) => title.length))
   return [
     `Cannot remove worktree \`${refusal.environment.branch}\`: ${printable(detailsOf(refusal))}.`,
@@ -22,12 +26,12 @@ export const refusalText = (refusal: Refusal, view: View): string => {
   ].join('\n')
 }
 
-export const refusalJson = (refusal: Refusal, say: View['say']): FailureJson => ({
+export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
   error: {
     code: 'refused',
     message: `cannot remove worktree ${refusal.environment.branch}: ${detailsOf(refusal)}`,
     reasons: refusal.reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
-    remedies: waysOut(refusal, say).map(({ title, how }) => `${title}: ${how}`),
+    remedies: waysOut(refusal, view).map(({ title, how }) => `${title}: ${how}`),
   },
 })
 
@@ -35,47 +39,69 @@ const detailsOf = ({ reasons }: Refusal): string => [...new Set(reasons.map(({ d
 
 type Way = { readonly title: string; readonly how: string }
 
-const waysOut = (refusal: Refusal, say: View['say']): Way[] => {
+const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
-  const { branch } = environment
+  const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
   const dirty = reasons.filter(({ gate, answer }) => gate === 'nothing-uncommitted' && answer === 'no')
-  const remove = say(`worktree remove ${branch}`)
+  const git = gitThere(refusal, view)
   const ways: Way[] = []
-  if (has('not-in-use')) ways.push(...wayOutOfUse(reasons, remove))
-  if (dirty.some(({ detail }) => /changed|untracked/.test(detail))) {
-    ways.push(
-      { title: 'Commit and push', how: 'git add -A && git commit -m "WIP" && git push' },
-      { title: 'Discard changes', how: 'git checkout . && git clean -fd' },
-    )
-  }
+  if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
+  if (dirty.some(({ detail }) => /changed|untracked/.test(detail))) ways.push(...waysOutOfDirt(refusal, git))
   if (dirty.some(({ detail }) => /half done/.test(detail))) {
-    ways.push({ title: 'Finish or abort it', how: 'git status  (in the worktree; it says how)' })
+    ways.push({ title: 'Finish or abort it', how: `${git('status')}  (it says how)` })
   }
-  if (has('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: 'git branch <name>  (in the worktree)' })
-  if (has('no-kept-files')) ways.push({ title: 'Save the files', how: 'copy them out of the worktree' })
+  if (has('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
+  if (has('no-kept-files')) {
+    ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
+  }
   if (has('nobody-elses')) ways.push({ title: 'Wait', how: 'until the conversations that use it are closed or idle' })
   // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
   if (!forced && refusals(reasons, true).length === 0) {
-    ways.push({
-      title: 'Remove it anyway',
-      how: `${remove} --force   (kept for ${restoreDays} days: ${say(`worktree restore ${branch}`)})`,
-    })
+    const remove = view.say(`worktree remove ${branch} --force`)
+    const restore = view.say(`worktree restore ${branch}`)
+    ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore})` })
   }
-  if (ways.length === 0) ways.push({ title: 'See what is wrong', how: say('doctor') })
+  if (ways.length === 0) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways
 }
 
-const wayOutOfUse = (reasons: readonly GateAnswer[], remove: string): Way[] => {
-  const details = reasons.filter(({ gate }) => gate === 'not-in-use').map(({ detail }) => detail)
+/** In the environment, wherever it is pasted: `git clean` where the user stands would clean the shared checkout. */
+const gitThere =
+  ({ environment }: Refusal, view: View) =>
+  (command: string): string =>
+    `git -C ${shellPath(environment.path, view)} ${command}`
+
+const waysOutOfDirt = ({ push }: Refusal, git: (command: string) => string): Way[] => [
+  {
+    title: push === undefined ? 'Commit' : 'Commit and push',
+    how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
+  },
+  { title: 'Discard changes', how: `${git('checkout .')} && ${git('clean -fd')}` },
+]
+
+const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
+  const details = refusal.reasons.filter(({ gate }) => gate === 'not-in-use').map(({ detail }) => detail)
   const pids = details.flatMap((detail) => /process (\d+) \(/.exec(detail)?.[1] ?? [])
   return [
-    ...(details.some((detail) => detail.includes('you are inside')) || pids.length > 0
-      ? [{ title: 'Step out of it', how: `cd to another directory in every shell that is inside, then ${remove}` }]
+    ...(details.some((detail) => detail.includes('you are inside'))
+      ? [{ title: 'Step out of it', how: stepOut(refusal, view) }]
       : []),
     ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),
     ...(details.some((detail) => detail.startsWith('locked by'))
-      ? [{ title: 'Unlock it', how: 'git worktree unlock <path>  (if the tool that locked it is done)' }]
+      ? [
+          {
+            title: 'Unlock it',
+            how: `${gitThere(refusal, view)('worktree unlock .')}  (if the tool that locked it is done)`,
+          },
+        ]
       : []),
   ]
+}
+
+const stepOut = ({ environment, forced, checkoutPath, codebase }: Refusal, view: View): string => {
+  // Without a checkout there is no directory that would say which codebase is meant.
+  const flags = `${forced ? ' --force' : ''}${checkoutPath === undefined ? ` --codebase ${shellWord(codebase)}` : ''}`
+  const remove = view.say(`worktree remove ${shellWord(environment.branch)}${flags}`)
+  return `cd ${checkoutPath === undefined ? '~' : shellPath(checkoutPath, view)} && ${remove}`
 }

@@ -2,14 +2,14 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import type { NameOf } from './json.ts'
-import { count, printable, tilde, type View } from './view.ts'
+import { aligned, type Cell, count, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
-  readonly report: CleanupReport
+  readonly parts: readonly { readonly codebase: string; readonly report: CleanupReport }[]
   readonly nameOf: NameOf
-  readonly codebases: readonly string[]
   /** Codebases that could not be cleaned at all, and why. */
-  readonly failed: readonly string[]
+  readonly failed: readonly { readonly codebase: string; readonly error: string }[]
+  readonly dryRun: boolean
   readonly restoreDays: number
 }
 
@@ -17,39 +17,52 @@ export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
   for (const notice of notices) call.notice(notice)
 }
 
-export const cleanupExit = ({ report, failed }: CleanupResult): number =>
-  report.errors.length + failed.length > 0 ? exitCodes.failed : exitCodes.done
+export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
+  parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
 
-/** What went and why, and why the rest did not. */
-export const cleanupText = ({ report, codebases, failed, restoreDays }: CleanupResult, view: View): string => {
-  const { paint, say } = view
-  const { removed, skipped, missing, orphans, errors, dryRun } = report
-  const lines = [
-    ...removed.map(
-      ({ environment: { branch }, why, branchDeleted }) =>
-        `${paint('green', dryRun ? 'would remove' : 'removed')}  ${paint('bold', branch)}  ${printable(why)}${branchDeleted ? ', branch deleted' : ''}`,
+/** What went and why, and why the rest did not. Of which codebase, where there are several. */
+export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
+  const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
+  const several = codebases.length > 1
+  const rows = [
+    ...parts.flatMap(({ codebase, report }) =>
+      rowsOf(report, view).map(([state, ...rest]) => [state, { text: several ? codebase : '' }, ...rest]),
     ),
-    ...skipped.map(
-      ({ environment: { branch }, reasons }) =>
-        `${paint('yellow', 'kept')}  ${paint('bold', branch)}  ${printable(reasons.map(({ detail }) => detail).join(', '))}`,
-    ),
-    ...missing.map(
-      ({ branch, path }) =>
-        `${paint('yellow', 'missing')}  ${paint('bold', branch)}  ${tilde(path, view)} is not there`,
-    ),
-    ...errors.map(
-      ({ environment: { branch }, error }) =>
-        `${paint('red', 'failed')}  ${paint('bold', branch)}  ${printable(error)}`,
-    ),
-    ...failed.map((what) => `${paint('red', 'failed')}  ${printable(what)}`),
-    ...orphans.map(
-      ({ path, branch }) =>
-        `${paint('dim', 'not ours')}  ${branch ?? '(no branch)'}  ${tilde(path, view)}  (${say('worktree adopt <path>')})`,
-    ),
-  ]
-  const done = dryRun
-    ? `${count(removed.length, 'environment')} would be removed`
-    : `${count(removed.length, 'environment')} removed`
-  const kept = removed.length > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
-  return [...lines, `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`].join('\n')
+    ...failed.map(({ codebase, error }) => [cell('failed', 'red'), { text: codebase }, { text: '' }, { text: error }]),
+  ].map((row) => row.filter((one) => one !== undefined))
+  const removed = parts.reduce((sum, { report }) => sum + report.removed.length, 0)
+  const done = `${count(removed, 'environment')} ${dryRun ? 'would be removed' : 'removed'}`
+  const kept = removed > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
+  const unknown = parts.some(({ report }) => report.orphans.length > 0)
+  return [
+    ...(rows.length === 0 ? [] : aligned(rows, view)),
+    ...(unknown ? [`Take note of one that is not ours: ${view.say('worktree adopt <path>')}`] : []),
+    `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
+  ].join('\n')
 }
+
+const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupReport, view: View): Cell[][] => [
+  ...removed.map(({ environment: { branch }, why, branchDeleted }) => [
+    cell(dryRun ? 'would remove' : 'removed', 'green'),
+    cell(branch, 'bold'),
+    { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+  ]),
+  ...skipped.map(({ environment: { branch }, reasons }) => [
+    cell('kept', 'yellow'),
+    cell(branch, 'bold'),
+    { text: reasons.map(({ detail }) => detail).join(', ') },
+  ]),
+  ...missing.map(({ branch, path }) => [
+    cell('missing', 'yellow'),
+    cell(branch, 'bold'),
+    { text: `${tilde(path, view)} is not there` },
+  ]),
+  ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
+  ...orphans.map(({ path, branch }) => [
+    cell('not ours', 'dim'),
+    { text: branch ?? '(no branch)' },
+    { text: tilde(path, view) },
+  ]),
+]
+
+const cell = (text: string, style: NonNullable<Cell['style']>): Cell => ({ text, style })

@@ -1,10 +1,11 @@
-import { type AppError, toAppError } from '../domain/errors.ts'
-import type { Call, Workplace } from './command.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import type { Call, Values, Workplace } from './command.ts'
 import { isSet, textOf } from './command.ts'
 import { exitCodeOf, exitCodes, failureDetails, failureJson, failureText, faultOf } from './failure.ts'
 import { parse, type Parsed } from './parse.ts'
 import type { Progress } from './progress.ts'
-import { type Paint, printable, type View } from './view.ts'
+import { shellWord } from './shell.ts'
+import { type Paint, plain, printable, type View } from './view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {
@@ -16,6 +17,8 @@ export type Terminal = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly paint: Paint
+  /** How wide the terminal is; undefined when it is none. */
+  readonly columns: number | undefined
   readonly paintErr: Paint
   readonly progress: Progress
   readonly version: () => string
@@ -49,8 +52,8 @@ const execute = async (terminal: Terminal, parsed: Parsed, verbose: boolean): Pr
     case 'help': {
       const { helpFor, overview } = await import('./help.ts')
       const { of } = parsed
-      const text =
-        of === undefined || typeof of === 'string' ? overview(terminal.paint, of) : helpFor(of, terminal.paint)
+      const sheet = { paint: terminal.paint, columns: terminal.columns ?? 80 }
+      const text = of === undefined || typeof of === 'string' ? overview(sheet, of) : helpFor(of, sheet)
       terminal.out(`${text}\n`)
       return 0
     }
@@ -81,14 +84,19 @@ const runCommand = async (
     terminal.progress.clear()
     for (const notice of notices)
       terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.redact(notice))}\n`)
-    if (isSet(values, 'json')) terminal.out(`${JSON.stringify(answered.json(), undefined, 2)}\n`)
-    else {
-      const text = answered.text(viewOf(terminal))
+    const view = viewOf(terminal, values)
+    if (isSet(values, 'json')) {
+      const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
+      terminal.out(`${JSON.stringify(json, undefined, 2)}\n`)
+    } else {
+      const text = answered.text(view)
       // A refusal is no answer to go on with: it must not end up in a pipe or a variable.
       const write = answered.exitCode === exitCodes.refused ? terminal.err : terminal.out
       if (text !== '') write(`${text}\n`)
     }
     return answered.exitCode
+  } catch (error) {
+    throw withFlags(error, sayWith(values))
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.
     const opened = await workplace?.catch(() => undefined)
@@ -96,12 +104,39 @@ const runCommand = async (
   }
 }
 
-export const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env'>): View => ({
+const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>, values: Values): View => ({
   paint: terminal.paint,
   now: terminal.clock(),
   userHome: terminal.env['HOME'],
-  say: (command) => `coppice ${command}`,
+  say: sayWith(values),
+  columns: terminal.columns,
 })
+
+/** A command to go on with is about the same codebase and the same home, or it would hit another one's. */
+const sayWith =
+  (values: Values): View['say'] =>
+  (text) => {
+    const [codebase, home] = [textOf(values, 'codebase'), textOf(values, 'home')]
+    const kept = [
+      ...(codebase === undefined || !/^(?:worktree|cleanup)\b/.test(text) ? [] : [`--codebase ${shellWord(codebase)}`]),
+      ...(home === undefined ? [] : [`--home ${shellWord(home)}`]),
+    ]
+    return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')
+  }
+
+/** A remedy in an error knows nothing of the flags; its commands stand in backticks or after a colon. */
+const withFlags = (error: unknown, say: View['say']): unknown => {
+  if (!isAppError(error) || error.remedy === undefined) return error
+  const remedy = error.remedy.replaceAll(
+    /`coppice ([^`]+)`|(?<=: )coppice ([^`]+)$/g,
+    (all: string, quoted: string | undefined, last: string | undefined) => {
+      const text = quoted ?? last
+      if (text === undefined) return all
+      return quoted === undefined ? say(text) : `\`${say(text)}\``
+    },
+  )
+  return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
+}
 
 const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
   if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.redact), undefined, 2)}\n`)

@@ -63,11 +63,11 @@ export const commands: readonly CommandRow[] = [
   },
   {
     name: 'worktree restore',
-    usage: '[ref]',
+    usage: '[ref] [--list]',
     summary: 'bring a removed one back, with everything it held; the last one unless said',
-    options: {},
+    options: { list: { type: 'boolean', summary: 'show what can be restored, and change nothing' } },
     words: [0, 1],
-    examples: ['coppice worktree restore', 'coppice worktree restore issue-42'],
+    examples: ['coppice worktree restore', 'coppice worktree restore issue-42', 'coppice worktree restore --list'],
     load: async () => (await import('./commands/worktree-restore.ts')).worktreeRestore,
   },
   {

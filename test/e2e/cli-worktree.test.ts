@@ -95,11 +95,16 @@ describe('worktree create', () => {
     Object.assign(world.env, limited)
     const { code, out, err } = await world.run(repo.path, 'worktree', 'create', 'two')
     expect({ code, out }).toEqual({ code: 3, out: '' })
-    expect(err).toContain('You have 1 active worktree for project (limit reached).')
-    expect(err).toContain('0 merged (can be removed)   0 stale (no activity in 14+ days)   1 active')
-    expect(err).toContain('coppice worktree cleanup merged')
-    const refused = await world.json<{ error: { code: string } }>(repo.path, 3, 'worktree', 'create', 'two')
-    expect(refused.error.code).toBe('limit')
+    expect(err).toContain('You have 1 active worktree for project (limit reached: 1).')
+    expect(err).toContain('0 merged   0 stale (no activity in 14+ days)   1 active')
+    expect(err).toContain('coppice worktree remove <name>')
+    // Nobody is sent to clean up nothing.
+    expect(err).not.toContain('cleanup')
+    const refused = await world.json<{ error: unknown }>(repo.path, 3, 'worktree', 'create', 'two')
+    expect(refused.error).toMatchObject({
+      code: 'limit',
+      message: 'project has 1 of 1 worktrees: 0 merged, 0 stale (no activity in 14+ days), 1 active',
+    })
     expect(repo.git('branch', '--list', 'two')).toBe('')
   })
 
@@ -214,8 +219,8 @@ describe('worktree remove and restore', () => {
     expect(err).toBe(
       [
         'Cannot remove worktree `issue-42`: 1 file changed, 1 untracked.',
-        ' 1. Commit and push:   git add -A && git commit -m "WIP" && git push',
-        ' 2. Discard changes:   git checkout . && git clean -fd',
+        ` 1. Commit:            git -C ${path} add -A && git -C ${path} commit -m "WIP"`,
+        ` 2. Discard changes:   git -C ${path} checkout . && git -C ${path} clean -fd`,
         ' 3. Remove it anyway:  coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)',
         '',
       ].join('\n'),

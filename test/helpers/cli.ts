@@ -49,6 +49,8 @@ export type CliWorld = {
   json<T = Record<string, unknown>>(cwd: string, code: number, ...args: string[]): Promise<T>
   start(cwd: string, ...args: string[]): ChildProcess
   readonly env: Record<string, string>
+  /** Words before the program, such as those of nsenter: what is pushed here counts for every later start. */
+  readonly through: string[]
   [Symbol.dispose](): void
 }
 
@@ -61,13 +63,20 @@ export const makeCliWorld = (
   mkdirSync(home, { mode: 0o700 })
   writeFileSync(join(home, 'config.yaml'), options.config ?? 'worktrees:\n  spares: 0\n')
   const env = { ...box.env, COPPICE_HOME: home, ...options.env }
-  const start = (cwd: string, ...args: string[]): ChildProcess =>
-    spawn(process.execPath, [main, ...args], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const through: string[] = []
+  const start = (cwd: string, ...args: string[]): ChildProcess => {
+    const program = [process.execPath, main, ...args]
+    // Another mount namespace has no idea of where we stand.
+    const [command = '', ...rest] =
+      through.length === 0 ? program : [...through, 'sh', '-c', 'cd "$0" && exec "$@"', cwd, ...program]
+    return spawn(command, rest, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  }
   const run = (cwd: string, ...args: string[]): Promise<CliResult> => ended(start(cwd, ...args))
   return {
     box,
     home,
     env,
+    through,
     start,
     run,
     json: async <T>(cwd: string, code: number, ...args: string[]) => {

@@ -1,4 +1,4 @@
-import { joinReports, type CleanupReport } from '../../cleanup/report.ts'
+import { joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
@@ -12,25 +12,25 @@ const run = async (call: Call): Promise<CleanupResult> => {
   const workplace = await call.open()
   const { context, provider } = workplace
   const codebases = await codebasesOf(call, workplace)
-  const reports: CleanupReport[] = []
-  const failed: string[] = []
+  const parts: CleanupResult['parts'][number][] = []
+  const failed: CleanupResult['failed'][number][] = []
   for (const codebase of codebases) {
     if (call.signal.aborted) throw new AppError('cancelled', 'the cleanup was cancelled')
     try {
       const report = await runScheduledCleanup(context, await provider(), codebase, { dryRun })
       tellNotices(call, report)
-      reports.push(report)
+      parts.push({ codebase: codebase.name, report })
     } catch (error) {
       // One repository that cannot be read must not keep the others from being cleaned.
       if (codebases.length === 1) throw error
-      failed.push(`${codebase.name}: ${toAppError(error).message}`)
+      failed.push({ codebase: codebase.name, error: toAppError(error).message })
     }
   }
   const names = new Map(codebases.map(({ id, name }) => [String(id), name]))
   return {
-    report: joinReports(reports, dryRun),
+    parts,
+    dryRun,
     nameOf: (id) => names.get(id) ?? '',
-    codebases: codebases.map(({ name }) => name),
     failed,
     restoreDays: context.settings.restoreDays,
   }
@@ -49,6 +49,13 @@ const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase
 export const cleanup = command<CleanupResult>({
   run,
   toText: cleanupText,
-  toJson: ({ report, nameOf }) => reportJson(report, nameOf),
+  toJson: ({ parts, nameOf, dryRun }) =>
+    reportJson(
+      joinReports(
+        parts.map(({ report }) => report),
+        dryRun,
+      ),
+      nameOf,
+    ),
   exitCode: cleanupExit,
 })

@@ -3,6 +3,7 @@ import { isAppError } from '../../domain/errors.ts'
 import { isStale } from '../../domain/stale.ts'
 import { workLabel } from '../../domain/work.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
+import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isInside } from '../../isolation/paths.ts'
 import { standings } from '../../isolation/standing.ts'
@@ -41,7 +42,7 @@ const run = async (call: Call): Promise<StatusResult> => {
     codebases: (await context.store.codebases.list(context.host)).length,
     environment: live.find(({ host, path }) => host === context.host && isInside(path, call.cwd)),
     counts: codebase && (await countsOf(context, codebase, live)),
-    restorePoints: codebase === undefined ? 0 : (await context.store.restorePoints.list(codebase.id)).length,
+    restorePoints: codebase === undefined ? 0 : (await restorablePoints(context, codebase)).length,
     limit: context.settings.worktreesPerCodebase,
     staleDays: context.settings.staleDays,
     home: context.home,
@@ -106,7 +107,7 @@ const codebaseLines = (
   ...(counts === undefined
     ? []
     : [['environments', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
-  ['restorable', count(restorePoints, 'removed environment')],
+  ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.say('worktree restore --list')}` : ''}`],
 ]
 
 const breakdown = ({ total, active, merged, stale, missing }: Counts, staleDays: number): string =>

@@ -1,11 +1,15 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { workLabel } from '../../domain/work.ts'
+import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
+import { discoverRepository } from '../../git/discover.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
 import { type Call, command } from '../command.ts'
 import { hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
+import { shellWord } from '../shell.ts'
 import { tilde } from '../view.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
@@ -17,10 +21,34 @@ const run = async (call: Call): Promise<AdoptResult> => {
       remedy: '`git worktree list` shows what there is',
     })
   }
+  const { context } = await call.open()
+  if (call.codebase === undefined) await assertLinked(context, path)
   // The worktree says which repository it belongs to, wherever the user stands.
   const { provider, codebase } = await hereToChange(call, path)
   const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [] })
   return { environment, codebase: codebase.name }
+}
+
+/** Before the repository is registered: a refusal must not leave that behind. */
+const assertLinked = async (context: IsolationContext, path: string): Promise<void> => {
+  const adminDir = await readWorktreeLink(realpathSync(path))
+  const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
+  if (record === undefined) {
+    const { checkoutPath } = await discoverRepository(context.git, path)
+    const isMain = checkoutPath === realpathSync(path)
+    throw new AppError(
+      'not-adoptable',
+      isMain
+        ? `${path} is the main working tree of its repository, which is never an environment`
+        : `${path} is not a linked worktree`,
+      { remedy: `\`git -C ${shellWord(path)} worktree list\` shows the ones there are` },
+    )
+  }
+  if (record.head === undefined || !('branch' in record.head)) {
+    throw new AppError('not-adoptable', `${path} has no branch checked out`, {
+      remedy: `check one out there first: git -C ${shellWord(path)} switch -c <branch>`,
+    })
+  }
 }
 
 export const worktreeAdopt = command<AdoptResult>({

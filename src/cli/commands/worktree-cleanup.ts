@@ -1,3 +1,4 @@
+import { joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import { type Call, command, isSet } from '../command.ts'
 import { here, hereToChange } from '../here.ts'
@@ -14,12 +15,20 @@ const run = async (call: Call): Promise<CleanupResult> => {
   const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
   const report = await runScheduledCleanup(context, await provider(), codebase, { only, dryRun })
   tellNotices(call, report)
-  return { report, nameOf, codebases: [codebase.name], failed: [], restoreDays: context.settings.restoreDays }
+  const parts = [{ codebase: codebase.name, report }]
+  return { parts, nameOf, failed: [], dryRun, restoreDays: context.settings.restoreDays }
 }
 
 export const worktreeCleanup = command<CleanupResult>({
   run,
   toText: cleanupText,
-  toJson: ({ report, nameOf }) => reportJson(report, nameOf),
+  toJson: ({ parts, nameOf, dryRun }) =>
+    reportJson(
+      joinReports(
+        parts.map(({ report }) => report),
+        dryRun,
+      ),
+      nameOf,
+    ),
   exitCode: cleanupExit,
 })

@@ -12,7 +12,8 @@ import { hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
 import { limitJson, limitText } from '../limit.ts'
 import { usage } from '../parse.ts'
-import { tilde, type View } from '../view.ts'
+import { shellPath } from '../shell.ts'
+import type { View } from '../view.ts'
 
 export type CreateResult =
   | {
@@ -29,15 +30,50 @@ const run = async (call: Call): Promise<CreateResult> => {
   const { context, provider, codebase, keepSpares } = await hereToChange(call)
   const request = { ...wanted, codebase, createdBy: 'cli', signal: call.signal }
   const own = await provider()
+  const earlier = await context.store.environments.liveByWork(codebase.id, wanted.work)
   const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
   if (resolution.outcome === 'limit') {
     return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
   }
   const { environment, how, notices } = resolution
   for (const notice of notices) call.notice(notice)
+  for (const notice of unsaid(wanted, environment, how, notices)) call.notice(notice)
+  if (how === 'created' && earlier !== undefined) {
+    const now = await context.store.environments.get(earlier.id)
+    if (now?.status === 'removed') call.notice(letGo(earlier))
+  }
   if (how === 'created' && context.settings.spares > 0) keepSpares(codebase.id)
   return { outcome: 'resolved', environment, how, codebase: codebase.name }
 }
+
+/** What was asked for and had no effect, because the environment was there already. */
+const unsaid = (
+  { base, hints }: Wanted,
+  environment: IsolatedEnvironment,
+  how: string,
+  notices: readonly string[],
+): string[] => {
+  if (how === 'created') return []
+  const { isForkPR, prBranch, prSha } = hints
+  const follows = environment.prNumber !== undefined && environment.owned
+  const ignored = [
+    ...(base !== undefined && base !== environment.baseBranch ? [`--base ${base}`] : []),
+    ...(isForkPR === true && !environment.isFork ? ['--fork'] : []),
+    ...(prBranch !== undefined && prBranch !== environment.prBranch && prBranch !== environment.branch
+      ? [`--pr-branch ${prBranch}`]
+      : []),
+    // One of a pull request follows it, and says itself when it does not.
+    ...(prSha !== undefined && !follows && notices.every((notice) => !notice.includes(prSha.slice(0, 7)))
+      ? [`--pr-sha ${prSha}`]
+      : []),
+  ]
+  return ignored.length === 0
+    ? []
+    : [`${environment.branch} was there already and stays as it is: ${ignored.join(', ')} had no effect`]
+}
+
+const letGo = ({ branch, path }: IsolatedEnvironment): string =>
+  `the earlier ${branch} was let go of, for ${path} was not there; should it come back, git does not know it any more and its files are yours to copy`
 
 type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
 
@@ -71,6 +107,7 @@ const kinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
 const workOf = (values: Values): Work => {
   const kind = kinds.find((name) => values[name] !== undefined) ?? 'task'
   const id = textOf(values, kind) ?? ''
+  if (id.trim() === '') throw usage(`--${kind} needs a value`, `give it: --${kind} <${kind === 'task' ? 'text' : 'n'}>`)
   // `#42` is how people write it.
   return kind === 'task' ? taskWork(id) : toWork(kind, kind === 'thread' ? id : id.replace(/^#/, ''))
 }
@@ -106,7 +143,7 @@ const toText = (result: CreateResult, view: View): string => {
   const { paint } = view
   return [
     `${paint(how === 'created' ? 'green' : 'cyan', said[how])} ${paint('bold', branch)} for ${workLabel(work)}`,
-    `  cd ${tilde(path, view)}`,
+    `  cd ${shellPath(path, view)}`,
   ].join('\n')
 }
 
@@ -121,9 +158,9 @@ const said = {
 export const worktreeCreate = command<CreateResult>({
   run,
   toText,
-  toJson: (result) =>
+  toJson: (result, view) =>
     result.outcome === 'limit'
-      ? limitJson(result.report, result.staleDays, (text) => `coppice ${text}`)
+      ? limitJson(result.report, result.staleDays, view)
       : environmentJson(result.environment, () => result.codebase),
   exitCode: ({ outcome }) => (outcome === 'limit' ? exitCodes.refused : exitCodes.done),
 })

@@ -6,7 +6,7 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import { type Call, command } from '../command.ts'
 import { here } from '../here.ts'
 import { factsJson } from '../json.ts'
-import { ago, type Cell, count, table, tilde, type View } from '../view.ts'
+import { ago, type Cell, count, fittedTable, tilde, type View } from '../view.ts'
 
 export type ListResult = {
   readonly codebase: string
@@ -42,11 +42,16 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   }
   const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
   const rows = environments.map((one) => rowOf(one, view))
+  const { text, dropped } = fittedTable(headings, rows, view, fit)
+  const paths = dropped.includes('PATH') ? `; their paths: ${view.say('worktree list --json')}` : ''
   return [
-    table(headings, rows, view),
-    view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})`),
+    text,
+    view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
   ].join('\n')
 }
+
+/** At 80 columns there is room for what somebody decides by, and not for where it lies. */
+const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
 
 const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {
   const { environment, current, lastActivityAt, conversations, inUse } = facts

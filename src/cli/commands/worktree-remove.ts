@@ -6,6 +6,8 @@ import { exitCodes } from '../failure.ts'
 import { hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
 import { type Refusal, refusalJson, refusalText } from '../refusal.ts'
+import { pushCommand } from '../push-command.ts'
+import { shellWord } from '../shell.ts'
 import { count, printable, tilde, type View } from '../view.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
@@ -27,14 +29,20 @@ const run = async (call: Call): Promise<RemoveResult> => {
     case 'released':
       return { ...outcome, codebase: codebase.name }
     case 'refused':
-      return { ...outcome, ...more, forced }
+      return {
+        ...outcome,
+        ...more,
+        forced,
+        checkoutPath: codebase.checkoutPath,
+        push: await pushCommand(context, codebase, environment),
+      }
     case 'would-remove':
       throw new AppError('unexpected', 'a removal answered as if it had been a dry run')
   }
 }
 
 const toText = (result: RemoveResult, view: View): string => {
-  const { paint, say } = view
+  const { paint } = view
   const { branch, path } = result.environment
   switch (result.outcome) {
     case 'refused':
@@ -43,16 +51,34 @@ const toText = (result: RemoveResult, view: View): string => {
       return `${paint('green', 'Let go of')} ${paint('bold', branch)}: it was adopted, so ${tilde(path, view)} stays as it is.`
     case 'removed':
       return [
-        `${paint('green', 'Removed')} ${paint('bold', branch)}${result.restorePoint === undefined ? '' : ` (kept for ${result.restoreDays} days: ${say(`worktree restore ${branch}`)})`}`,
+        ...headline(result, view),
         `  ${result.branchDeleted ? 'branch deleted' : 'branch kept'}: ${printable(result.branchNote)}`,
-        ...result.leftOut.map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
+        ...result.leftOut
+          .filter((left) => left.path !== path)
+          .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
         ...(result.letGo.length === 0 ? [] : [`  ${count(result.letGo.length, 'conversation')} let go of it`]),
       ].join('\n')
   }
 }
 
-const toJson = (result: RemoveResult): unknown => {
-  if (result.outcome === 'refused') return refusalJson(result, (text) => `coppice ${text}`)
+type RemovedResult = Extract<RemoveResult, { outcome: 'removed' }>
+
+/** Of one whose directory was away only what git knew can be kept, and that is not said as if it were everything. */
+const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedResult, view: View): string[] => {
+  const { paint, say } = view
+  const { branch, path } = environment
+  const restore = `kept for ${restoreDays} days: ${say(`worktree restore ${shellWord(branch)}`)}`
+  if (!leftOut.some((left) => left.path === path)) {
+    return [`${paint('green', 'Removed')} ${paint('bold', branch)}${restorePoint === undefined ? '' : ` (${restore})`}`]
+  }
+  return [
+    `${paint('green', 'Let go of')} ${paint('bold', branch)}: ${tilde(path, view)} was not there, so none of its files could be kept`,
+    ...(restorePoint === undefined ? [] : [`  what git knew of it (branch, index, history) is ${restore}`]),
+  ]
+}
+
+const toJson = (result: RemoveResult, view: View): unknown => {
+  if (result.outcome === 'refused') return refusalJson(result, view)
   const removed = result.outcome === 'removed' ? result : undefined
   return {
     environment: environmentJson(result.environment, () => result.codebase),

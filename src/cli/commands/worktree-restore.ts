@@ -1,29 +1,85 @@
-import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { RestorePoint } from '../../domain/restore-point.ts'
 import { workLabel } from '../../domain/work.ts'
-import { findRestorePoint } from '../../isolation/find.ts'
-import { type Call, command } from '../command.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { findRestorePoint, restorablePoints } from '../../isolation/find.ts'
+import { type Call, command, isSet } from '../command.ts'
 import { recogniseFullDisk } from '../disk-full.ts'
-import { hereToChange } from '../here.ts'
+import { here, hereToChange } from '../here.ts'
 import { environmentJson } from '../json.ts'
-import { tilde } from '../view.ts'
+import { usage } from '../parse.ts'
+import { shellPath, shellWord } from '../shell.ts'
+import { ago, count, fittedTable, type View } from '../view.ts'
 
-export type RestoreResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
+export type RestoreResult =
+  | { readonly kind: 'restored'; readonly environment: IsolatedEnvironment; readonly codebase: string }
+  | { readonly kind: 'list'; readonly points: readonly RestorePoint[]; readonly codebase: string }
 
 const run = async (call: Call): Promise<RestoreResult> => {
+  if (isSet(call.values, 'list')) return list(call)
   const { context, provider, codebase } = await hereToChange(call)
   const point = await findRestorePoint(context, codebase, call.words[0], call.cwd)
+  await assertNotBack(context, codebase, point)
   const own = await provider()
   const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point))
   for (const notice of notices) call.notice(notice)
-  return { environment, codebase: codebase.name }
+  return { kind: 'restored', environment, codebase: codebase.name }
 }
 
-export const worktreeRestore = command<RestoreResult>({
-  run,
-  toText: ({ environment }, view) =>
-    [
-      `${view.paint('green', 'Restored')} ${view.paint('bold', environment.branch)} for ${workLabel(environment.work)}`,
-      `  cd ${tilde(environment.path, view)}`,
-    ].join('\n'),
-  toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),
-})
+const list = async (call: Call): Promise<RestoreResult> => {
+  if (call.words.length > 0) throw usage('--list shows all that can be restored', 'give --list or a <ref>, not both')
+  const { context, codebase } = await here(call)
+  return { kind: 'list', points: await restorablePoints(context, codebase), codebase: codebase.name }
+}
+
+const assertNotBack = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<void> => {
+  const { work, branch } = point.contents.environment
+  const live = await context.store.environments.liveByWork(codebase.id, work)
+  if (live === undefined) return
+  throw new AppError(
+    'restore-failed',
+    `${branch} is not restored: ${workLabel(work)} has an environment again, ${live.branch} at ${live.path}`,
+    { remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}` },
+  )
+}
+
+const day = 24 * 60 * 60 * 1000
+
+const toText = (result: RestoreResult, view: View): string => {
+  if (result.kind === 'restored') {
+    const { branch, work, path } = result.environment
+    return [
+      `${view.paint('green', 'Restored')} ${view.paint('bold', branch)} for ${workLabel(work)}`,
+      `  cd ${shellPath(path, view)}`,
+    ].join('\n')
+  }
+  const { points, codebase } = result
+  if (points.length === 0) return `${codebase} has nothing to restore.`
+  const rows = points.map(({ id, createdAt, expiresAt, contents: { environment, dirty } }) => [
+    { text: environment.branch, style: 'bold' as const },
+    { text: workLabel(environment.work) },
+    { text: ago(createdAt, view.now) },
+    { text: count(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'more day') },
+    { text: dirty ? 'yes' : 'no' },
+    { text: id.slice(0, 8), style: 'dim' as const },
+  ])
+  const headings = ['BRANCH', 'FOR', 'REMOVED', 'KEPT FOR', 'UNCOMMITTED', 'ID']
+  return [
+    fittedTable(headings, rows, view, { drop: ['FOR'], cut: ['BRANCH'] }).text,
+    `Bring one back: ${view.say('worktree restore <branch or id>')}`,
+  ].join('\n')
+}
+
+const toJson = (result: RestoreResult): unknown => {
+  if (result.kind === 'restored') return environmentJson(result.environment, () => result.codebase)
+  return result.points.map(({ id, createdAt, expiresAt, contents }) => ({
+    restorePoint: id,
+    environment: environmentJson(contents.environment, () => result.codebase),
+    removedAt: new Date(createdAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+    dirty: contents.dirty,
+  }))
+}
+
+export const worktreeRestore = command<RestoreResult>({ run, toText, toJson })

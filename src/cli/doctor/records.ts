@@ -10,6 +10,7 @@ import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { liveness } from '../../process/identity.ts'
 import type { JournalEntry } from '../../store/store.ts'
+import { shellWord } from '../shell.ts'
 import { type Finding, look, note, problem } from './finding.ts'
 
 const fix = 'coppice doctor --fix'
@@ -128,8 +129,9 @@ const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): 
       codebase.name,
       `${path} (${branch ?? 'no branch'}) is a worktree that Coppice does not know${missing === true ? ', and its directory is gone' : ''}`,
       missing === true
-        ? 'if it is gone for good: git worktree prune'
-        : `take note of it: coppice worktree adopt ${path}`,
+        ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
+          `if it is gone for good: git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree remove ${shellWord(path)}`
+        : `take note of it: coppice worktree adopt ${shellWord(path)}`,
     ),
   )
 
