@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
@@ -173,15 +173,17 @@ describe('a removal that fails on the way leaves everything as it was', () => {
   })
 })
 
-test('once everything is saved, a git that will not forget its record does not stop the removal', async () => {
+test('a git that will not forget its record stops the removal, and everything is as it was', async () => {
   await using world = await makeOne()
   const environment = await environmentOfFive(world)
   writeIn(environment.path, 'README', 'changed\n')
   const before = await takeInventory(world)
   const path = world.box.env['PATH'] ?? ''
   gitFails(world, 'worktree remove')
-  const outcome = await world.provider.destroy(environment, { trigger: 'command', force: true })
+  const removal = world.provider.destroy(environment, { trigger: 'command', force: true })
+  await expect(removal).rejects.toThrow(/worktree remove/)
   world.box.env['PATH'] = path
-  expect(outcome.outcome).toBe('removed')
+  expect(await world.context.store.environments.get(environment.id)).toMatchObject({ status: 'active' })
+  expect(readFileSync(join(environment.path, 'README'), 'utf8')).toBe('changed\n')
   expect(await checkInvariants(world, { before, temporary: temporaryOf(world) })).toEqual([])
 })

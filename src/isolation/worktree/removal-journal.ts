@@ -12,10 +12,10 @@ import type { IsolationContext } from '../context.ts'
 import { settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
-import { isWholeRecord } from './making-left.ts'
 import { unlessMissing } from './missing.ts'
 import { pullRequestRef, repoOf } from './plan.ts'
 import { discardRestorePoint } from './restore-point.ts'
+import { isUntouched, recordFiles } from './record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { giveUp, trashPath } from './trash.ts'
 
@@ -63,10 +63,10 @@ export const settleRemoval = async (context: IsolationContext, codebase: Codebas
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
   }
-  const { adminDir } = read(entry)
+  const { adminDir, files } = read(entry)
   await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
-  if (entry.step === 'forgetting' && adminDir !== undefined) {
-    await deleteRecord(context, codebase, entry, adminDir)
+  if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
+    await deleteRest(context, entry, adminDir)
     await finishRemoval(context, codebase, entryId)
   } else if ((await recordOf(entry)) === undefined && entry.step !== 'intent') {
     await finishRemoval(context, codebase, entryId)
@@ -116,38 +116,29 @@ export const forgetRecord = async (
 ): Promise<void> => {
   const lock = await readLock(adminDir)
   if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
-  await context.store.journal.advance(entryId, { step: 'forgetting' })
+  const files = await recordFiles(adminDir)
+  await context.store.journal.advance(entryId, { step: 'forgetting', data: { files } })
   await context.failpoint('remove.forgetting')
-  const entry = await context.store.journal.get(entryId)
-  if (entry !== undefined) await deleteRecord(context, codebase, entry, adminDir)
+  try {
+    await withChild(context, entryId, {}, (onSpawn) =>
+      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
+    )
+  } catch (error) {
+    // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
+    if (await isUntouched(adminDir, files)) throw error
+    const entry = await context.store.journal.get(entryId)
+    if (entry !== undefined) await deleteRest(context, entry, adminDir)
+  }
 }
 
 /**
- * Git itself deletes the record, file by file. If it dies half-way there is no way back: what was worth keeping is in
- * the restore point, and the rest of the record goes. A record of the same name that is somebody else's by now stays.
+ * Git deletes the record file by file, and died half-way. What was worth keeping is in the restore point: the rest goes.
+ * A record of the same name that is somebody else's by now stays.
  */
-const deleteRecord = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  entry: JournalEntry,
-  adminDir: string,
-): Promise<void> => {
+const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminDir: string): Promise<void> => {
   const record = await readAdminDir(adminDir)
   const environment = entry.environmentId && (await context.store.environments.get(entry.environmentId))
   if (record === undefined || !environment) return
-  const whole = (await readToken(adminDir)) === environment.id && record.worktreePath === environment.path
-  if (whole) {
-    const forget = withChild(context, entry.id, {}, (onSpawn) =>
-      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
-    )
-    try {
-      await forget
-      return
-    } catch (error) {
-      // Only half a record is past asking git; a whole one that git will not delete has a reason.
-      if (await isWholeRecord(adminDir)) throw error
-    }
-  }
   const elsewhere = record.worktreePath !== undefined && record.worktreePath !== environment.path
   const token = await readToken(adminDir)
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
@@ -237,4 +228,5 @@ const read = ({ data }: JournalEntry) => ({
   branchGoes: data['branchGoes'] === true,
   tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,
   note: typeof data['note'] === 'string' ? data['note'] : '',
+  files: Array.isArray(data['files']) ? data['files'].map(String) : [],
 })

@@ -1,0 +1,22 @@
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unlessMissing } from './missing.ts'
+
+/** Every file of git's record of a tree, by its name below it. */
+export const recordFiles = async (adminDir: string, below = ''): Promise<string[]> => {
+  const found: string[] = []
+  for (const entry of await readdir(join(adminDir, below), { withFileTypes: true })) {
+    const name = below === '' ? entry.name : `${below}/${entry.name}`
+    // Submodules' git directories are saved whole and may have thousands of files; their HEADs speak for them.
+    if (entry.isDirectory() && entry.name !== 'objects') found.push(...(await recordFiles(adminDir, name)))
+    else if (entry.isFile()) found.push(name)
+  }
+  return found
+}
+
+/** Has git begun to delete it? It goes file by file, in no order that one could rely on. */
+export const isUntouched = async (adminDir: string, files: readonly string[]): Promise<boolean> => {
+  if (files.length === 0) return false
+  for (const name of files) if ((await unlessMissing(lstat(join(adminDir, name)))) === undefined) return false
+  return true
+}
