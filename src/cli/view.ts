@@ -150,13 +150,13 @@ export const count = (n: number, one: string, many = `${one}s`): string => `${n}
 /** Lines of at most `columns`, broken between words; all but the first begin with the indent. */
 export const wrapped = (text: string, columns: number, indent: number): string => {
   const lines: string[] = []
-  let line = ''
+  let line: string | undefined
   for (const word of text.split(' ')) {
-    const longer = line === '' ? word : `${line} ${word}`
-    if (line.trim() !== '' && width(longer) > columns) {
+    const longer: string = line === undefined ? word : `${line} ${word}`
+    if (line !== undefined && line.trim() !== '' && width(longer) > columns) {
       lines.push(line)
       line = ' '.repeat(indent) + word
     } else line = longer
   }
-  return [...lines, line].join('\n')
+  return [...lines, line ?? ''].join('\n')
 }

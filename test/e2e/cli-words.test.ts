@@ -43,6 +43,12 @@ describe('help', () => {
     expect(out).toMatch(begins)
   })
 
+  test('goes on below the description, and is indented', async () => {
+    const { out } = await world.run('/', '--help')
+    expect(out).toMatch(/^ {2}worktree create {3,}an isolated tree .*\n {20,}\S/m)
+    expect(out).toMatch(/^ {2}--json {2,}answer as JSON$/m)
+  })
+
   test('about what is not there says so', async () => {
     expect((await world.run('/', 'help', 'worktre')).err).toContain('Did you mean `coppice worktree`?')
     expect((await world.run('/', 'help', 'worktree', 'lsit')).err).toContain('Did you mean `coppice worktree list`?')
