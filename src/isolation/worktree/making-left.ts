@@ -75,8 +75,9 @@ export const findRecord = async (
 
 /** Does git's record have all that makes it one? Over one that has not, even `git rev-list` in the repository dies. */
 export const isWholeRecord = async (dir: string): Promise<boolean> => {
-  const commondir = await unlessMissing(readFile(join(dir, 'commondir'), 'utf8'))
-  return commondir?.trim() === '../..' && (await readHead(dir)) !== undefined
+  const read = (name: string): Promise<string | undefined> => unlessMissing(readFile(join(dir, name), 'utf8'))
+  const [commondir, gitdir] = [await read('commondir'), await read('gitdir')]
+  return commondir?.trim() === '../..' && /\/\.git\s*$/.test(gitdir ?? '') && (await readHead(dir)) !== undefined
 }
 
 /** The directory that was made: known by its own number, or by its link to the record that was made. */
