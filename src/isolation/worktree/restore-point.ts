@@ -19,7 +19,13 @@ export type ToSave = ToKeep & {
   readonly id: string
 }
 
-export const restoreDirectory = (context: IsolationContext, id: string): string => join(context.home, 'restore', id)
+/** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
+export const restoreDirectory = (context: IsolationContext, id: string): string => {
+  if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} cannot be a restore point`)
+  }
+  return join(context.home, 'restore', id)
+}
 const refOf = (id: string): string => `refs/coppice/restore/${id}`
 const day = 24 * 60 * 60 * 1000
 
@@ -75,6 +81,7 @@ export const readRestorePoint = async (context: IsolationContext, id: string): P
 
 /** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
 export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {
+  const directory = restoreDirectory(context, id)
   const ref = refOf(id)
   const [there] = await listRefs(context.git, repoOf(codebase), [ref])
   if (there !== undefined) {
@@ -83,7 +90,7 @@ export const discardRestorePoint = async (context: IsolationContext, codebase: C
     })
     if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
   }
-  await rm(restoreDirectory(context, id), { recursive: true, force: true })
+  await rm(directory, { recursive: true, force: true })
   await context.store.restorePoints.remove(id)
 }
 
