@@ -2,12 +2,18 @@ import { execFileSync } from 'node:child_process'
 import type { Sandbox } from '../test/helpers/repo.ts'
 
 /** Git as a person would type it. Without a time limit: a slow disk is a result here, not a fault. */
-export const plainGit = (box: Sandbox, cwd: string, ...args: string[]): string => run(box, cwd, args, undefined)
+export const plainGit = (box: Pick<Sandbox, 'env'>, cwd: string, ...args: string[]): string =>
+  run(box, cwd, args, undefined)
 
-export const fastImport = (box: Sandbox, cwd: string, stream: string | Buffer): void =>
+export const fastImport = (box: Pick<Sandbox, 'env'>, cwd: string, stream: string | Buffer): void =>
   void run(box, cwd, ['fast-import', '--quiet'], stream)
 
-const run = (box: Sandbox, cwd: string, args: readonly string[], input: string | Buffer | undefined): string =>
+const run = (
+  box: Pick<Sandbox, 'env'>,
+  cwd: string,
+  args: readonly string[],
+  input: string | Buffer | undefined,
+): string =>
   execFileSync('git', args, {
     cwd,
     env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1' },

@@ -6,7 +6,7 @@ import { fastImport, plainGit } from './plain-git.ts'
  * long tail (median 2 kB, mean about 4 kB, a few of 60 kB), 30 commits of history, everything in one pack by `git gc`,
  * and checked out. The same every time: the numbers come from a generator with a fixed seed.
  */
-export const generateRepository = (box: Sandbox, path: string, files: number): void => {
+export const generateRepository = (box: Pick<Sandbox, 'env' | 'root'>, path: string, files: number): void => {
   plainGit(box, box.root, 'init', '-q', path)
   fastImport(box, path, importStream(files))
   plainGit(box, path, 'gc', '-q')

@@ -1,5 +1,14 @@
-import { closeSync, createReadStream, fsyncSync, lstatSync, openSync, readlinkSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import {
+  closeSync,
+  createReadStream,
+  fsyncSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  statSync,
+} from 'node:fs'
+import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
@@ -138,12 +147,28 @@ const readAnswer = (bytes: Buffer): Answer | undefined => {
   return { end, blob: type === 'blob' ? Buffer.from(bytes.subarray(newline + 1, end - 1)) : undefined }
 }
 
-/** Brings loose objects to the disk, with the directories that name them. One that lies in a pack is there already. */
-export const fsyncObjects = (commonDir: string, shas: readonly Sha[]): void => {
+/**
+ * Brings loose objects and packs written since then to the disk, with the directories that name them: git does not, by
+ * default. By time and not by reachability: marking 30,000 files as known costs 25 ms, reading 256 directories 3.
+ */
+export const syncYoungObjects = (commonDir: string, since: number): void => {
   const root = join(commonDir, 'objects')
-  const files = shas.map((sha) => join(root, sha.slice(0, 2), sha.slice(2))).filter(syncIfThere)
-  for (const directory of new Set(files.map(dirname))) syncIfThere(directory)
-  if (files.length > 0) syncIfThere(root)
+  for (const name of readdirSync(root)) {
+    if (!/^(?:[0-9a-f]{2}|pack)$/.test(name)) continue
+    const directory = join(root, name)
+    const young = readdirSync(directory)
+      .map((file) => join(directory, file))
+      .filter((file) => isYoung(file, since))
+    for (const file of young) syncIfThere(file)
+    if (young.length > 0) syncIfThere(directory)
+  }
+  syncIfThere(root)
+}
+
+/** By both times: an object that was brought from elsewhere keeps its old modification time. */
+const isYoung = (file: string, since: number): boolean => {
+  const found = statSync(file, { throwIfNoEntry: false })
+  return found !== undefined && Math.max(found.mtimeMs, found.ctimeMs) >= since
 }
 
 const syncIfThere = (path: string): boolean => {

@@ -2,6 +2,7 @@ import { copyFileSync, existsSync, lstatSync, mkdtempSync, rmSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { CallOptions, Git, Tree } from './door.ts'
+import { isPlainIndex } from './index-scan.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
 export type IndexLook = {
@@ -20,6 +21,7 @@ export const lookIntoIndex = async (
   tree: Tree,
   { signal, temporary = tmpdir() }: CallOptions & { temporary?: string } = {},
 ): Promise<IndexLook> => {
+  if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [] }
   const entries = await indexEntries(git, tree, signal)
   const gitlinks = entries.filter(({ mode }) => mode === '160000')
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))

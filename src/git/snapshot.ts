@@ -136,18 +136,3 @@ export const lostCommits = async (
   const lost = new Set(stdout.split('\n'))
   return shas.filter((sha) => lost.has(sha))
 }
-
-/** Every object that `tips` have beyond `known`, for syncing: git does not sync loose objects by default. */
-export const objectsBeyond = async (
-  git: Git,
-  repo: Repo,
-  tips: readonly Sha[],
-  known: readonly Sha[],
-): Promise<Sha[]> => {
-  const { stdout } = await git.run({
-    operation: 'rev-list',
-    at: { commonDir: repo.commonDir },
-    args: ['rev-list', '--objects', '--no-object-names', '--ignore-missing', ...tips, '--not', ...known, '--remotes'],
-  })
-  return stdout.split('\n').filter(isSha)
-}

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { lstatSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Sha } from '../domain/names.ts'
@@ -7,11 +8,12 @@ import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
 import { type HalfDone, halfDone } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { convertedFiles } from '../git/converted.ts'
+import { isUntouchedByStat } from '../git/untouched.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
-import { strayGits } from './stray-git.ts'
 import { lookIntoSubmodules } from './submodules.ts'
+import { sameEntries, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from './worktree/missing.ts'
 
@@ -41,6 +43,8 @@ export type Dirt = {
   readonly problems: readonly { readonly detail: string }[]
   /** Changes whenever any of the above does, or one of those files is written again. */
   readonly fingerprint: string
+  /** What a quicker second look goes by; undefined where there was no full first one. */
+  readonly glance: { readonly directories: ReadonlyMap<string, string>; readonly index: string } | undefined
 }
 
 /** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
@@ -51,15 +55,17 @@ export const readDirt = async (
   tree: Tree,
   config: RepoConfig,
 ): Promise<Dirt> => {
-  const [status, index, converted] = await Promise.all([
+  const stamp = indexStamp(tree)
+  const regenerable = new Set(context.settings.regenerable)
+  const [status, index, converted, { gits, directories }] = await Promise.all([
     readStatus(context.git, tree),
     lookIntoIndex(context.git, tree),
     convertedFiles(context.git, tree),
+    walk(tree.path, regenerable),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
   const known = [...index.gitlinks, ...status.untracked, ...status.ignored].map(({ bytes }) => toRaw(bytes))
-  const regenerable = new Set(context.settings.regenerable)
-  const strays = strayGits(tree.path, regenerable).filter((path) => !isCovered(path, known, regenerable))
+  const strays = gits.filter((path) => !isCovered(path, known, regenerable))
   const untracked: string[] = []
   const additions: string[] = []
   for (const { path, bytes } of status.untracked) {
@@ -81,11 +87,36 @@ export const readDirt = async (
     embedded: inner.embedded,
     ignored: [...status.ignored.map(({ bytes }) => toRaw(bytes)), ...inner.ignored],
   }
-  return {
-    ...found,
-    problems: problemsOf(found),
-    fingerprint: fingerprintOf(tree, found, new Set(context.settings.regenerable)),
+  const fingerprint = fingerprintOf(tree, found, regenerable)
+  return { ...found, problems: problemsOf(found), fingerprint, glance: { directories, index: stamp } }
+}
+
+/**
+ * The second look, after the tree was moved out of everybody's way: is all as it was saved? Of a clean tree git need not
+ * be asked for everything again: directories tell whether an entry came or went, and `diff-files` whether a tracked file
+ * was written (40 ms instead of 100 with 30,000 files). Any doubt, and everything is asked again.
+ */
+export const isAsSaved = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  moved: Tree,
+  config: RepoConfig,
+  saved: Dirt,
+): Promise<boolean> => {
+  const { glance, problems, fingerprint, ...found } = saved
+  const regenerable = new Set(context.settings.regenerable)
+  const quick = problems.length === 0 && glance !== undefined && saved.embedded.length === 0
+  if (quick && indexStamp(moved) === glance.index && sameEntries(moved.path, glance.directories)) {
+    const untouched = await isUntouchedByStat(context.git, moved)
+    if (untouched && fingerprintOf(moved, found, regenerable) === fingerprint) return true
   }
+  return (await readDirt(context, codebase, environment, moved, config)).fingerprint === fingerprint
+}
+
+const indexStamp = (tree: Tree): string => {
+  const found = lstatSync(join(tree.gitDir, 'index'), { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? '-' : `${found.ino},${found.size},${found.mtimeNs}`
 }
 
 /** Inside a submodule, an untracked repository or an ignored directory, which are kept (or refused) as such. */
@@ -96,7 +127,7 @@ const isCovered = (path: string, known: readonly string[], regenerable: Readonly
     return path.startsWith(`${plain}/`) && !regenerable.has(last)
   })
 
-type Found = Omit<Dirt, 'problems' | 'fingerprint'>
+type Found = Omit<Dirt, 'problems' | 'fingerprint' | 'glance'>
 
 const changedPaths = (status: Status): string[] => [
   ...status.changed.filter(({ submodule }) => !submodule).map(({ bytes }) => toRaw(bytes)),

@@ -4,17 +4,10 @@ import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
 import { halfDone } from '../../git/admin-dir.ts'
-import { fsyncObjects, hashFiles } from '../../git/blobs.ts'
+import { hashFiles, syncYoungObjects } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
 import { commitTree } from '../../git/objects.ts'
-import {
-  type Snapshot,
-  type SnapshotEntry,
-  indexChanges,
-  lostCommits,
-  objectsBeyond,
-  writeSnapshot,
-} from '../../git/snapshot.ts'
+import { type Snapshot, type SnapshotEntry, indexChanges, lostCommits, writeSnapshot } from '../../git/snapshot.ts'
 import { type TreePath, treePath } from '../../git/tree-path.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
@@ -37,17 +30,11 @@ export const keepObjects = async (
 ): Promise<{ commit: Sha; dirty: boolean; refused: readonly string[] }> => {
   const { tree, dirt, environment, fate } = save
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
-  const named = await shasIn(tree, environment.branch)
-  const lost = await lostCommits(
-    context.git,
-    tree,
-    named.filter((sha) => !tips.includes(sha)),
-    tips,
-  )
+  const named = (await shasIn(tree, environment.branch)).filter((sha) => !tips.includes(sha))
+  const lost = await lostCommits(context.git, tree, named, tips)
+  // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
+  syncYoungObjects(tree.commonDir, environment.createdAt - hour)
   const parents = [...tips, ...lost]
-  const known = environment.startSha === undefined ? [] : [environment.startSha]
-  const fresh = parents.filter((sha) => !known.includes(sha))
-  if (fresh.length > 0) fsyncObjects(tree.commonDir, await objectsBeyond(context.git, tree, fresh, known))
   const snapshot =
     dirt === undefined
       ? await snapshotOfIndex(context, tree, head)
@@ -64,6 +51,8 @@ export const keepObjects = async (
   const commit = await commitTree(context.git, tree, { tree: kept.tree, parents, message, by }, { durable: true })
   return { dirty, commit, refused }
 }
+
+const hour = 60 * 60 * 1000
 
 export const isDirty = (dirt: Dirt): boolean =>
   [

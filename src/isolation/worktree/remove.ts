@@ -7,7 +7,7 @@ import { freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
-import { type Dirt, readDirt } from '../dirt.ts'
+import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
 import { type Subject, askGates, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
 import { managedRoot } from '../paths.ts'
@@ -154,12 +154,13 @@ const lookAgain = async (
   moved: Tree,
   saved: Dirt,
 ): Promise<readonly GateAnswer[]> => {
-  const [now, use] = await Promise.all([
-    readDirt(context, subject.codebase, subject.environment, moved, subject.config),
+  const { codebase, environment, config } = subject
+  const [same, use] = await Promise.all([
+    isAsSaved(context, codebase, environment, moved, config, saved),
     stillInUse(context, subject, moved),
   ])
   const reasons = use.filter(({ answer }) => answer !== 'yes')
-  if (now.fingerprint === saved.fingerprint) return reasons
+  if (same) return reasons
   return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
 }
 

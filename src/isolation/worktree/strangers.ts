@@ -95,6 +95,7 @@ const beyondCheckout = async (
       ignored,
       problems: [],
       fingerprint: '',
+      glance: undefined,
     }
   } finally {
     rmSync(directory, { recursive: true, force: true })

@@ -1,0 +1,9 @@
+import { dirname } from 'node:path'
+import { generateRepository } from './repository.ts'
+
+/** `node generate.ts <path> <files>`: the repository of a bench, made by a process that then ends. */
+const [path = '', files = ''] = process.argv.slice(2)
+const env = Object.fromEntries(
+  Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),
+)
+generateRepository({ root: dirname(path), env }, path, Number(files))
