@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
 import { lookIntoIndex } from './hidden.ts'
+import { isPlainIndex } from './index-scan.ts'
 import { readStatus } from './status.ts'
 import { joinTreePath } from './tree-path.ts'
 
@@ -152,13 +153,27 @@ describe('hidden edits', () => {
     expect(names((await lookIntoIndex(git, mainTree(repo))).hidden)).toEqual(['in/a', 'out/b'])
   })
 
-  it('cost one process where nothing is flagged', async () => {
+  it('cost no process where the index says plainly that nothing is flagged', async () => {
     const repo = box.repo()
-    const git = box.git({ now: () => 0 })
-    await git.config(repo)
+    const git = box.git()
+    await lookIntoIndex(git, mainTree(repo))
     const before = git.spawned()
-    expect((await lookIntoIndex(git, mainTree(repo))).hidden).toEqual([])
-    expect(git.spawned() - before).toBe(1)
+    expect(await lookIntoIndex(git, mainTree(repo))).toEqual({ hidden: [], gitlinks: [] })
+    expect(git.spawned()).toBe(before)
+  })
+
+  it.each([
+    ['a flag', ['update-index', '--skip-worktree', 'README']],
+    ['another format', ['update-index', '--index-version', '4']],
+    ['a split index', ['update-index', '--split-index']],
+    ['a gitlink', ['update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},sub`]],
+  ])('are left to git to judge with %s', (_what, args) => {
+    const repo = box.repo()
+    repo.commit('a/longer name', 'x')
+    const index = join(repo.commonDir, 'index')
+    expect(isPlainIndex(index)).toBe(true)
+    repo.git(...args)
+    expect(isPlainIndex(index)).toBe(false)
   })
 
   it('are seen in a name that is not UTF-8', async () => {
