@@ -5,6 +5,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { taskWork } from '../../src/domain/work.ts'
+import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import { makeWorld, type WorldOptions } from '../helpers/world.ts'
 import { branchExists, inside, issue, messageOf, refusal, removed, resolved, thereAndBack } from './scene.ts'
@@ -110,17 +111,15 @@ describe.concurrent('files that git would not bring back', () => {
     await using _ = world
     tree.write('d/priv/gold', 'gold\n')
     // As root every directory can be listed; a status that warns is what an ordinary user gets.
-    const git = { ...world.context.git, run: world.context.git.run }
-    git.run = async (request) => {
-      const result = await world.context.git.run(request)
-      if (request.operation !== 'status') return result
-      const { exitCode, stdoutBytes } = result
-      return {
-        exitCode,
-        stdoutBytes,
-        stdout: '',
-        stderr: "warning: could not open directory 'd/priv/': Permission denied\n",
-      }
+    const warning = "warning: could not open directory 'd/priv/': Permission denied\n"
+    const git: Git = {
+      ...world.context.git,
+      run: async (request) => {
+        const result = await world.context.git.run(request)
+        if (request.operation !== 'status') return result
+        const { exitCode, stdoutBytes, stdout } = result
+        return { exitCode, stdoutBytes, stdout, stderr: warning }
+      },
     }
     const { removeEnvironment } = await import('../../src/isolation/worktree/remove.ts')
     const outcome = await removeEnvironment({ ...world.context, git }, world.codebase, environment, {
