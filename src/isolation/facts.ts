@@ -60,9 +60,8 @@ export const listWithFacts = async (
   const standing = standingOf(context, codebase, environments, options)
   standing.catch(() => undefined)
   const places = await Promise.all(environments.map((environment) => placeOf(context, codebase, environment)))
-  const users = await usersOf(context, environments)
-  // After the process table was read, or our own git would be found inside.
-  const dirt = await dirtOf(context, places, options)
+  // Git looks at the files while we read the process table; our own git does not count as use.
+  const [dirt, users] = await Promise.all([dirtOf(context, places, options), usersOf(context, environments)])
   const conversations = Map.groupBy(await context.store.conversations.ofEnvironments(ids), (one) => one.environmentId)
   const cwd = await realCwd(options.cwd)
   const { refs, positions, merged } = await standing
@@ -206,13 +205,18 @@ const usersOf = async (
 }
 
 const insideOf = async (
-  { self, log }: IsolationContext,
+  { self, log, git }: IsolationContext,
   here: readonly IsolatedEnvironment[],
 ): Promise<Awaited<ReturnType<typeof processesInside>>['inside']> => {
   if (here.length === 0) return []
   try {
     const dirs = here.map(({ path }) => path)
-    return (await processesInside(dirs, { except: new Set([self.pid]), mappings: false })).inside
+    return (
+      await processesInside(dirs, {
+        except: { has: (pid) => pid === self.pid || git.running.has(pid) },
+        mappings: false,
+      })
+    ).inside
   } catch (error) {
     log.warn('the processes could not be looked at', { error })
     return []
