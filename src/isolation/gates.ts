@@ -67,12 +67,19 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
     ),
   ])
   const dirt = await look?.catch(() => undefined)
-  return { answers: [ours, use, others, uncommitted, unreachable, kept].flat(), dirt, notices }
+  // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
+  const users = isFree(use) ? use : await stillInUse(context, subject, tree)
+  return { answers: [ours, users, others, uncommitted, unreachable, kept].flat(), dirt, notices }
 }
 
 /** Asked once more after the directory was moved away: is anybody in it now? */
-export const stillInUse = async (context: IsolationContext, subject: Subject, tree: Tree): Promise<GateAnswer[]> =>
-  ask('not-in-use', () => usesOf(context, subject.environment, tree))
+export const isFree = (answers: readonly GateAnswer[]): boolean => answers.every(({ answer }) => answer === 'yes')
+
+export const stillInUse = async (
+  context: IsolationContext,
+  subject: Subject,
+  tree: Tree | undefined,
+): Promise<GateAnswer[]> => ask('not-in-use', () => usesOf(context, subject.environment, tree))
 
 const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
   try {

@@ -8,7 +8,7 @@ import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
-import { type Subject, askGates, stillInUse, usesOf } from '../gates.ts'
+import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
 import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
@@ -159,7 +159,8 @@ const lookAgain = async (
     isAsSaved(context, codebase, environment, moved, config, saved),
     stillInUse(context, subject, moved),
   ])
-  const reasons = use.filter(({ answer }) => answer !== 'yes')
+  const users = isFree(use) ? use : await stillInUse(context, subject, moved)
+  const reasons = users.filter(({ answer }) => answer !== 'yes')
   if (same) return reasons
   return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
 }
