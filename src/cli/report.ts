@@ -1,7 +1,7 @@
-import type { CleanupReport } from '../cleanup/report.ts'
+import { type CleanupReport, joinReports } from '../cleanup/report.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
-import type { NameOf } from './json.ts'
+import { type NameOf, reportJson } from './json.ts'
 import { aligned, type Cell, count, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -21,6 +21,12 @@ export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
   parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
 
 /** What went and why, and why the rest did not. Of which codebase, where there are several. */
+/** One report of all codebases. */
+export const cleanupJson = ({ parts, nameOf, dryRun }: CleanupResult): ReturnType<typeof reportJson> => {
+  const reports = parts.map(({ report }) => report)
+  return reportJson(joinReports(reports, dryRun), nameOf)
+}
+
 export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
   const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
   const several = codebases.length > 1

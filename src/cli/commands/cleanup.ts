@@ -1,11 +1,9 @@
-import { joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Call, command, isSet, type Workplace } from '../command.ts'
-import { reportJson } from '../json.ts'
-import { type CleanupResult, cleanupExit, cleanupText, tellNotices } from '../report.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const dryRun = isSet(call.values, 'dry-run')
@@ -49,13 +47,6 @@ const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase
 export const cleanup = command<CleanupResult>({
   run,
   toText: cleanupText,
-  toJson: ({ parts, nameOf, dryRun }) =>
-    reportJson(
-      joinReports(
-        parts.map(({ report }) => report),
-        dryRun,
-      ),
-      nameOf,
-    ),
+  toJson: cleanupJson,
   exitCode: cleanupExit,
 })

@@ -1,10 +1,8 @@
-import { joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import { type Call, command, isSet } from '../command.ts'
 import { here, hereToChange } from '../here.ts'
-import { reportJson } from '../json.ts'
 import { usage } from '../parse.ts'
-import { type CleanupResult, cleanupExit, cleanupText, tellNotices } from '../report.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const [only] = call.words
@@ -22,13 +20,6 @@ const run = async (call: Call): Promise<CleanupResult> => {
 export const worktreeCleanup = command<CleanupResult>({
   run,
   toText: cleanupText,
-  toJson: ({ parts, nameOf, dryRun }) =>
-    reportJson(
-      joinReports(
-        parts.map(({ report }) => report),
-        dryRun,
-      ),
-      nameOf,
-    ),
+  toJson: cleanupJson,
   exitCode: cleanupExit,
 })
