@@ -87,7 +87,8 @@ export type IsolationProvider = {
   readonly name: string
   create(request: IsolationRequest): Promise<Created | Existing | LimitReached>
   destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
-  restore(point: RestorePoint): Promise<Restored>
+  /** `lookAgain`: whatever led to this point, asked once more when nobody else can add one. Without it: this very one. */
+  restore(point: RestorePoint, lookAgain?: () => Promise<RestorePoint>): Promise<Restored>
   get(codebase: Codebase, work: Work): Promise<IsolatedEnvironment | undefined>
   list(codebase: Codebase): Promise<IsolatedEnvironment[]>
   adopt(codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>

@@ -12,6 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { findRestorePoint } from '../../src/isolation/find.ts'
+import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
 import { makeWorld, type WorldOptions } from '../helpers/world.ts'
 import { branchExists, inside, issue, messageOf, removed, resolved, thereAndBack } from './scene.ts'
@@ -336,6 +338,33 @@ describe.concurrent('restore', () => {
     broken = false
     const restored = await world.provider.restore(restorePoint)
     expect(inside(world, restored.environment).read('draft')).toBe('draft\n')
+  })
+
+  test('that waits while the work is taken up and removed again can choose anew', async () => {
+    let meanwhile = async (): Promise<void> => undefined
+    const real = createRepositoryLock({ clock: Date.now, random: Math.random })
+    const { world, environment, tree } = await start({
+      context: {
+        lock: {
+          ...real,
+          withRepositoryLock: async (repo, options, work) => {
+            if (options.purpose.startsWith('restoring')) await meanwhile()
+            return real.withRepositoryLock(repo, options, work)
+          },
+        },
+      },
+    })
+    await using _ = world
+    tree.write('draft', 'older\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    meanwhile = async () => {
+      const anew = await issue(world, 42)
+      inside(world, anew).write('draft', 'newer\n')
+      await removed(world, anew, { force: true })
+    }
+    const lookAgain = () => findRestorePoint(world.context, world.codebase, 'issue-42', '/')
+    const back = inside(world, (await world.provider.restore(restorePoint, lookAgain)).environment)
+    expect(back.read('draft')).toBe('newer\n')
   })
 
   test('of a missing environment whose record was saved brings HEAD and index back', async () => {

@@ -19,10 +19,12 @@ export type RestoreResult =
 const run = async (call: Call): Promise<RestoreResult> => {
   if (isSet(call.values, 'list')) return list(call)
   const { context, provider, codebase } = await hereToChange(call)
-  const point = await findRestorePoint(context, codebase, call.words[0], call.cwd)
+  const [ref] = call.words
+  const point = await findRestorePoint(context, codebase, ref, call.cwd)
   await assertNotBack(context, codebase, point)
   const own = await provider()
-  const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point))
+  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, call.cwd)
+  const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
   for (const notice of notices) call.notice(notice)
   return { kind: 'restored', environment, codebase: codebase.name }
 }

@@ -20,7 +20,8 @@ export const createWorktreeProvider = (context: IsolationContext): IsolationProv
     create: (request) => createEnvironment(context, request),
     destroy: async (environment, options) =>
       removeEnvironment(context, await codebaseOf(environment.codebaseId), environment, options),
-    restore: async (point) => restoreEnvironment(context, await codebaseOf(point.codebaseId), point),
+    restore: async (point, lookAgain) =>
+      restoreEnvironment(context, await codebaseOf(point.codebaseId), point, lookAgain),
     get: (codebase, work) => context.store.environments.liveByWork(codebase.id, work),
     list: (codebase) => context.store.environments.live(codebase.id),
     adopt: (codebase, path, request) => adoptWorktree(context, codebase, path, request),

@@ -27,19 +27,23 @@ import { restoreDirectory } from './restore-point.ts'
 import { bringSubmodules } from './restore-submodules.ts'
 import { undoMaking } from './undo.ts'
 
-/** Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones. */
+/**
+ * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
+ * `found` was chosen without the lock; `lookAgain` chooses once more with it.
+ */
 export const restoreEnvironment = async (
   context: IsolationContext,
   codebase: Codebase,
-  point: RestorePoint,
+  found: RestorePoint,
+  lookAgain: () => Promise<RestorePoint> = async () => found,
 ): Promise<Restored> => {
-  if (point.host !== context.host) {
-    throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
-  }
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
-  const { making, made } = await locked(context, codebase, `restoring ${point.contents.environment.branch}`, () =>
-    begin(context, codebase, point, root),
-  )
+  const branch = found.contents.environment.branch
+  const { point, making, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
+    // A removal that held the lock until now may have written a newer point of the same work.
+    const newest = await lookAgain()
+    return { point: newest, ...(await begin(context, codebase, newest, root)) }
+  })
   try {
     const leftOut = await fill(context, made.tree, point)
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
@@ -65,6 +69,9 @@ const begin = async (
   point: RestorePoint,
   root: string,
 ): Promise<{ making: Making; made: Made }> => {
+  if (point.host !== context.host) {
+    throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
+  }
   const old = point.contents.environment
   const live = await context.store.environments.liveByWork(codebase.id, old.work)
   if (live !== undefined) throw occupied(live)
