@@ -1,6 +1,7 @@
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
+import type { IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
@@ -11,6 +12,9 @@ export type Store = {
   readonly codebases: CodebaseStore
   readonly environments: EnvironmentStore
   readonly conversations: ConversationStore
+  readonly sessions: SessionStore
+  readonly inbox: InboxStore
+  readonly outbox: OutboxStore
   readonly restorePoints: RestorePointStore
   readonly leases: LeaseStore
   readonly journal: JournalStore
@@ -98,6 +102,8 @@ export type Conversation = {
   readonly environmentId: EnvironmentId | undefined
   /** Telegram and its like: the environment is the user's own, no automation removes it. */
   readonly persistent: boolean
+  /** Which agent answers here; undefined: the codebase's, else the configured one. */
+  readonly agent: string | undefined
   readonly lastActivityAt: number
   readonly closedAt: number | undefined
   readonly createdAt: number
@@ -109,12 +115,130 @@ export type ConversationStore = {
   find(platform: string, conversationId: string): Promise<Conversation | undefined>
   update(
     id: string,
-    patch: Partial<Pick<Conversation, 'codebaseId' | 'environmentId' | 'lastActivityAt' | 'closedAt'>>,
+    patch: Partial<Pick<Conversation, 'codebaseId' | 'environmentId' | 'agent' | 'lastActivityAt' | 'closedAt'>>,
   ): Promise<void>
+  get(id: string): Promise<Conversation | undefined>
+  /** Latest activity first. */
+  recent(filter: { platform?: string; codebaseId?: CodebaseId; limit: number }): Promise<Conversation[]>
   /** All conversations that point at one of these environments. One statement. */
   ofEnvironments(ids: readonly EnvironmentId[]): Promise<Conversation[]>
   /** Clears the reference in every conversation of this environment and returns those that had it. */
   letGo(id: EnvironmentId): Promise<Conversation[]>
+}
+
+/** An agent's resumable context inside one conversation. At most one per conversation has not ended. */
+export type Session = {
+  readonly id: string
+  /** Our own id of the conversation's row. */
+  readonly conversation: string
+  readonly agent: string
+  /** The agent's own id, by which it resumes; undefined until it has said one. */
+  readonly agentSessionId: string | undefined
+  /** Where it runs: a session ends when that changes. */
+  readonly directory: string
+  readonly startedAt: number
+  readonly lastUsedAt: number
+  readonly endedAt: number | undefined
+  readonly endReason: string | undefined
+}
+
+export type SessionStore = {
+  /** Ends the one that is live, if any, and begins this one. */
+  start(session: Session): Promise<void>
+  live(conversation: string): Promise<Session | undefined>
+  update(id: string, patch: { agentSessionId?: string; lastUsedAt?: number }): Promise<void>
+  /** True when there was one to end. */
+  end(conversation: string, reason: string, at: number): Promise<boolean>
+}
+
+/** A message that was accepted. From here on it survives a crash. */
+export type InboxMessage = IncomingMessage & {
+  readonly id: string
+  readonly lane: Lane
+  readonly state: MessageState
+  readonly acceptedAt: number
+  /** How often it was begun: more than once means that a crash came between. */
+  readonly attempts: number
+  /** Who works on it, while it is running. */
+  readonly holder: MessageHolder | undefined
+  /** The agent's process, which may outlive us: it must be dead before the message is run again. */
+  readonly child: ProcessIdentity | undefined
+}
+
+export type MessageHolder = { readonly host: string; readonly process: ProcessIdentity }
+
+/** A conversation by its platform's id. */
+export type ConversationKey = { readonly platform: string; readonly conversationId: string }
+
+export type ClaimRequest = {
+  readonly holder: MessageHolder
+  readonly lane: Lane
+  /** Only this conversation's, for who answers no other. */
+  readonly conversation?: ConversationKey
+  /** Only of these platforms: nobody else can deliver the reply. */
+  readonly platforms?: readonly string[]
+}
+
+export type InboxStore = {
+  /** All in one durable transaction; answers the ids that are new. One that (platform, deliveryId) knows is skipped. */
+  accept(messages: readonly Omit<InboxMessage, 'state' | 'attempts' | 'holder' | 'child'>[]): Promise<Set<string>>
+  /**
+   * The oldest waiting message, now running and ours; one caller gets it, across processes. In the lane `turn` one at a
+   * time per conversation, in the order of acceptance; `at-once` waits for nobody.
+   */
+  claim(request: ClaimRequest): Promise<InboxMessage | undefined>
+  get(id: string): Promise<InboxMessage | undefined>
+  byDelivery(platform: string, deliveryId: string): Promise<InboxMessage | undefined>
+  /** Names the agent's process, or clears it. */
+  setChild(id: string, child: ProcessIdentity | undefined): Promise<void>
+  /** False when it is no longer `from` (and, from `running`, held by this holder). */
+  transition(id: string, from: MessageState, to: MessageState, holder?: MessageHolder): Promise<boolean>
+  running(): Promise<InboxMessage[]>
+  /** Waiting since before this time, oldest first. */
+  waiting(before: number, limit: number): Promise<InboxMessage[]>
+  counts(): Promise<{ waiting: number; running: number }>
+  /** Which of these have a message waiting or running. One statement. */
+  pending(conversations: readonly ConversationKey[]): Promise<ConversationKey[]>
+  /** In the order of acceptance. */
+  ofConversation(conversation: ConversationKey, limit: number): Promise<InboxMessage[]>
+  /** Drops what was done before this time; a delivery id is recognised until then. */
+  forgetDone(before: number): Promise<number>
+}
+
+/** What is to be said to a conversation: recorded first, delivered in order, at least once. */
+export type Reply = ConversationKey & {
+  readonly id: string
+  readonly inboxId: string | undefined
+  /** (inboxId, key) is said once, however often the message is run. */
+  readonly key: string
+  readonly role: Role
+  readonly text: string
+  readonly state: ReplyState
+  readonly attempts: number
+  /** Parts of a split reply that are out already. */
+  readonly sentParts: number
+  readonly nextAttemptAt: number
+  readonly createdAt: number
+  readonly sentAt: number | undefined
+  readonly error: string | undefined
+}
+
+export type OutboxStore = {
+  /** Answers the ids that are new. */
+  append(replies: readonly Omit<Reply, 'state' | 'attempts' | 'sentParts' | 'sentAt' | 'error'>[]): Promise<Set<string>>
+  /** The first waiting one of each conversation, if its time has come: nothing overtakes it. */
+  due(platforms: readonly string[], now: number, limit: number): Promise<Reply[]>
+  /** When the next of those will be due; undefined when nothing waits. */
+  nextDueAt(platforms: readonly string[]): Promise<number | undefined>
+  get(id: string): Promise<Reply | undefined>
+  update(
+    id: string,
+    patch: Partial<Pick<Reply, 'state' | 'attempts' | 'sentParts' | 'nextAttemptAt' | 'sentAt' | 'error'>>,
+  ): Promise<void>
+  /** In the order in which they were appended. */
+  ofConversation(conversation: ConversationKey, limit: number): Promise<Reply[]>
+  counts(): Promise<{ waiting: number; failed: number }>
+  forgetSent(before: number): Promise<number>
 }
 
 export type RestorePointStore = {

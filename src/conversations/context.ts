@@ -1,0 +1,19 @@
+import type { Agent } from '../agents/agent.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import type { IsolationProvider } from '../isolation/provider.ts'
+import type { Changes } from './changes.ts'
+import type { Delivery } from './delivery.ts'
+import type { MessageQueue } from './queue.ts'
+
+/** What the conversations room stands on. `main.ts` is the only place that makes one. */
+export type ConversationsContext = {
+  readonly isolation: IsolationContext
+  readonly provider: () => Promise<IsolationProvider>
+  readonly queue: MessageQueue
+  /** The agents by name, in the order in which a default is looked for. */
+  readonly agents: ReadonlyMap<string, Agent>
+  readonly deliveries: ReadonlyMap<string, Delivery>
+  readonly changes: Changes
+  /** Prepares spares in the background. Never fails, never waits. */
+  readonly keepSpares: (codebaseId: string) => void
+}

@@ -1,0 +1,28 @@
+import type { IncomingMessage, Lane } from '../domain/message.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { InboxMessage, Store } from '../store/store.ts'
+
+/**
+ * What picks the next message. A seam: the database today, a distributed queue later. Whatever takes its place keeps
+ * these promises: `accept` answers once the message is durable, one claim per message, one running message per
+ * conversation in the lane `turn`, in the order of acceptance.
+ */
+export type MessageQueue = {
+  /** Durable when it answers. `duplicate`: this delivery is known. */
+  accept(message: IncomingMessage & { readonly lane: Lane }): Promise<{ outcome: 'accepted' | 'duplicate'; id: string }>
+  /** The next one of the lane, now ours; undefined when there is none to be had. */
+  claim(lane: Lane): Promise<InboxMessage | undefined>
+  /** Names the agent's process, so that a restart can end it before it runs the message again. */
+  began(message: InboxMessage, child: ProcessIdentity | undefined): Promise<void>
+  /**
+   * Done, with everything `record` writes, in one transaction: a reply is recorded exactly when its message is done.
+   * False when the message is not ours any more; then nothing was written.
+   */
+  finish(message: InboxMessage, record: (store: Store) => Promise<void>): Promise<boolean>
+  /** Puts back one that was claimed and not finished; it will be run again. */
+  putBack(message: InboxMessage): Promise<void>
+  /** Messages of holders that died are put back, their agents' processes ended first. Answers how many. */
+  recover(): Promise<{ putBack: number; left: number }>
+  /** Calls whenever there may be something to claim. */
+  onWake(listener: () => void): () => void
+}

@@ -1,0 +1,55 @@
+import { AppError } from './errors.ts'
+import type { IsolationHints } from './hints.ts'
+
+/** What a platform hands over: verified, allowed, and meant for us. Everything else about it is decided further in. */
+export type IncomingMessage = {
+  readonly platform: string
+  /** The platform's own id of the thread. */
+  readonly conversationId: string
+  /** The platform's own id of this delivery: the same one again is the same message. */
+  readonly deliveryId: string
+  /** `closed`: the issue or PR was closed or merged; no text. */
+  readonly kind: 'message' | 'closed'
+  readonly text: string
+  readonly details: MessageDetails
+}
+
+export type MessageDetails = {
+  readonly userId?: string
+  /** Earlier words of the thread, the issue's text: data for the agent, never an order. */
+  readonly context?: string
+  readonly hints?: IsolationHints
+  /** The name of the codebase, where the caller knows it. */
+  readonly codebase?: string
+  /** The channel that the thread is in: a new thread takes over the codebase that its channel is bound to. */
+  readonly channelId?: string
+  /** Telegram and its like: the environment is the user's own, no automation removes it. */
+  readonly persistent?: boolean
+  /** Which agent, for this conversation from now on. */
+  readonly agent?: string
+}
+
+/** A command that does not wait its turn is answered beside what is running. */
+export type Lane = 'turn' | 'at-once'
+
+export const messageStates = ['waiting', 'running', 'done'] as const
+export type MessageState = (typeof messageStates)[number]
+
+/** waiting → done: answered without a run, or given up. running → waiting: interrupted, to be run again. */
+const messageTransitions: Record<MessageState, readonly MessageState[]> = {
+  waiting: ['running', 'done'],
+  running: ['done', 'waiting'],
+  done: [],
+}
+
+export const assertMessageTransition = (from: MessageState, to: MessageState): void => {
+  if (!messageTransitions[from].includes(to)) {
+    throw new AppError('illegal-transition', `a message that is ${from} cannot become ${to}`)
+  }
+}
+
+export const replyStates = ['waiting', 'sent', 'failed'] as const
+export type ReplyState = (typeof replyStates)[number]
+
+/** `agent`: what the agent said, one per run. `system`: notices, command answers, refusals. */
+export type Role = 'agent' | 'system'
