@@ -1,3 +1,4 @@
+import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import type { Setting } from './neutral.ts'
 import { parseStatus } from './status.ts'
@@ -6,7 +7,8 @@ export type Dirt = { readonly changed: number; readonly untracked: number }
 
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
 export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt> => {
-  const { stdoutBytes } = await git.run({ operation: 'status', at: tree, args, settings, ...(signal && { signal }) })
+  const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
+  const { stdoutBytes } = await askAboutFiles(git, request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
   return { changed: changed.length + unmerged.length, untracked: untracked.length }
 }

@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { isPlainIndex } from './index-scan.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
@@ -78,7 +79,7 @@ const reallyDifferent = async (
   const common = { at: tree, indexFile, ...(signal && { signal }) }
   // One flag at a time: given both, git 2.39 applies only the last.
   for (const flag of ['--no-assume-unchanged', '--no-skip-worktree']) {
-    await git.run({
+    await askAboutFiles(git, {
       ...common,
       operation: 'update-index',
       args: ['update-index', flag, '-z', '--stdin'],
@@ -86,7 +87,7 @@ const reallyDifferent = async (
       locks: true,
     })
   }
-  await git.run({
+  await askAboutFiles(git, {
     ...common,
     operation: 'update-index',
     args: ['update-index', '-q', '--really-refresh'],
@@ -94,7 +95,7 @@ const reallyDifferent = async (
     locks: true,
   })
   const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=all']
-  const { stdoutBytes } = await git.run({ ...common, operation: 'diff-files', args })
+  const { stdoutBytes } = await askAboutFiles(git, { ...common, operation: 'diff-files', args })
   const names = new Set(flagged.map(({ bytes }) => bytes.toString('latin1')))
   return splitNul(stdoutBytes)
     .filter((bytes) => names.has(bytes.toString('latin1')))

@@ -1,5 +1,6 @@
 import { AppError } from '../domain/errors.ts'
 import { isSha, type Sha } from '../domain/names.ts'
+import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
 
@@ -39,7 +40,7 @@ const args = [
   '--no-ahead-behind',
 ]
 
-/** Long enough for a cold disk; a FIFO called `.gitattributes` would otherwise hold the repository's lock for minutes. */
+/** Long enough for a cold disk. */
 const statusTimeoutMs = 120_000
 
 /** What `git status` says, whatever the configuration would have it hide. Takes no lock and changes nothing. */
@@ -48,7 +49,7 @@ export const readStatus = async (
   tree: Tree,
   { indexFile, signal }: CallOptions & { indexFile?: string } = {},
 ): Promise<Status> => {
-  const { stdoutBytes, stderr } = await git.run({
+  const { stdoutBytes, stderr } = await askAboutFiles(git, {
     operation: 'status',
     at: tree,
     args,

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -264,4 +265,26 @@ describe.concurrent('records', () => {
     await expect(createEnvironment(context, request)).rejects.toThrow(/inside the repository itself/)
     expect(world.repo.git('status', '--short')).toBe('')
   })
+})
+
+describe.concurrent('a FIFO in the place of', () => {
+  test.each(['.gitattributes', '.gitignore'])(
+    '%s does not hold up a removal: it cannot tell, by force neither, and goes on when that is gone',
+    async (name) => {
+      const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('d/file', 'x\n') })
+      await using _ = world
+      const fifo = join(tree.path, 'd', name)
+      execFileSync('mkfifo', [fifo])
+      tree.write('d/file', 'y\n')
+      const cannotTell = `cannot-tell: cannot tell: d/${name} is not a file: git status would wait for it for ever`
+      const expected = [`nothing-uncommitted ${cannotTell}`, `nothing-unreachable ${cannotTell}`]
+      // The suite's own time limit is what a hanging git would run into.
+      expect(await refusal(world, environment)).toEqual(expected)
+      expect(await refusal(world, environment, { force: true })).toEqual(expected)
+      expect(tree.read('d/file')).toBe('y\n')
+      rmSync(fifo)
+      await removed(world, environment, { force: true })
+    },
+    30_000,
+  )
 })
