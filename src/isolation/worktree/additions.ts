@@ -7,7 +7,7 @@ import { isOurLink } from './links.ts'
 import { isNamed, matchingFiles } from './matching-files.ts'
 import { sameContent } from './same-content.ts'
 import { fileSource } from './shared-area.ts'
-import { trackedFiles } from './tracked-files.ts'
+import { trackedFiles } from '../../git/tracked-files.ts'
 
 /**
  * Whether this untracked file is one that Coppice laid down and that is still as it was laid: then it is nobody's work.

@@ -11,7 +11,7 @@ import { layFile } from './lay-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
 import { isMissing, unlessMissing } from './missing.ts'
 import { fileSource } from './shared-area.ts'
-import { trackedFiles } from './tracked-files.ts'
+import { trackedFiles } from '../../git/tracked-files.ts'
 
 /**
  * Brings `worktree.copy` into the tree: untracked and ignored files only, since git has brought the others.

@@ -8,7 +8,7 @@ import { layFile } from './lay-file.ts'
 import { unlessMissing } from './missing.ts'
 import { realParent } from './real-parent.ts'
 import { linkRoot } from './shared-area.ts'
-import { trackedFiles } from './tracked-files.ts'
+import { trackedFiles } from '../../git/tracked-files.ts'
 
 /** Makes `worktree.link` point into the area that all environments of the codebase share. */
 export const makeLinks = async (context: IsolationContext, dressing: Dressing): Promise<string[]> => {

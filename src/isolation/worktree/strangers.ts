@@ -1,11 +1,11 @@
-import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { shownPath, toRaw } from '../../domain/raw-path.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
+import { withPrivateIndex } from '../../git/private-index.ts'
 import { resolveCommit } from '../../git/refs.ts'
 import { lostCommits } from '../../git/snapshot.ts'
 import { readStatus } from '../../git/status.ts'
@@ -46,59 +46,61 @@ export const saveStrangersWork = async (
 }
 
 /** Against a fresh index of the start commit: the tree's own may be half written. */
-const beyondCheckout = async (
+const beyondCheckout = (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
   start: Sha,
   laid: Laid,
+): Promise<Dirt | undefined> =>
+  withPrivateIndex(context.git, (indexFile) => compareWith(context, codebase, tree, { indexFile, start, laid }))
+
+const compareWith = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  tree: Tree,
+  { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: Laid },
 ): Promise<Dirt | undefined> => {
-  const directory = mkdtempSync(join(tmpdir(), 'coppice-undo-'))
-  try {
-    const indexFile = join(directory, 'index')
-    const whole = await isWholeRecord(tree.gitDir)
-    // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
-    const asked = whole ? tree : { ...tree, gitDir: tree.commonDir }
-    await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
-    const status = await readStatus(context.git, asked, { indexFile })
-    const { config } = await baseAndConfig(context, codebase)
-    const theirs = async (paths: readonly TreePath[]): Promise<string[]> => {
-      const found: string[] = []
-      for (const { bytes, path } of paths) {
-        if (await isOurAddition(context, codebase, tree, config, path)) continue
-        if (!(await laid.has(toRaw(bytes)))) found.push(toRaw(bytes))
-      }
-      return found
+  const whole = await isWholeRecord(tree.gitDir)
+  // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
+  const asked = whole ? tree : { ...tree, gitDir: tree.commonDir }
+  await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
+  const status = await readStatus(context.git, asked, { indexFile })
+  const { config } = await baseAndConfig(context, codebase)
+  const theirs = async (paths: readonly TreePath[]): Promise<string[]> => {
+    const found: string[] = []
+    for (const { bytes, path } of paths) {
+      if (await isOurAddition(context, codebase, tree, config, path)) continue
+      if (!(await laid.has(toRaw(bytes)))) found.push(toRaw(bytes))
     }
-    const changed = await theirs(status.changed)
-    const untracked = await theirs(status.untracked)
-    const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
-    const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
-    const half = laid.halfDone ? [] : halfDone(tree.gitDir)
-    const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
-    const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
-    if (!found && (head === undefined || laid.commits.includes(head))) return undefined
-    keepIndexReadable(tree, indexFile)
-    return {
-      headSha: head ?? start,
-      headBranch: await branchOf(tree),
-      changed,
-      gitlinks: [],
-      untracked,
-      additions: [],
-      hidden: [],
-      converted: [],
-      embedded: [],
-      strays: [],
-      halfDone: half,
-      submodules: [],
-      ignored,
-      problems: [],
-      fingerprint: '',
-      glance: undefined,
-    }
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
+    return found
+  }
+  const changed = await theirs(status.changed)
+  const untracked = await theirs(status.untracked)
+  const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
+  const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
+  const half = laid.halfDone ? [] : halfDone(tree.gitDir)
+  const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
+  const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
+  if (!found && (head === undefined || laid.commits.includes(head))) return undefined
+  keepIndexReadable(tree, indexFile)
+  return {
+    headSha: head ?? start,
+    headBranch: await branchOf(tree),
+    changed,
+    gitlinks: [],
+    untracked,
+    additions: [],
+    hidden: [],
+    converted: [],
+    embedded: [],
+    strays: [],
+    halfDone: half,
+    submodules: [],
+    ignored,
+    problems: [],
+    fingerprint: '',
+    glance: undefined,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Git, Tree } from '../../git/door.ts'
+import type { Git, Tree } from './door.ts'
 
 /** Every path in the tree's index. */
 export const trackedFiles = async (git: Git, tree: Tree, signal?: AbortSignal): Promise<ReadonlySet<string>> => {

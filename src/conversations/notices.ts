@@ -1,0 +1,102 @@
+import type { ClosedOutcome } from '../cleanup/closed.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toAppError } from '../domain/errors.ts'
+import type { GateAnswer } from '../domain/gates.ts'
+import { type LimitReport, limitMessage } from '../isolation/room.ts'
+import type { Resolution } from '../isolation/resolve.ts'
+
+/*
+ * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
+ * said in the same words everywhere.
+ */
+
+/** Said once, when a conversation gets its environment. */
+export const placeNotices = ({ environment, notices }: Extract<Resolution, { outcome: 'resolved' }>): string[] => [
+  `Working in isolated branch \`${environment.branch}\``,
+  ...notices,
+]
+
+export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
+
+/** One sentence of what happened and one of what to do. Details are for the log. */
+export const failureNotice = (error: unknown): string => {
+  const { message, remedy } = toAppError(error)
+  return remedy === undefined ? sentence(message) : `${sentence(message)} ${sentence(remedy)}`
+}
+
+export const sentence = (text: string): string => {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?:`]$/.test(begun) ? begun : `${begun}.`
+}
+
+/** No codebase bound: no isolation, and no agent run that can write. */
+export const unboundNotice = (names: readonly string[]): string =>
+  names.length === 0
+    ? 'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.'
+    : `No codebase is bound to this conversation. Bind one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
+
+export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
+  `Worktree \`${environment.branch}\` was removed (${why}). Bring it back with \`/worktree restore ${environment.branch}\`.`
+
+/** What became of the environment when the conversation closed; undefined when there is nothing to say. */
+export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
+  switch (outcome.outcome) {
+    case 'nothing':
+      return undefined
+    case 'kept': {
+      const others = outcome.others.map(({ platform, conversationId }) => `${platform}:${conversationId}`)
+      return `Worktree \`${outcome.environment.branch}\` stays: ${others.join(', ')} still ${others.length === 1 ? 'uses' : 'use'} it.`
+    }
+    case 'asked':
+      return removalNotice(outcome.removal)
+  }
+}
+
+const removalNotice = (removal: Extract<ClosedOutcome, { outcome: 'asked' }>['removal']): string | undefined => {
+  const { branch } = removal.environment
+  switch (removal.outcome) {
+    case 'removed':
+      return `${removedNotice(removal.environment, 'closed')} Branch ${removal.branchDeleted ? 'deleted' : 'kept'}: ${removal.branchNote}.`
+    case 'released':
+      return `Let go of \`${branch}\`: it was adopted, so it stays as it is.`
+    case 'refused':
+      return keptNotice(branch, removal.reasons)
+    case 'would-remove':
+      return undefined
+  }
+}
+
+const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string =>
+  [
+    `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`,
+    `Commit and push what is in it, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`,
+  ].join(' ')
+
+export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string => {
+  const shown = lines.slice(0, MOST_LINES)
+  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
+  return [
+    `The shared checkout at \`${checkoutPath ?? ''}\` changed while the agent ran, whoever did it:`,
+    ...shown.map((line) => `- ${line}`),
+    ...more,
+  ].join('\n')
+}
+
+const MOST_LINES = 20
+
+export const waitingNotice = (running: number): string =>
+  `Your message is waiting: ${running} conversations are being worked on, which is the limit. It will be taken up in its turn.`
+
+export const busyNotice = (environment: Pick<IsolatedEnvironment, 'branch'>): string =>
+  `Another conversation is working in \`${environment.branch}\` at the moment. This message is next.`
+
+/** For the agent: what it may find half done. */
+export const rerunContext = (attempt: number): string =>
+  `This request was being worked on when Coppice was interrupted; this is attempt ${attempt}. Parts of the work may already be done in this directory: look at git status and git log before you go on, and do not do them twice.`
+
+export const givenUpNotice = (attempts: number): string =>
+  `This message was begun ${attempts} times, and each time Coppice ended before the agent did. It is not tried again: send it once more if you want that, perhaps with another agent (\`/agent\`).`
+
+export const stoppedNotice = 'Stopped. What was done until then is in the worktree.'
+
+export const silentNotice = 'The agent ended without saying anything.'

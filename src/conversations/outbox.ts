@@ -1,0 +1,149 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Clock } from '../domain/clock.ts'
+import type { Logger } from '../process/log.ts'
+import type { Reply, Store } from '../store/store.ts'
+import type { Changes } from './changes.ts'
+import { type Delivery, DeliveryError } from './delivery.ts'
+import { splitReply } from './split.ts'
+
+export type OutboxDependencies = {
+  readonly store: Store
+  readonly deliveries: ReadonlyMap<string, Delivery>
+  readonly changes: Changes
+  readonly clock: Clock
+  readonly log: Logger
+  readonly failpoint: (name: string) => Promise<void>
+}
+
+export type Outbox = {
+  /** Something was recorded: deliver it. Never throws, never waits. */
+  kick(): void
+  /** Answers when nothing is being delivered any more; what waits for its next try stays recorded. */
+  stop(): Promise<void>
+  /** Answers when everything that can be delivered now has been. */
+  idle(): Promise<void>
+}
+
+/** Heads of line taken up at once; each is another conversation, and within one conversation order rules. */
+const AT_ONCE = 50
+
+/** Delivers what was recorded, in order per conversation, again and again until the platform has taken it. */
+export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
+  const { store, deliveries, clock, log } = dependencies
+  const platforms = [...deliveries.keys()]
+  const stopping = new AbortController()
+  let running: Promise<void> | undefined
+  let again = false
+  let timer: NodeJS.Timeout | undefined
+
+  const round = async (): Promise<void> => {
+    for (;;) {
+      again = false
+      const due = await store.outbox.due(platforms, clock(), AT_ONCE)
+      if (stopping.signal.aborted) return
+      if (due.length === 0) {
+        if (again) continue
+        return
+      }
+      await Promise.all(due.map((reply) => deliver(dependencies, reply, stopping.signal)))
+    }
+  }
+  const sleepUntilDue = async (): Promise<void> => {
+    const next = stopping.signal.aborted ? undefined : await store.outbox.nextDueAt(platforms)
+    if (next === undefined || stopping.signal.aborted) return
+    clearTimeout(timer)
+    timer = setTimeout(kick, Math.max(50, Math.min(next - clock(), LONGEST_SLEEP_MS))).unref()
+  }
+  const work = async (): Promise<void> => {
+    try {
+      await round()
+      await sleepUntilDue()
+    } catch (error) {
+      // The store is away: what is recorded stays recorded, and the next look finds it.
+      log.error('replies could not be looked up', { error })
+      if (!stopping.signal.aborted) timer = setTimeout(kick, RETRY_STORE_MS).unref()
+    }
+  }
+  const kick = (): void => {
+    again = true
+    if (stopping.signal.aborted || platforms.length === 0) return
+    running ??= work().finally(() => {
+      running = undefined
+      // A kick between the last look and this line.
+      if (again && !stopping.signal.aborted) kick()
+    })
+  }
+  return {
+    kick,
+    idle: async () => {
+      while (running !== undefined) await running
+    },
+    stop: async () => {
+      stopping.abort()
+      clearTimeout(timer)
+      await running
+    },
+  }
+}
+
+const LONGEST_SLEEP_MS = 60_000
+const RETRY_STORE_MS = 5_000
+
+const deliver = async (
+  { store, deliveries, changes, clock, log, failpoint }: OutboxDependencies,
+  reply: Reply,
+  stopping: AbortSignal,
+): Promise<void> => {
+  const delivery = deliveries.get(reply.platform)
+  if (delivery === undefined) return
+  const { id, platform, conversationId, role, text } = reply
+  const parts = splitReply(text, delivery.limit)
+  try {
+    for (let part = reply.sentParts; part < parts.length; part++) {
+      if (stopping.aborted) return
+      await failpoint('reply.sending')
+      await delivery.send({
+        id: `${id}.${part}`,
+        conversationId,
+        role,
+        text: parts[part] ?? '',
+        part: part + 1,
+        parts: parts.length,
+      })
+      await failpoint('reply.sent')
+      if (part + 1 < parts.length) await store.outbox.update(id, { sentParts: part + 1 })
+    }
+    await store.outbox.update(id, { state: 'sent', sentParts: parts.length, sentAt: clock(), error: undefined })
+    changes.emit({ type: 'reply', platform, conversationId, id, role, text })
+    await failpoint('reply.recorded')
+  } catch (error) {
+    await postpone(store, reply, error, clock, log)
+  }
+}
+
+/** *The service said no* is final for this reply, and the next ones go on; *never reached* is tried again for ever. */
+const postpone = async (store: Store, reply: Reply, error: unknown, clock: Clock, log: Logger): Promise<void> => {
+  const { id, platform, conversationId } = reply
+  const attempts = reply.attempts + 1
+  const message = error instanceof Error ? error.message : String(error)
+  if (error instanceof DeliveryError && error.kind === 'refused') {
+    log.error('a reply was refused by its platform', { id, platform, conversationId, error })
+    await store.outbox.update(id, { state: 'failed', attempts, error: message })
+    return
+  }
+  const asked = error instanceof DeliveryError ? error.retryAfterMs : undefined
+  const pause = Math.max(asked ?? 0, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10)))
+  log.warn('a reply could not be delivered yet', { id, platform, conversationId, attempts, pause, error })
+  // A store that is away for a moment must not turn a delivered reply into a doubled one: try to say so again.
+  for (let tries = 0; ; tries++) {
+    try {
+      return await store.outbox.update(id, { attempts, nextAttemptAt: clock() + pause, error: message })
+    } catch (problem) {
+      if (tries >= 3) throw problem
+      await delay(100 * 2 ** tries)
+    }
+  }
+}
+
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 60_000

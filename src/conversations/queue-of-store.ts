@@ -1,0 +1,136 @@
+import type { Clock, Ids } from '../domain/clock.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { Logger } from '../process/log.ts'
+import { liveness } from '../process/identity.ts'
+import type { ConversationKey, InboxMessage, MessageHolder, Store } from '../store/store.ts'
+import type { MessageQueue } from './queue.ts'
+
+export type StoreQueueDependencies = {
+  readonly store: Store
+  readonly host: string
+  readonly self: ProcessIdentity
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly log: Logger
+  readonly failpoint: (name: string) => Promise<void>
+  /** Ends what is left of an interrupted run; false when it may still live. */
+  readonly endRun: (message: InboxMessage) => Promise<boolean>
+  /** Who answers only some: the platforms it can deliver to, or one conversation. */
+  readonly platforms?: readonly string[]
+  readonly conversation?: ConversationKey
+}
+
+type Accepting = Parameters<MessageQueue['accept']>[0]
+type Waiting = {
+  readonly row: Accepting & { readonly id: string; readonly acceptedAt: number }
+  readonly settle: PromiseWithResolvers<{ outcome: 'accepted' | 'duplicate'; id: string }>
+}
+
+/** The queue that is the database. */
+export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQueue => {
+  const { store, host, self, clock, ids, log, failpoint, endRun, platforms, conversation } = dependencies
+  const holder: MessageHolder = { host, process: self }
+  const listeners = new Set<() => void>()
+  const wake = (): void => {
+    for (const listener of listeners) listener()
+  }
+  const accepting = createGroupCommit(store)
+  return {
+    accept: async (message) => {
+      const row = { ...message, text: message.text.replaceAll('\0', '\uFFFD'), id: ids(), acceptedAt: clock() }
+      const answer = await accepting(row)
+      await failpoint('inbox.accepted')
+      if (answer.outcome === 'accepted') wake()
+      return answer
+    },
+    claim: (lane) =>
+      store.inbox.claim({
+        holder,
+        lane,
+        ...(platforms !== undefined && { platforms }),
+        ...(conversation !== undefined && { conversation }),
+      }),
+    began: (message, child) => store.inbox.setChild(message.id, child),
+    finish: async (message, record) => {
+      const finished = await store.transaction(async (inside) => {
+        if (!(await inside.inbox.transition(message.id, 'running', 'done', holder))) return false
+        await record(inside)
+        return true
+      })
+      if (finished) wake()
+      return finished
+    },
+    putBack: async (message) => {
+      await store.inbox.transition(message.id, 'running', 'waiting', holder)
+    },
+    recover: async () => {
+      let putBack = 0
+      let left = 0
+      for (const message of await store.inbox.running()) {
+        const state = stateOf(message.holder, host)
+        if (state === 'alive') continue
+        // Cannot tell is never dead: two agents at one message would be worse than one that waits.
+        if (state === 'cannot-tell' || !(await endRun(message))) {
+          left += 1
+          log.warn('an interrupted message was left alone', { id: message.id, holder: message.holder })
+          continue
+        }
+        if (await store.inbox.transition(message.id, 'running', 'waiting', message.holder)) putBack += 1
+      }
+      if (putBack > 0) wake()
+      return { putBack, left }
+    },
+    onWake: (listener) => {
+      listeners.add(listener)
+      return () => listeners.delete(listener)
+    },
+  }
+}
+
+const stateOf = (holder: MessageHolder | undefined, host: string): 'alive' | 'dead' | 'cannot-tell' => {
+  if (holder === undefined) return 'dead'
+  return holder.host === host ? liveness(holder.process) : 'cannot-tell'
+}
+
+/** More in one transaction would keep the first of them waiting for no gain. */
+const LARGEST_BATCH = 500
+
+/**
+ * A durable write costs a flush to the disk, however much is written: whatever arrives during one flush goes into the
+ * next together. Nobody waits for more than the flush that is under way and their own.
+ */
+const createGroupCommit = (
+  store: Store,
+): ((row: Waiting['row']) => Promise<{ outcome: 'accepted' | 'duplicate'; id: string }>) => {
+  const waiting: Waiting[] = []
+  let writing = false
+  const write = async (batch: readonly Waiting[]): Promise<void> => {
+    try {
+      const fresh = await store.inbox.accept(batch.map(({ row }) => row))
+      for (const { row, settle } of batch) {
+        if (fresh.has(row.id)) settle.resolve({ outcome: 'accepted', id: row.id })
+        else settle.resolve(known(store, row))
+      }
+    } catch (error) {
+      // One row that the database refuses must not take the others with it.
+      if (batch.length > 1) for (const one of batch) await write([one])
+      else batch[0]?.settle.reject(error)
+    }
+  }
+  const drain = async (): Promise<void> => {
+    writing = true
+    while (waiting.length > 0) await write(waiting.splice(0, LARGEST_BATCH))
+    writing = false
+  }
+  return (row) => {
+    const settle = Promise.withResolvers<{ outcome: 'accepted' | 'duplicate'; id: string }>()
+    waiting.push({ row, settle })
+    if (!writing) void drain()
+    return settle.promise
+  }
+}
+
+const known = async (store: Store, row: Waiting['row']): Promise<{ outcome: 'duplicate'; id: string }> => {
+  const first = await store.inbox.byDelivery(row.platform, row.deliveryId)
+  return { outcome: 'duplicate', id: first?.id ?? row.id }
+}

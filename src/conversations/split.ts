@@ -1,0 +1,53 @@
+/**
+ * A long reply in messages of at most `limit` characters, cut where it hurts least: between paragraphs, then lines, then
+ * words. A code block that has to be cut is closed and opened again, so that each message renders by itself.
+ */
+export const splitReply = (text: string, limit: number | undefined): string[] => {
+  if (limit === undefined || text.length <= limit) return [text]
+  const parts: string[] = []
+  let rest = text
+  let fence: string | undefined
+  while (rest !== '') {
+    const opening = fence === undefined ? '' : `${fence}\n`
+    if (opening.length + rest.length <= limit) {
+      parts.push(opening + rest)
+      break
+    }
+    const room = limit - opening.length - closing.length
+    const at = cutAt(rest, room)
+    const piece = rest.slice(0, at)
+    fence = openFence(opening + piece)
+    parts.push(fence === undefined ? trimmed(opening + piece) : `${opening}${trimmed(piece)}${closing}`)
+    rest = rest.slice(at).replace(fence === undefined ? /^\s*\n/ : /^\n/, '')
+  }
+  return parts.filter((part) => part.trim() !== '')
+}
+
+const closing = '\n```'
+
+/** The line that opened the code block which is still open at the end; undefined when none is. */
+const openFence = (text: string): string | undefined => {
+  let open: string | undefined
+  for (const line of text.split('\n')) {
+    if (!line.startsWith('```')) continue
+    open = open === undefined ? line.slice(0, longestFence).trimEnd() : undefined
+  }
+  return open
+}
+
+/** "```typescript" and its like; a whole line of prose behind the fence is not repeated. */
+const longestFence = 30
+
+/** Not in the first third: a message of two words before a long one reads worse than a cut. */
+const cutAt = (text: string, room: number): number => {
+  const window = text.slice(0, room)
+  for (const boundary of ['\n\n', '\n', ' ']) {
+    const at = window.lastIndexOf(boundary)
+    if (at > room / 3) return at + (boundary === ' ' ? 1 : 0)
+  }
+  // Never between the halves of one character.
+  const last = text.charCodeAt(room - 1)
+  return last >= 0xd800 && last <= 0xdbff ? room - 1 : room
+}
+
+const trimmed = (text: string): string => text.replace(/[ \t\n]+$/, '')

@@ -1,0 +1,90 @@
+import { lstat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Codebase } from '../domain/environment.ts'
+import { toAppError } from '../domain/errors.ts'
+import { toRepoPath } from '../domain/names.ts'
+import { mainHead } from '../git/admin-dir.ts'
+import type { Tree } from '../git/door.ts'
+import { readRefFile } from '../git/ref-file.ts'
+import { readStatus } from '../git/status.ts'
+import { trackedFiles } from '../git/tracked-files.ts'
+import { joinTreePath, type TreePath } from '../git/tree-path.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+
+/** Answers what changed in the canonical checkout since it was armed, in lines for a person; empty: nothing. */
+export type Tripwire = () => Promise<readonly string[]>
+
+/**
+ * Arms the tripwire. Nothing is looked at beforehand but HEAD: the kernel stamps every change of a file (its ctime, which
+ * no program can set), so one look afterwards tells what was touched since. That keeps git out of the start of a run.
+ */
+export const armTripwire = async (
+  context: Pick<IsolationContext, 'git' | 'clock' | 'log'>,
+  codebase: Codebase,
+): Promise<Tripwire> => {
+  const { checkoutPath } = codebase
+  if (checkoutPath === undefined) return async () => []
+  const tree: Tree = {
+    commonDir: toRepoPath(codebase.repoPath),
+    gitDir: codebase.repoPath,
+    path: checkoutPath,
+  }
+  // The kernel's stamps are up to one of its ticks behind the clock.
+  const since = context.clock() - 20
+  const before = await headOf(tree)
+  return async () => {
+    try {
+      const after = await headOf(tree)
+      const moved = before === after ? [] : [`HEAD went from ${before} to ${after}`]
+      return [...moved, ...(await touchedFiles(context, tree, since))]
+    } catch (error) {
+      // Not known is not the same as unharmed.
+      context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
+      return [`it could not be looked at (${toAppError(error).message})`]
+    }
+  }
+}
+
+const headOf = async ({ commonDir }: Tree): Promise<string> => {
+  const head = await mainHead(commonDir)
+  if (head === undefined) return 'nowhere'
+  if ('sha' in head) return `\`${head.sha.slice(0, 10)}\``
+  const sha = await readRefFile(commonDir, `refs/heads/${head.branch}`)
+  return `\`${head.branch}\`${sha === undefined ? '' : ` (${sha.slice(0, 10)})`}`
+}
+
+const touchedFiles = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree, since: number): Promise<string[]> => {
+  const status = await readStatus(git, tree)
+  const lines: string[] = []
+  const seen = new Set<string>()
+  for (const one of [...status.changed, ...status.unmerged]) {
+    seen.add(one.path)
+    if (await isYounger(tree.path, one, since)) lines.push(`changed \`${one.path}\``)
+  }
+  for (const one of status.untracked) if (await isYounger(tree.path, one, since)) lines.push(`new \`${one.path}\``)
+  let looked = 0
+  for (const path of await trackedFiles(git, tree)) {
+    // Clean and yet written to: somebody's uncommitted change may have been put back to what is committed.
+    if (!seen.has(path) && ((await ctimeOf(Buffer.from(join(tree.path, path)))) ?? 0) >= since) {
+      lines.push(`written again as committed \`${path}\``)
+    }
+    if (++looked % LOOKS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  return lines
+}
+
+const LOOKS_PER_TURN = 500
+
+/** A file that is gone was deleted when its directory changed. */
+const isYounger = async (root: string, file: TreePath, since: number): Promise<boolean> => {
+  const changed = (await ctimeOf(joinTreePath(root, file))) ?? (await ctimeOf(Buffer.from(dirname(join(root, file.path)))))
+  return changed === undefined || changed >= since
+}
+
+const ctimeOf = async (path: Buffer): Promise<number | undefined> => {
+  try {
+    return (await lstat(path)).ctimeMs
+  } catch {
+    return undefined
+  }
+}
