@@ -11,5 +11,8 @@ export type Platform = Delivery & {
 
 /** Where a platform hands over what it has verified. It acknowledges only after this has answered. */
 export type PlatformInbox = {
-  accept(message: Omit<IncomingMessage, 'platform'>): Promise<'accepted' | 'duplicate'>
+  accept(message: Omit<IncomingMessage, 'platform'>): Promise<Accepted>
 }
+
+/** `id` is our own: changes are reported under it. Of a duplicate it is the first one's. */
+export type Accepted = { readonly outcome: 'accepted' | 'duplicate'; readonly id: string }

@@ -1,0 +1,43 @@
+import { toAppError } from '../domain/errors.ts'
+import type { IncomingMessage } from '../domain/message.ts'
+import type { Logger } from '../process/log.ts'
+import { createCliPlatform } from './cli/platform.ts'
+import type { Accepted, Platform } from './platform.ts'
+import { createTestPlatform } from './test/platform.ts'
+import { createWebPlatform } from './web/platform.ts'
+
+/** The platforms that need no account. Adding one is a folder and a line. */
+export const localPlatforms = {
+  web: createWebPlatform,
+  cli: createCliPlatform,
+  test: createTestPlatform,
+} as const
+
+export type LocalPlatformName = keyof typeof localPlatforms
+
+/** One that cannot start is reported and left out; the others run. */
+export const startPlatforms = async (
+  platforms: Iterable<Platform>,
+  accept: (message: IncomingMessage) => Promise<Accepted>,
+  log: Logger,
+): Promise<{ readonly failed: readonly { readonly platform: string; readonly problem: string }[] }> => {
+  const failed: { platform: string; problem: string }[] = []
+  for (const one of platforms) {
+    const { platform } = one
+    try {
+      await one.start({ accept: (message) => accept({ ...message, platform }) })
+    } catch (error) {
+      log.error('a platform could not be started', { platform, error })
+      failed.push({ platform, problem: toAppError(error).message })
+    }
+  }
+  return { failed }
+}
+
+export const stopPlatforms = async (platforms: Iterable<Platform>, log: Logger): Promise<void> => {
+  for (const one of platforms) {
+    await one.stop().catch((error: unknown) => {
+      log.warn('a platform did not stop cleanly', { platform: one.platform, error })
+    })
+  }
+}
