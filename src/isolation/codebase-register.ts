@@ -6,6 +6,8 @@ import type { IsolationContext } from './context.ts'
 
 export type AddOptions = {
   readonly name?: string
+  /** What another tool calls it: made a name of ours, and a free one, instead of the directory's. */
+  readonly called?: string
   /** `owner/name` */
   readonly github?: string
   readonly signal?: AbortSignal

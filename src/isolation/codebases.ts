@@ -80,9 +80,10 @@ const addDiscovered = async (
   const known = await context.store.codebases.byRepoPath(context.host, commonDir)
   if (known !== undefined) return { codebase: await refreshed(context, known, options.github), isNew: false }
   const own = checkoutPath ?? (basename(commonDir).startsWith('.') ? dirname(commonDir) : commonDir)
-  await assertCommits(context, own, commonDir)
+  await assertCommits(context, commonDir, own)
   const remote = await remoteInfo(context.git, { commonDir })
-  return register(context, { repoPath: commonDir, checkoutPath, remote, cloned: false }, basename(own), options)
+  const called = options.called ?? basename(own)
+  return register(context, { repoPath: commonDir, checkoutPath, remote, cloned: false }, called, options)
 }
 
 /** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
@@ -101,7 +102,12 @@ const repositoryGone = ({ name, repoPath }: Codebase): AppError =>
     remedy: `bring it back, or let go of it: coppice codebase remove ${name}`,
   })
 
-const assertCommits = async ({ git }: IsolationContext, own: string, commonDir: string): Promise<void> => {
+/** A repository without any has nothing to start from. `own` is how it is called in the error. */
+export const assertCommits = async (
+  { git }: IsolationContext,
+  commonDir: string,
+  own: string = commonDir,
+): Promise<void> => {
   const repo = { commonDir: toRepoPath(commonDir) }
   if ((await resolveCommit(git, repo, 'HEAD')) !== undefined) return
   if ((await listRefs(git, repo, ['refs/heads', 'refs/remotes'])).length > 0) return
