@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Workplace } from './cli/command.ts'
+import type { Workplace } from './conversations/commands/command.ts'
 import { createProgress } from './cli/progress.ts'
 import { type OpenOptions, runCli } from './cli/run.ts'
-import { paintFor } from './cli/view.ts'
+import { paintFor } from './conversations/commands/view.ts'
 import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
 import { AppError } from './domain/errors.ts'
 import type { IsolationContext } from './isolation/context.ts'
@@ -95,7 +95,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     { randomUUID },
   ] = await Promise.all([
     import('./store/open.ts'),
-    import('./cli/disk-full.ts'),
+    import('./isolation/disk-full.ts'),
     import('./git/door.ts'),
     import('./isolation/lock.ts'),
     import('./process/identity.ts'),

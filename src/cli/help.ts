@@ -1,6 +1,6 @@
-import type { CommandRow, OptionRow } from './command.ts'
+import type { CommandRow, OptionRow } from '../conversations/commands/command.ts'
 import { commands, everywhere } from './table.ts'
-import { type Paint, wrapped } from './view.ts'
+import { type Paint, wrapped } from '../conversations/commands/view.ts'
 
 /** What help is written on. */
 export type Sheet = { readonly paint: Paint; readonly columns: number }

@@ -1,11 +1,19 @@
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
-import type { Call, Values, Workplace } from './command.ts'
-import { isSet, textOf } from './command.ts'
-import { exitCodeOf, exitCodes, failureDetails, failureJson, failureText, faultOf } from './failure.ts'
-import { parse, type Parsed } from './parse.ts'
+import type { Call, Values, Workplace } from '../conversations/commands/command.ts'
+import { isSet, textOf } from '../conversations/commands/command.ts'
+import {
+  exitCodeOf,
+  exitCodes,
+  failureDetails,
+  failureJson,
+  failureText,
+  faultOf,
+} from '../conversations/commands/failure.ts'
+import type { Parsed } from '../conversations/commands/parse.ts'
+import { parse } from './parse.ts'
 import type { Progress } from './progress.ts'
-import { shellWord } from './shell.ts'
-import { type Paint, plain, printable, type View } from './view.ts'
+import { shellWord } from '../conversations/commands/shell.ts'
+import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {

@@ -1,4 +1,4 @@
-import type { CommandRow, OptionRow } from './command.ts'
+import type { CommandRow, OptionRow } from '../conversations/commands/command.ts'
 
 /** Every command takes these. */
 export const everywhere: Readonly<Record<string, OptionRow>> = {
@@ -41,7 +41,7 @@ export const commands: readonly CommandRow[] = [
       'coppice worktree create --task "Add dark mode" --base release',
       'coppice worktree create my-branch',
     ],
-    load: async () => (await import('./commands/worktree-create.ts')).worktreeCreate,
+    load: async () => (await import('../conversations/commands/worktree-create.ts')).worktreeCreate,
   },
   {
     name: 'worktree list',
@@ -59,7 +59,7 @@ export const commands: readonly CommandRow[] = [
     options: { force: { type: 'boolean', summary: 'also with uncommitted work, which is kept in a restore point' } },
     words: [1, 1],
     examples: ['coppice worktree remove issue-42', 'coppice worktree remove issue-42 --force'],
-    load: async () => (await import('./commands/worktree-remove.ts')).worktreeRemove,
+    load: async () => (await import('../conversations/commands/worktree-remove.ts')).worktreeRemove,
   },
   {
     name: 'worktree restore',
@@ -68,7 +68,7 @@ export const commands: readonly CommandRow[] = [
     options: { list: { type: 'boolean', summary: 'show what can be restored, and change nothing' } },
     words: [0, 1],
     examples: ['coppice worktree restore', 'coppice worktree restore issue-42', 'coppice worktree restore --list'],
-    load: async () => (await import('./commands/worktree-restore.ts')).worktreeRestore,
+    load: async () => (await import('../conversations/commands/worktree-restore.ts')).worktreeRestore,
   },
   {
     name: 'worktree adopt',
@@ -86,7 +86,7 @@ export const commands: readonly CommandRow[] = [
     options: {},
     words: [0, 0],
     examples: ['coppice worktree orphans'],
-    load: async () => (await import('./commands/worktree-orphans.ts')).worktreeOrphans,
+    load: async () => (await import('../conversations/commands/worktree-orphans.ts')).worktreeOrphans,
   },
   {
     name: 'worktree link',
@@ -95,7 +95,7 @@ export const commands: readonly CommandRow[] = [
     options: { conversation: { type: 'string', value: 'platform:id', summary: 'the conversation' } },
     words: [1, 1],
     examples: ['coppice worktree link issue-42 --conversation slack:C123:1712.34'],
-    load: async () => (await import('./commands/worktree-link.ts')).worktreeLink,
+    load: async () => (await import('../conversations/commands/worktree-link.ts')).worktreeLink,
   },
   {
     name: 'worktree cleanup',
@@ -104,7 +104,7 @@ export const commands: readonly CommandRow[] = [
     options: { 'dry-run': dryRun },
     words: [1, 1],
     examples: ['coppice worktree cleanup merged --dry-run', 'coppice worktree cleanup stale'],
-    load: async () => (await import('./commands/worktree-cleanup.ts')).worktreeCleanup,
+    load: async () => (await import('../conversations/commands/worktree-cleanup.ts')).worktreeCleanup,
   },
   {
     name: 'cleanup',
@@ -125,7 +125,7 @@ export const commands: readonly CommandRow[] = [
     },
     words: [1, 1],
     examples: ['coppice codebase add .', 'coppice codebase add https://github.com/owner/name --name project'],
-    load: async () => (await import('./commands/codebase-add.ts')).codebaseAdd,
+    load: async () => (await import('../conversations/commands/codebase-add.ts')).codebaseAdd,
   },
   {
     name: 'codebase list',
@@ -134,7 +134,7 @@ export const commands: readonly CommandRow[] = [
     options: {},
     words: [0, 0],
     examples: ['coppice codebase list'],
-    load: async () => (await import('./commands/codebase-list.ts')).codebaseList,
+    load: async () => (await import('../conversations/commands/codebase-list.ts')).codebaseList,
   },
   {
     name: 'codebase trust',
@@ -161,7 +161,7 @@ export const commands: readonly CommandRow[] = [
     options: {},
     words: [0, 0],
     examples: ['coppice status'],
-    load: async () => (await import('./commands/status.ts')).status,
+    load: async () => (await import('../conversations/commands/status.ts')).status,
   },
   {
     name: 'doctor',

@@ -1,8 +1,8 @@
 import { AppError } from '../../domain/errors.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebase-remove.ts'
-import { type Call, command } from '../command.ts'
-import { codebaseJson } from '../json.ts'
-import { count, tilde, type View } from '../view.ts'
+import { type Call, command } from '../../conversations/commands/command.ts'
+import { codebaseJson } from '../../conversations/commands/json.ts'
+import { count, tilde, type View } from '../../conversations/commands/view.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()

@@ -1,8 +1,8 @@
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Trusted, trustCodebase } from '../../isolation/codebase-remove.ts'
-import { type Call, command } from '../command.ts'
-import { codebaseJson } from '../json.ts'
-import { printable, type View } from '../view.ts'
+import { type Call, command } from '../../conversations/commands/command.ts'
+import { codebaseJson } from '../../conversations/commands/json.ts'
+import { printable, type View } from '../../conversations/commands/view.ts'
 
 const run = async (call: Call): Promise<Trusted> => {
   const { context } = await call.open()

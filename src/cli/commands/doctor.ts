@@ -4,12 +4,12 @@ import { settleClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Call, command, isSet, type Workplace } from '../command.ts'
+import { type Call, command, isSet, type Workplace } from '../../conversations/commands/command.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
-import { exitCodes } from '../failure.ts'
-import { count, printable, type View } from '../view.ts'
+import { exitCodes } from '../../conversations/commands/failure.ts'
+import { count, printable, type View } from '../../conversations/commands/view.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 

@@ -6,11 +6,11 @@ import { workLabel } from '../../domain/work.ts'
 import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 import { discoverRepository } from '../../git/discover.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { type Call, command } from '../command.ts'
-import { hereToChange } from '../here.ts'
-import { environmentJson } from '../json.ts'
-import { shellWord } from '../shell.ts'
-import { tilde } from '../view.ts'
+import { type Call, command } from '../../conversations/commands/command.ts'
+import { hereToChange } from '../../conversations/commands/here.ts'
+import { environmentJson } from '../../conversations/commands/json.ts'
+import { shellWord } from '../../conversations/commands/shell.ts'
+import { tilde } from '../../conversations/commands/view.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 

@@ -3,10 +3,10 @@ import type { Merged } from '../../domain/merge-proof.ts'
 import { workLabel } from '../../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../../isolation/facts.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { type Call, command } from '../command.ts'
-import { here } from '../here.ts'
-import { factsJson } from '../json.ts'
-import { ago, type Cell, count, fittedTable, tilde, type View } from '../view.ts'
+import { type Call, command } from '../../conversations/commands/command.ts'
+import { here } from '../../conversations/commands/here.ts'
+import { factsJson } from '../../conversations/commands/json.ts'
+import { ago, type Cell, count, fittedTable, tilde, type View } from '../../conversations/commands/view.ts'
 
 export type ListResult = {
   readonly codebase: string

@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Workplace } from '../command.ts'
+import type { Workplace } from '../../conversations/commands/command.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
 
 /** What everything stands on: git, the home, the database, the disk. */

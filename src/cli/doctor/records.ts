@@ -10,7 +10,7 @@ import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { liveness } from '../../process/identity.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { shellWord } from '../shell.ts'
+import { shellWord } from '../../conversations/commands/shell.ts'
 import { type Finding, look, note, problem } from './finding.ts'
 
 const fix = 'coppice doctor --fix'

@@ -1,7 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
-import { type Call, command } from '../command.ts'
-import { codebaseJson } from '../json.ts'
-import { table, tilde, type View } from '../view.ts'
+import { type Call, command } from './command.ts'
+import { codebaseJson } from './json.ts'
+import { table, tilde, type View } from './view.ts'
 
 type Row = { readonly codebase: Codebase; readonly environments: number }
 

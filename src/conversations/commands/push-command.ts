@@ -1,7 +1,7 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { toRepoPath } from '../domain/names.ts'
-import { lastValue } from '../git/config-entries.ts'
-import type { IsolationContext } from '../isolation/context.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { toRepoPath } from '../../domain/names.ts'
+import { lastValue } from '../../git/config-entries.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
 import { shellWord } from './shell.ts'
 
 /**

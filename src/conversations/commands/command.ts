@@ -1,11 +1,13 @@
-import type { IsolationContext } from '../isolation/context.ts'
-import type { IsolationProvider } from '../isolation/provider.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import type { IsolationProvider } from '../../isolation/provider.ts'
 import type { View } from './view.ts'
 
 /** One row of the command table: everything about a command but its code, which is loaded when it is called. */
 export type CommandRow = {
   /** The words that call it: `worktree create`. */
   readonly name: string
+  /** Other words that call it too. */
+  readonly aliases?: readonly string[]
   /** What comes after the words. */
   readonly usage: string
   readonly summary: string

@@ -1,5 +1,5 @@
-import { type AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
-import type { GateAnswer } from '../domain/gates.ts'
+import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
+import type { GateAnswer } from '../../domain/gates.ts'
 
 /** A refusal or a failure as programs read it. */
 export type FailureJson = {

@@ -1,4 +1,4 @@
-import { type CleanupReport, joinReports } from '../cleanup/report.ts'
+import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'

@@ -1,14 +1,14 @@
 import { findEnvironment } from '../../isolation/find.ts'
 import type { Released, Removed } from '../../isolation/provider.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type Call, command, isSet } from '../command.ts'
-import { exitCodes } from '../failure.ts'
-import { hereToChange } from '../here.ts'
-import { environmentJson } from '../json.ts'
-import { type Refusal, refusalJson, refusalText } from '../refusal.ts'
-import { pushCommand } from '../push-command.ts'
-import { shellWord } from '../shell.ts'
-import { count, printable, tilde, type View } from '../view.ts'
+import { type Call, command, isSet } from './command.ts'
+import { exitCodes } from './failure.ts'
+import { hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { type Refusal, refusalJson, refusalText } from './refusal.ts'
+import { pushCommand } from './push-command.ts'
+import { shellWord } from './shell.ts'
+import { count, printable, tilde, type View } from './view.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
   readonly codebase: string

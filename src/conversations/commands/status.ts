@@ -7,9 +7,9 @@ import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isInside } from '../../isolation/paths.ts'
 import { standings } from '../../isolation/standing.ts'
-import { type Call, command, type Workplace } from '../command.ts'
-import { codebaseJson, environmentJson } from '../json.ts'
-import { count, facts, tilde, type View } from '../view.ts'
+import { type Call, command, type Workplace } from './command.ts'
+import { codebaseJson, environmentJson } from './json.ts'
+import { count, facts, tilde, type View } from './view.ts'
 
 type Counts = {
   readonly total: number

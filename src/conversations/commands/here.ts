@@ -1,5 +1,5 @@
-import type { Codebase } from '../domain/environment.ts'
-import { resolveCodebase } from '../isolation/codebases.ts'
+import type { Codebase } from '../../domain/environment.ts'
+import { resolveCodebase } from '../../isolation/codebases.ts'
 import type { Call, Workplace } from './command.ts'
 
 export type Here = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
@@ -14,7 +14,7 @@ export const here = async (call: Call, cwd = call.cwd): Promise<Here> => {
 /** The same for commands that change something: what was interrupted is finished or undone first. */
 export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
   const found = await here(call, cwd)
-  const { settleInterrupted } = await import('../isolation/reconcile.ts')
+  const { settleInterrupted } = await import('../../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
   for (const what of settled) call.notice(`settled an interrupted ${what}`)
   for (const what of left) call.notice(`left alone: ${what}`)

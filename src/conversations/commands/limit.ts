@@ -1,4 +1,4 @@
-import type { LimitReport } from '../isolation/room.ts'
+import type { LimitReport } from '../../isolation/room.ts'
 import type { FailureJson } from './failure.ts'
 import { count, type View } from './view.ts'
 

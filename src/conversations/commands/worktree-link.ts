@@ -1,10 +1,10 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { findEnvironment } from '../../isolation/find.ts'
-import { type Call, command, textOf } from '../command.ts'
-import { hereToChange } from '../here.ts'
-import { environmentJson } from '../json.ts'
-import { usage } from '../parse.ts'
-import { printable } from '../view.ts'
+import { type Call, command, textOf } from './command.ts'
+import { hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { usage } from './usage.ts'
+import { printable } from './view.ts'
 
 export type LinkResult = {
   readonly environment: IsolatedEnvironment
@@ -27,6 +27,7 @@ const run = async (call: Call): Promise<LinkResult> => {
       conversationId,
       // A chat there has no end, so its environment is its user's own.
       persistent: platform === 'telegram',
+      agent: undefined,
       createdAt: now,
       ...bound,
     })

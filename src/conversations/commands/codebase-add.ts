@@ -1,8 +1,8 @@
 import { addCodebase } from '../../isolation/codebases.ts'
 import type { Added } from '../../isolation/codebase-register.ts'
-import { type Call, command, textOf } from '../command.ts'
-import { codebaseJson } from '../json.ts'
-import { facts, tilde, type View } from '../view.ts'
+import { type Call, command, textOf } from './command.ts'
+import { codebaseJson } from './json.ts'
+import { facts, tilde, type View } from './view.ts'
 
 const run = async (call: Call): Promise<Added> => {
   const name = textOf(call.values, 'name')
