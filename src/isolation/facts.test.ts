@@ -108,6 +108,7 @@ describe('listWithFacts', () => {
       codebaseId: lab.codebase.id,
       environmentId: lab.environment.id,
       persistent: false,
+      agent: undefined,
       lastActivityAt: 1,
       closedAt: undefined,
       createdAt: 1,

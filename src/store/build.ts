@@ -4,11 +4,14 @@ import { conversationStore } from './conversations.ts'
 import type { Engine } from './engine.ts'
 import { environmentStore } from './environments.ts'
 import { eventStore } from './events.ts'
+import { inboxStore } from './inbox.ts'
 import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
 import { mergeAnswerStore } from './merge-answers.ts'
+import { outboxStore } from './outbox.ts'
 import { portStore } from './ports.ts'
 import { restorePointStore } from './restore-points.ts'
+import { sessionStore } from './sessions.ts'
 import { spareStore } from './spares.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
@@ -19,6 +22,9 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Prom
     codebases: codebaseStore(db, engine),
     environments: environmentStore(db, engine),
     conversations: conversationStore(db),
+    sessions: sessionStore(db, engine),
+    inbox: inboxStore(db, engine),
+    outbox: outboxStore(db),
     restorePoints: restorePointStore(db),
     leases: leaseStore(db),
     journal: journalStore(db, engine),

@@ -30,6 +30,16 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
       const set = patched<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns)
       if (Object.keys(set).length > 0) await db.updateTable('conversations').set(set).where('id', '=', id).execute()
     },
+    get: async (id) => {
+      const row = await db.selectFrom('conversations').selectAll().where('id', '=', id).executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    recent: async ({ platform, codebaseId, limit }) => {
+      const all = db.selectFrom('conversations').selectAll()
+      const ofPlatform = platform === undefined ? all : all.where('platform', '=', platform)
+      const asked = codebaseId === undefined ? ofPlatform : ofPlatform.where('codebase_id', '=', codebaseId)
+      return (await asked.orderBy('last_activity_at', 'desc').orderBy('id').limit(limit).execute()).map(fromRow)
+    },
     ofEnvironments: async (ids) => {
       if (ids.length === 0) return []
       const rows = await db.selectFrom('conversations').selectAll().where('environment_id', 'in', ids).execute()
@@ -51,6 +61,7 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
 const patchColumns = {
   codebaseId: 'codebase_id',
   environmentId: 'environment_id',
+  agent: 'agent',
   lastActivityAt: 'last_activity_at',
   closedAt: 'closed_at',
 } as const
@@ -62,6 +73,7 @@ const toRow = (conversation: Conversation): ConversationRow => ({
   codebase_id: orNull(conversation.codebaseId),
   environment_id: orNull(conversation.environmentId),
   persistent: toFlag(conversation.persistent),
+  agent: orNull(conversation.agent),
   last_activity_at: conversation.lastActivityAt,
   closed_at: orNull(conversation.closedAt),
   created_at: conversation.createdAt,
@@ -74,6 +86,7 @@ const fromRow = (row: ConversationRow): Conversation => ({
   codebaseId: row.codebase_id === null ? undefined : toCodebaseId(row.codebase_id),
   environmentId: row.environment_id === null ? undefined : toEnvironmentId(row.environment_id),
   persistent: fromFlag(row.persistent),
+  agent: orUndefined(row.agent),
   lastActivityAt: row.last_activity_at,
   closedAt: orUndefined(row.closed_at),
   createdAt: row.created_at,

@@ -13,6 +13,8 @@ export type Engine = {
   readonly countingKey: string
   /** Held until the transaction ends; two processes that start together migrate one after the other. */
   lockMigrations(transaction: Transaction<Tables>): Promise<void>
+  /** Held until the transaction ends, for who decides about these lines of messages. Alike texts, one lock. */
+  lockLines(transaction: Kysely<Tables>, lines: readonly string[]): Promise<void>
   isMissingTable(error: unknown): boolean
   isUniqueViolation(error: unknown): boolean
 }

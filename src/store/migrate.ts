@@ -2,6 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely'
 import { AppError } from '../domain/errors.ts'
 import type { Engine } from './engine.ts'
 import * as ground from './migrations/0001-ground.ts'
+import * as conversations from './migrations/0002-conversations.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -11,7 +12,10 @@ export type Migration = {
 }
 
 /** In order, numbered without gaps; one that has landed is never edited. */
-const migrations: readonly Migration[] = [{ number: 1, name: 'ground', up: ground.up }]
+const migrations: readonly Migration[] = [
+  { number: 1, name: 'ground', up: ground.up },
+  { number: 2, name: 'conversations', up: conversations.up },
+]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */
 export const migrate = async (

@@ -36,6 +36,14 @@ const postgres: Engine = {
     // Any number does as long as it never changes: "copp" in ASCII.
     await sql`select pg_advisory_xact_lock(1668247664)`.execute(transaction)
   },
+  lockLines: async (transaction, lines) => {
+    // 256 locks shared by all lines, since the server's table of locks is small (6,400 by default), always taken in the
+    // same order, so that two who want several do not wait for each other. The first number, "line", never changes.
+    await sql`
+      select pg_advisory_xact_lock(1818848869, bucket) from (
+        select distinct hashtext(line) & 255 as bucket from unnest(${lines}::text[]) as line order by bucket
+      ) as buckets`.execute(transaction)
+  },
   isMissingTable: (error) => sqlState(error) === '42P01',
   isUniqueViolation: (error) => sqlState(error) === '23505',
 }
@@ -74,7 +82,7 @@ const closeWithin = async (wait: number, close: () => Promise<void>): Promise<vo
 }
 
 /** The URL and the original error stay out of it: both may carry the password (`new URL` quotes its input). */
-const cannotUse = (url: string, error: unknown): AppError => {
+export const cannotUse = (url: string, error: unknown): AppError => {
   const text = error instanceof Error && error.message !== '' ? error.message : codeOf(error)
   const message = `cannot use the PostgreSQL database: ${withoutPassword(text, url)}`
   return new AppError('store-failed', message, { remedy: 'check the database URL and that the server is running' })

@@ -20,6 +20,7 @@ const sqlite: Engine = {
   countingKey: 'integer primary key autoincrement',
   // `begin immediate` has made us the only writer already.
   lockMigrations: async () => {},
+  lockLines: async () => {},
   isMissingTable,
   isUniqueViolation,
 }

@@ -189,9 +189,9 @@ export type InboxStore = {
   claim(request: ClaimRequest): Promise<InboxMessage | undefined>
   get(id: string): Promise<InboxMessage | undefined>
   byDelivery(platform: string, deliveryId: string): Promise<InboxMessage | undefined>
-  /** Names the agent's process, or clears it. */
+  /** Names the agent's process, or clears it. A process cannot be named once the message is not running. */
   setChild(id: string, child: ProcessIdentity | undefined): Promise<void>
-  /** False when it is no longer `from` (and, from `running`, held by this holder). */
+  /** False when it is no longer `from` (and, from `running`, held by this holder). Only `claim` makes one running. */
   transition(id: string, from: MessageState, to: MessageState, holder?: MessageHolder): Promise<boolean>
   running(): Promise<InboxMessage[]>
   /** Waiting since before this time, oldest first. */
@@ -199,9 +199,9 @@ export type InboxStore = {
   counts(): Promise<{ waiting: number; running: number }>
   /** Which of these have a message waiting or running. One statement. */
   pending(conversations: readonly ConversationKey[]): Promise<ConversationKey[]>
-  /** In the order of acceptance. */
+  /** The latest ones, in the order of acceptance. */
   ofConversation(conversation: ConversationKey, limit: number): Promise<InboxMessage[]>
-  /** Drops what was done before this time; a delivery id is recognised until then. */
+  /** Drops what is done and was accepted before this time; a delivery id is recognised until then. */
   forgetDone(before: number): Promise<number>
 }
 
@@ -235,9 +235,10 @@ export type OutboxStore = {
     id: string,
     patch: Partial<Pick<Reply, 'state' | 'attempts' | 'sentParts' | 'nextAttemptAt' | 'sentAt' | 'error'>>,
   ): Promise<void>
-  /** In the order in which they were appended. */
+  /** The latest ones, in the order in which they were appended. */
   ofConversation(conversation: ConversationKey, limit: number): Promise<Reply[]>
   counts(): Promise<{ waiting: number; failed: number }>
+  /** Drops what was sent before this time. What failed stays. */
   forgetSent(before: number): Promise<number>
 }
 

@@ -9,6 +9,9 @@ export type Tables = {
   environments: EnvironmentRow
   environment_aliases: AliasRow
   conversations: ConversationRow
+  sessions: SessionRow
+  inbox: InboxRow
+  outbox: OutboxRow
   restore_points: RestorePointRow
   leases: LeaseRow
   journal: JournalRow
@@ -74,9 +77,64 @@ export type ConversationRow = {
   codebase_id: string | null
   environment_id: string | null
   persistent: number
+  agent: string | null
   last_activity_at: number
   closed_at: number | null
   created_at: number
+}
+
+export type SessionRow = {
+  id: string
+  conversation: string
+  agent: string
+  agent_session_id: string | null
+  directory: string
+  started_at: number
+  last_used_at: number
+  ended_at: number | null
+  end_reason: string | null
+}
+
+export type InboxRow = {
+  /** Counts up by itself: the order of acceptance. */
+  seq: Generated<number>
+  id: string
+  platform: string
+  conversation_id: string
+  delivery_id: string
+  kind: string
+  text: string
+  details: string
+  lane: string
+  state: string
+  /** 1 when nothing of its line is before it. */
+  ready: number
+  accepted_at: number
+  attempts: number
+  holder_host: string | null
+  holder_pid: number | null
+  holder_start_time: string | null
+  child_pid: number | null
+  child_start_time: string | null
+}
+
+export type OutboxRow = {
+  /** Counts up by itself: the order of delivery. */
+  seq: Generated<number>
+  id: string
+  platform: string
+  conversation_id: string
+  inbox_id: string | null
+  key: string
+  role: string
+  text: string
+  state: string
+  attempts: number
+  sent_parts: number
+  next_attempt_at: number
+  created_at: number
+  sent_at: number | null
+  error: string | null
 }
 
 export type RestorePointRow = {

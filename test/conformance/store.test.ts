@@ -92,6 +92,7 @@ onEachEngine((engine) => {
       codebaseId: undefined,
       environmentId: undefined,
       persistent: false,
+      agent: undefined,
       lastActivityAt: 1,
       closedAt: undefined,
       createdAt: 1,

@@ -133,6 +133,7 @@ export const conversation = async (world: World, more: Partial<Conversation> = {
     codebaseId: world.codebase.id,
     environmentId: undefined,
     persistent: false,
+    agent: undefined,
     lastActivityAt: now,
     closedAt: undefined,
     createdAt: now,

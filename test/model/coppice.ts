@@ -188,6 +188,7 @@ export const bind = (nth: number, conversation: number, persistent: boolean): Co
       codebaseId: real.world.codebase.id,
       environmentId: undefined,
       persistent,
+      agent: undefined,
       lastActivityAt: model.now,
       closedAt: undefined,
       createdAt: model.now,
