@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { EnvironmentId } from '../domain/names.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
 import type { Conversation } from '../store/store.ts'
@@ -16,12 +17,26 @@ export const onConversationClosed = async (
   provider: IsolationProvider,
   conversation: Conversation,
 ): Promise<ClosedOutcome> => {
-  const { environmentId } = conversation
-  await context.store.conversations.update(conversation.id, { environmentId: undefined, closedAt: context.clock() })
+  const { id, environmentId } = conversation
+  await context.store.conversations.update(id, { closedAt: context.clock() })
   if (environmentId === undefined) return { outcome: 'nothing' }
+  const outcome = await letGoOrRemove(context, provider, id, environmentId)
+  // Last: a crash before this line finds the reference again and asks again.
+  await context.store.conversations.update(id, { environmentId: undefined })
+  return outcome
+}
+
+const letGoOrRemove = async (
+  context: IsolationContext,
+  provider: IsolationProvider,
+  conversationId: string,
+  environmentId: EnvironmentId,
+): Promise<ClosedOutcome> => {
   const environment = await context.store.environments.get(environmentId)
-  if (environment === undefined || environment.status !== 'active') return { outcome: 'nothing' }
-  const others = await context.store.conversations.ofEnvironments([environmentId])
+  if (environment?.status !== 'active') return { outcome: 'nothing' }
+  const users = await context.store.conversations.ofEnvironments([environmentId])
+  const others = users.filter(({ id }) => id !== conversationId)
   if (others.length > 0) return { outcome: 'kept', environment, others }
-  return { outcome: 'asked', removal: await provider.destroy(environment, { trigger: 'closed' }) }
+  const removal = await provider.destroy(environment, { trigger: 'closed', askedBy: conversationId })
+  return { outcome: 'asked', removal }
 }

@@ -80,6 +80,7 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
       if (putBack > 0) wake()
       return { putBack, left }
     },
+    spoke: wake,
     onWake: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -23,6 +23,8 @@ export type MessageQueue = {
   putBack(message: InboxMessage): Promise<void>
   /** Messages of holders that died are put back, their agents' processes ended first. Answers how many. */
   recover(): Promise<{ putBack: number; left: number }>
-  /** Calls whenever there may be something to claim. */
+  /** Something was recorded to be said while a message is still being worked on. */
+  spoke(): void
+  /** Calls whenever there may be something to claim or to deliver. */
   onWake(listener: () => void): () => void
 }

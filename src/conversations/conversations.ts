@@ -1,0 +1,196 @@
+import { toAppError } from '../domain/errors.ts'
+import type { IncomingMessage, Lane } from '../domain/message.ts'
+import { killTree } from '../process/kill.ts'
+import type { ConversationKey, InboxMessage } from '../store/store.ts'
+import { laneOf } from './commands/chat.ts'
+import type { ConversationsContext } from './context.ts'
+import { type Handled, handleMessage } from './handle-message.ts'
+import { waitingNotice } from './notices.ts'
+import type { Outbox } from './outbox.ts'
+import { about, say } from './replies.ts'
+import { createTurns } from './turns.ts'
+
+/** Takes messages in, works on them, answers them. The whole room seen from outside. */
+export type Conversations = {
+  /** Durable when it answers. */
+  accept(message: IncomingMessage): Promise<{ outcome: 'accepted' | 'duplicate'; id: string }>
+  /** Puts back what a crash interrupted, then works. */
+  start(): Promise<void>
+  /** Takes up nothing new, lets what runs finish up to a time, then puts the rest back. */
+  stop(graceMs: number): Promise<{ finished: number; left: number }>
+  /** `/stop`: ends the run of this conversation and its whole process tree. */
+  stopRun(key: ConversationKey): Promise<'stopped' | 'nothing-running'>
+  /** Looks again: another process of this home may have recorded something. */
+  wake(): void
+}
+
+type Running = {
+  readonly message: InboxMessage
+  readonly cancel: AbortController
+  readonly ended: Promise<void>
+}
+
+export type ConversationsOptions = {
+  readonly outbox: Outbox
+  /** Told of each message's end. */
+  readonly onHandled?: (message: InboxMessage, handled: Handled) => void
+}
+
+export const createConversations = (
+  context: ConversationsContext,
+  { outbox, onHandled }: ConversationsOptions,
+): Conversations => {
+  const { isolation, queue, changes } = context
+  const { store, settings, clock, log } = isolation
+  const running = new Map<string, Running>()
+  const turns = createTurns()
+  let working = false
+  let pumping: Promise<void> | undefined
+  let again = false
+  let ticking: NodeJS.Timeout | undefined
+  let unsubscribe: (() => void) | undefined
+
+  const inLane = (lane: Lane): number => [...running.values()].filter((one) => one.message.lane === lane).length
+
+  const begin = (message: InboxMessage): void => {
+    const cancel = new AbortController()
+    const { platform, conversationId, id } = message
+    const key = { platform, conversationId }
+    changes.emit({ type: 'message', ...key, id, state: 'running' })
+    const ended = handleMessage(context, message, { signal: cancel.signal, turns, stop: () => stopRun(key) })
+      .then((handled) => {
+        changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
+        onHandled?.(message, handled)
+      })
+      .catch((error: unknown) => {
+        // The store is away. The row still says that it is ours; the tick finds it when the store is back.
+        log.error('a message was worked on and its end could not be recorded', { id, error })
+      })
+      .finally(() => {
+        running.delete(id)
+        outbox.kick()
+        pump()
+      })
+    running.set(id, { message, cancel, ended })
+  }
+
+  const takeAll = async (): Promise<void> => {
+    do {
+      again = false
+      for (const lane of ['at-once', 'turn'] as const) {
+        const most = lane === 'turn' ? settings.concurrentConversations : Infinity
+        while (working && inLane(lane) < most) {
+          const message = await queue.claim(lane)
+          if (message === undefined) break
+          begin(message)
+        }
+      }
+    } while (again && working)
+    await tellThoseWhoWait()
+  }
+
+  const pump = (): void => {
+    if (!working) return
+    if (pumping !== undefined) {
+      again = true
+      return
+    }
+    pumping = takeAll()
+      .catch((error: unknown) => log.error('messages could not be taken up', { error: toAppError(error).message }))
+      .finally(() => {
+        pumping = undefined
+        // A wake between the last look and this line.
+        if (again) pump()
+      })
+  }
+
+  /** Only while the house is full: whoever waits long is told so, once. */
+  const tellThoseWhoWait = async (): Promise<void> => {
+    if (inLane('turn') < settings.concurrentConversations) return
+    for (const message of await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)) {
+      const text = waitingNotice(inLane('turn'))
+      await say(isolation, store, about(message), [{ key: 'waiting', role: 'system', text }])
+    }
+    outbox.kick()
+  }
+
+  /** For what other processes recorded or left: a look at two indexes, no program is started. */
+  const tick = async (): Promise<void> => {
+    await queue.recover().catch((error: unknown) => log.warn('interrupted messages could not be looked at', { error }))
+    pump()
+    outbox.kick()
+  }
+
+  const stopRun = async ({ platform, conversationId }: ConversationKey): Promise<'stopped' | 'nothing-running'> => {
+    const mine = (message: InboxMessage): boolean =>
+      message.platform === platform && message.conversationId === conversationId && message.lane === 'turn'
+    const own = [...running.values()].find(({ message }) => mine(message))
+    if (own !== undefined) {
+      own.cancel.abort('stop')
+      await own.ended
+      return 'stopped'
+    }
+    // Another process of this home may be at it: its agent is ended by identity, and that process answers.
+    const elsewhere = (await store.inbox.running()).find(mine)
+    if (elsewhere?.child === undefined || elsewhere.holder?.host !== isolation.host) return 'nothing-running'
+    const killed = await killTree(elsewhere.child, { graceMs: 5_000, clock })
+    return killed.outcome === 'dead' ? 'stopped' : 'nothing-running'
+  }
+
+  return {
+    accept: async (message) => {
+      const lane = message.kind === 'message' ? laneOf(message.text) : 'turn'
+      const answer = await queue.accept({ ...message, lane })
+      if (answer.outcome === 'accepted') {
+        const { platform, conversationId } = message
+        changes.emit({ type: 'message', platform, conversationId, id: answer.id, state: 'waiting' })
+      }
+      return answer
+    },
+    start: async () => {
+      working = true
+      unsubscribe = queue.onWake(() => {
+        pump()
+        outbox.kick()
+      })
+      ticking = setInterval(() => void tick(), TICK_MS).unref()
+      await queue.recover()
+      pump()
+      outbox.kick()
+    },
+    stop: async (graceMs) => {
+      working = false
+      unsubscribe?.()
+      clearInterval(ticking)
+      await pumping
+      const all = [...running.values()]
+      const finished = await settledWithin(all, graceMs)
+      const left = all.filter((one) => !finished.has(one))
+      for (const { cancel } of left) cancel.abort('shutdown')
+      await Promise.all(left.map(({ ended }) => ended))
+      await outbox.stop()
+      return { finished: finished.size, left: left.length }
+    },
+    stopRun,
+    wake: () => {
+      pump()
+      outbox.kick()
+    },
+  }
+}
+
+const TICK_MS = 20_000
+const LONG_WAIT_MS = 30_000
+const MOST_TOLD = 100
+
+const settledWithin = async (all: readonly Running[], graceMs: number): Promise<Set<Running>> => {
+  const finished = new Set<Running>()
+  let timer: NodeJS.Timeout | undefined
+  const time = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, graceMs)
+  })
+  const everything = Promise.all(all.map(async (one) => one.ended.then(() => finished.add(one))))
+  await Promise.race([everything, time])
+  clearTimeout(timer)
+  return new Set(finished)
+}

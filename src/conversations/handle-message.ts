@@ -1,0 +1,176 @@
+import { onConversationClosed } from '../cleanup/closed.ts'
+import { isAppError } from '../domain/errors.ts'
+import type { Conversation, InboxMessage, Store } from '../store/store.ts'
+import { codebaseFor } from './bind-codebase.ts'
+import { answerCommand, isChatCommand, type LetGo } from './commands/chat.ts'
+import type { ConversationsContext } from './context.ts'
+import { interruptionOf } from './interruption.ts'
+import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import { about, type Said, say } from './replies.ts'
+import { runAgent } from './run-agent.ts'
+import type { Turns } from './turns.ts'
+
+/** What a message needs beside the context while it is worked on. */
+export type MessageRun = {
+  /** Aborted with the reason `stop` by the user, with anything else by our own end. */
+  readonly signal: AbortSignal
+  readonly turns: Turns
+  /** Ends what runs in this conversation. */
+  readonly stop: () => Promise<'stopped' | 'nothing-running'>
+}
+
+/** What it came to, for the counters. `put-back`: it was not answered and will be run again. */
+export type Handled = 'answered' | 'stopped' | 'failed' | 'put-back'
+
+/** A run that has taken the process with it this often is not tried again. */
+const MOST_ATTEMPTS = 3
+
+/** Works on one claimed message until it is answered: recorded as done together with what is to be said. */
+export const handleMessage = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  run: MessageRun,
+): Promise<Handled> => {
+  const { log } = context.isolation
+  try {
+    await context.isolation.failpoint('message.claimed')
+    if (message.attempts > MOST_ATTEMPTS) {
+      return await answered(context, message, [
+        { key: 'reply', role: 'system', text: givenUpNotice(message.attempts - 1) },
+      ])
+    }
+    const conversation = await conversationOf(context, message)
+    if (message.kind === 'closed') return await close(context, message, conversation)
+    if (isChatCommand(message.text)) return await answerOrRun(context, message, conversation, run)
+    return await work(context, message, conversation, run)
+  } catch (error) {
+    const interrupted = interruptionOf(run.signal)
+    if (interrupted === 'shutdown') {
+      await context.queue.putBack(message)
+      return 'put-back'
+    }
+    if (interrupted === 'stop') {
+      await answered(context, message, [{ key: 'reply', role: 'system', text: stoppedNotice }])
+      return 'stopped'
+    }
+    log.error('a message could not be worked on', { id: message.id, platform: message.platform, error })
+    await answered(context, message, [{ key: 'reply', role: 'system', text: failureNotice(error) }])
+    return 'failed'
+  }
+}
+
+/** The conversation's row, opened again by a new message. */
+const conversationOf = async ({ isolation }: ConversationsContext, message: InboxMessage): Promise<Conversation> => {
+  const { store, clock, ids } = isolation
+  const now = clock()
+  const { platform, conversationId, details } = message
+  const conversation = await store.conversations.ensure({
+    id: ids(),
+    platform,
+    conversationId,
+    codebaseId: undefined,
+    environmentId: undefined,
+    persistent: details.persistent === true,
+    agent: undefined,
+    lastActivityAt: now,
+    closedAt: undefined,
+    createdAt: now,
+  })
+  if (message.kind === 'closed') return conversation
+  const agent = details.agent ?? conversation.agent
+  await store.conversations.update(conversation.id, { lastActivityAt: now, closedAt: undefined, agent })
+  return { ...conversation, lastActivityAt: now, closedAt: undefined, agent }
+}
+
+const answerOrRun = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  conversation: Conversation,
+  run: MessageRun,
+): Promise<Handled> => {
+  // A command speaks of the codebase that a message here would work on.
+  const codebase = await codebaseFor(context.isolation, conversation, message.details).catch((error: unknown) => {
+    if (isAppError(error, 'not-found')) return undefined
+    throw error
+  })
+  const bound = { ...conversation, codebaseId: codebase?.id ?? conversation.codebaseId }
+  const answer = await answerCommand(context, {
+    conversation: bound,
+    text: message.text,
+    controls: { stop: run.stop },
+    signal: run.signal,
+  })
+  if (answer.kind === 'run') return work(context, message, conversation, run, answer)
+  return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }], (store) =>
+    tell(context, store, answer.letGo),
+  )
+}
+
+const work = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  conversation: Conversation,
+  run: MessageRun,
+  asked?: Parameters<typeof runAgent>[2]['asked'],
+): Promise<Handled> => {
+  const codebase = await codebaseFor(context.isolation, conversation, message.details)
+  if (codebase === undefined) {
+    const names = (await context.isolation.store.codebases.list(context.isolation.host)).map(({ name }) => name)
+    return answered(context, message, [{ key: 'reply', role: 'system', text: unboundNotice(names) }])
+  }
+  const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
+  const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
+  const { outcome, said, record } = await runAgent(context, message, { conversation: bound, codebase, run, asked })
+  await context.isolation.failpoint('message.worked')
+  await answered(context, message, said, record)
+  return outcome
+}
+
+/** An issue or PR was closed: the session ends, the environment goes if nobody else uses it and the gates agree. */
+const close = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  conversation: Conversation,
+): Promise<Handled> => {
+  const { store, clock } = context.isolation
+  await store.sessions.end(conversation.id, 'closed', clock())
+  const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
+  await context.isolation.failpoint('message.closed')
+  const text = closedNotice(outcome)
+  const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
+  const letGo =
+    outcome.outcome === 'asked' && (outcome.removal.outcome === 'removed' || outcome.removal.outcome === 'released')
+      ? outcome.removal.letGo.map((one) => ({
+          conversation: one,
+          environment: outcome.removal.environment,
+          why: 'closed',
+        }))
+      : []
+  return answered(context, message, said, (inside) => tell(context, inside, letGo))
+}
+
+/** Those that were let go of at a removal hear of it in their own thread. */
+const tell = async ({ isolation }: ConversationsContext, store: Store, letGo: readonly LetGo[]): Promise<void> => {
+  for (const { conversation, environment, why } of letGo) {
+    const { platform, conversationId } = conversation
+    await say(isolation, store, { platform, conversationId, inboxId: undefined }, [
+      { key: `removed:${environment.id}`, role: 'system', text: removedNotice(environment, why) },
+    ])
+  }
+}
+
+/** Done and said in one transaction: a reply is recorded exactly when its message is done. */
+const answered = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  said: readonly Said[],
+  record?: (store: Store) => Promise<void>,
+): Promise<Handled> => {
+  const finished = await context.queue.finish(message, async (store) => {
+    await say(context.isolation, store, about(message), said)
+    await record?.(store)
+  })
+  if (!finished) context.isolation.log.warn('a message was taken over by another process', { id: message.id })
+  await context.isolation.failpoint('message.finished')
+  return 'answered'
+}

@@ -1,0 +1,41 @@
+/**
+ * One at a time per key, in order of arrival. Two conversations may share an environment, and two agents that edit one
+ * tree at once would undo each other's work.
+ */
+export type Turns = {
+  /** Waits for the others; `onWait` is called when there are any. Answers what gives the turn back. */
+  take(key: string, signal: AbortSignal, onWait: () => Promise<void>): Promise<() => void>
+}
+
+export const createTurns = (): Turns => {
+  const last = new Map<string, Promise<void>>()
+  return {
+    take: async (key, signal, onWait) => {
+      const before = last.get(key)
+      const own = Promise.withResolvers<void>()
+      const tail = (before ?? Promise.resolve()).then(() => own.promise)
+      last.set(key, tail)
+      const done = (): void => {
+        own.resolve()
+        if (last.get(key) === tail) last.delete(key)
+      }
+      if (before === undefined) return done
+      try {
+        await onWait()
+        await Promise.race([before, aborted(signal)])
+        signal.throwIfAborted()
+        return done
+      } catch (error) {
+        // Whoever comes next waits for those before us, not for us.
+        own.resolve()
+        throw error
+      }
+    },
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
