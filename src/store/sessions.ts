@@ -43,7 +43,7 @@ const endLive = async (db: Kysely<Tables>, conversation: string, reason: string,
   return result.numUpdatedRows > 0n
 }
 
-const patchColumns = { agentSessionId: 'agent_session_id', lastUsedAt: 'last_used_at' } as const
+const patchColumns = { agentSessionId: 'agent_session_id', lastUsedAt: 'last_used_at', directory: 'directory' } as const
 
 const toRow = (session: Session): SessionRow => ({
   id: session.id,

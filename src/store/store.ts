@@ -146,7 +146,8 @@ export type SessionStore = {
   /** Ends the one that is live, if any, and begins this one. */
   start(session: Session): Promise<void>
   live(conversation: string): Promise<Session | undefined>
-  update(id: string, patch: { agentSessionId?: string; lastUsedAt?: number }): Promise<void>
+  /** `directory`: `/worktree create` takes the session along. */
+  update(id: string, patch: { agentSessionId?: string; lastUsedAt?: number; directory?: string }): Promise<void>
   /** True when there was one to end. */
   end(conversation: string, reason: string, at: number): Promise<boolean>
 }
