@@ -154,19 +154,24 @@ export const usesOf = async (
 
 const hour = 60 * 60 * 1000
 
-/** A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. */
+/**
+ * A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. And while a
+ * message of it waits or runs, however long ago it was accepted: that message is about to be worked on here.
+ */
 const isHeld = async (context: IsolationContext, { environment, merged, options }: Subject): Promise<GateAnswer[]> => {
   const { holdDays, holdMergedHours } = context.settings
   const conversations = await context.store.conversations.ofEnvironments([environment.id])
-  if (conversations.length === 0) return []
+  const others = conversations.filter(({ id }) => id !== options.askedBy)
+  if (others.length === 0) return []
+  const pending = await context.store.inbox.pending(others)
   const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
-  const holds = ({ id, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
-    if (id === options.askedBy) return false
+  const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
+    if (pending.some((key) => key.platform === platform && key.conversationId === conversationId)) return true
     // Environments of persistent platforms are their users' own: no automation removes them.
     if (persistent && options.trigger !== 'command') return true
     return closedAt === undefined && context.clock() - lastActivityAt < grace
   }
-  return conversations
+  return others
     .filter(holds)
     .map(({ platform, conversationId }) => no('nobody-elses', `${platform}:${conversationId} is using it`))
 }

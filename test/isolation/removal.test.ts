@@ -198,6 +198,23 @@ describe.concurrent('holds of conversations', () => {
     expect((await remove(world, environment)).outcome).toBe('removed')
   })
 
+  test('a conversation holds while a message of it waits or runs, however long ago and closed', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const { inbox } = world.context.store
+    const holder = await conversation(world, { environmentId: environment.id, lastActivityAt: 1, closedAt: 2 })
+    const { platform, conversationId } = holder
+    const words = { kind: 'message', text: 'go on', details: {}, lane: 'turn', acceptedAt: 1 } as const
+    await inbox.accept([{ ...words, id: 'm', platform, conversationId, deliveryId: 'd' }])
+    const held = [`nobody-elses no: slack:${conversationId} is using it`]
+    expect(await refusal(world, environment)).toEqual(held)
+    await inbox.claim({ lane: 'turn', holder: { host: world.context.host, process: world.context.self } })
+    expect(await refusal(world, environment)).toEqual(held)
+    expect((await remove(world, environment, { askedBy: holder.id, dryRun: true })).outcome).toBe('would-remove')
+    await inbox.transition('m', 'running', 'done')
+    expect((await remove(world, environment)).outcome).toBe('removed')
+  })
+
   test('for merged work a conversation holds one hour', async () => {
     let now = Date.now()
     const { world, environment, tree } = await start({ context: { clock: () => now } })
