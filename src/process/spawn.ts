@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
@@ -28,6 +29,12 @@ export type RunProgram = What & {
   readonly onOutput?: (text: string, stream: OutputStream) => void
   /** Called before the program can have done much, so that the journal can name it */
   readonly onStart?: (identity: ProcessIdentity) => void
+  /**
+   * Like `onStart`, for whoever must have written it down first: until it resolves the process exists and does nothing.
+   * If it fails, or if we die, the process ends without having begun. A command that is not there is then an exit
+   * code 127, as a shell says it.
+   */
+  readonly beforeWork?: (identity: ProcessIdentity) => Promise<void>
 }
 
 export type ProgramResult = {
@@ -42,25 +49,34 @@ export type ProgramResult = {
 
 /**
  * Runs a program to its end. On time-out and on abort its whole tree is dead before this settles: the time-out is a
- * result, the abort an AppError `cancelled`. A program that cannot be started is an AppError `program-failed`.
+ * result, the abort an AppError `cancelled`. A program that cannot be started is an AppError
+ * `program-failed`, one that cannot be ended an AppError `busy`.
  */
 export const runProgram = async (program: RunProgram): Promise<ProgramResult> => {
   if (program.signal?.aborted === true) throw cancelled(program)
-  const { child, identity } = await start(program, {
-    cwd: program.cwd,
-    env: program.env,
-    stdio: [program.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-  })
+  const held = program.beforeWork !== undefined
+  const { child, identity } = await start(
+    held ? behindGate(program) : program,
+    {
+      cwd: program.cwd,
+      env: program.env,
+      stdio: [program.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...(held ? (['pipe'] as const) : [])],
+    },
+    program,
+  )
   const output = createOutput(program.outputLimitBytes, program.onOutput)
   child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
   child.stderr?.on('data', (chunk: Buffer) => output.add('stderr', chunk))
-  feed(child, program.stdin)
   const ended = untilEnded(child)
   program.onStart?.(identity)
-  const why = await firstOf(ended, program)
+  const begun = begin(child, identity, program)
+  const why = await firstOf(ended, begun, program)
   if (why !== 'ended') await endTree(identity, program)
   const { exitCode, signal } = await ended
+  // Waited for in any case: what it writes down must not appear after we have said that all is over.
+  if (why === 'aborted') await begun.catch(() => undefined)
   if (why === 'aborted') throw cancelled(program)
+  await begun
   return { exitCode, signal, ...output.result(), timedOut: why === 'timed-out' }
 }
 
@@ -92,7 +108,11 @@ export const spawnDetached = async (program: DetachedProgram): Promise<ProcessId
 type Started = { readonly child: ChildProcess; readonly identity: ProcessIdentity }
 
 /** `detached` makes it the leader of a session and group of its own, by which its tree is found again. */
-const start = async (what: What & { readonly cwd: string }, options: SpawnOptions): Promise<Started> => {
+const start = async (
+  what: What & { readonly cwd: string },
+  options: SpawnOptions,
+  named: What = what,
+): Promise<Started> => {
   const [command, args] = 'shell' in what ? ['/bin/sh', ['-c', what.shell]] : [what.command, what.args]
   const child = spawn(command, args, { ...options, detached: true })
   // Read in the same turn: Node cannot have reaped it yet, so the pid is still its own even if it has ended.
@@ -109,10 +129,27 @@ const start = async (what: What & { readonly cwd: string }, options: SpawnOption
   )
   // spawn says "ENOENT" and the command's name also when it is the working directory that is missing
   const why = noDirectory ? `the directory ${what.cwd} does not exist` : reason(cause)
-  throw new AppError('program-failed', `${nameOf(what)} could not be started: ${why}`, { cause })
+  throw new AppError('program-failed', `${nameOf(named)} could not be started: ${why}`, { cause })
 }
 
 const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : 'its start time cannot be read')
+
+/** A word on descriptor 3 opens it; its end without one (we died) does not. The pid stays: exec, not a child. */
+const GATE = 'IFS= read -r _coppice_gate <&3 && [ "$_coppice_gate" = go ] || exit 125; exec 3<&-; exec "$@"'
+
+const behindGate = (program: RunProgram) => {
+  const behind = 'shell' in program ? ['/bin/sh', '-c', program.shell] : [program.command, ...program.args]
+  return { command: '/bin/sh', args: ['-c', GATE, 'sh', ...behind], cwd: program.cwd }
+}
+
+const begin = async (child: ChildProcess, identity: ProcessIdentity, program: RunProgram): Promise<void> => {
+  // A child that was ended meanwhile cannot be told to go: its exit says so.
+  const gate = child.stdio[3]
+  gate?.on('error', () => undefined)
+  if (program.beforeWork !== undefined) await program.beforeWork(identity)
+  if (gate instanceof Writable) gate.end('go\n')
+  feed(child, program.stdin)
+}
 
 const feed = (child: ChildProcess, stdin: string | Uint8Array | undefined): void => {
   // A program need not read its input: EPIPE is its choice, not a fault.
@@ -142,16 +179,20 @@ const untilEnded = async (child: ChildProcess): Promise<Ended> => {
   return ended
 }
 
+type Why = 'ended' | 'timed-out' | 'aborted' | 'not-begun'
+
 /** The time-out also covers the lingering pipes. */
 const firstOf = async (
   ended: Promise<Ended>,
+  begun: Promise<void>,
   { timeoutMs, signal }: RunProgram,
-): Promise<'ended' | 'timed-out' | 'aborted'> => {
-  const { promise, resolve } = Promise.withResolvers<'ended' | 'timed-out' | 'aborted'>()
+): Promise<Why> => {
+  const { promise, resolve } = Promise.withResolvers<Why>()
   const onAbort = () => resolve('aborted')
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => resolve('timed-out'), timeoutMs)
   signal?.addEventListener('abort', onAbort, { once: true })
   if (signal?.aborted === true) onAbort()
+  begun.catch(() => resolve('not-begun'))
   void ended.then(() => resolve('ended'))
   try {
     return await promise
@@ -166,7 +207,7 @@ const endTree = async (identity: ProcessIdentity, program: RunProgram): Promise<
   const killed = await killTree(identity, { graceMs, clock, leaderMayBeGone: true })
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid).join(', ')
-  throw new AppError('program-failed', `${nameOf(program)} could not be ended: process ${pids} survives`, {
+  throw new AppError('busy', `${nameOf(program)} could not be ended: process ${pids} survives`, {
     remedy: `end process ${pids} by hand and try again`,
   })
 }

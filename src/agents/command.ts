@@ -1,0 +1,114 @@
+import type { Clock, Ids } from '../domain/clock.ts'
+import { isAppError, toAppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { type ProgramResult, runProgram } from '../process/spawn.ts'
+import type { Agent, AgentRequest, AgentResult } from './agent.ts'
+import { withContextFile } from './context-file.ts'
+import { createReply, type ReplyText } from './reply.ts'
+
+export type CommandAgentOptions = {
+  /** Run through `sh -c` in the environment. */
+  readonly command: string
+  readonly clock: Clock
+  /** For sessions. */
+  readonly ids: Ids
+  readonly self: ProcessIdentity
+  /** Where the context's file is put: private, and outside of every environment. */
+  readonly contextDirectory: string
+  readonly outputLimitBytes?: number
+}
+
+/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+const REPLY_LIMIT_BYTES = 100_000
+
+/** Any program: the message on standard input, everything else in variables, standard output is the reply. */
+export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
+  name: 'command',
+  // What a line of shell needs is known when it runs, and its exit says so.
+  availability: async () => ({ state: 'ready', version: undefined }),
+  run: async (request) => {
+    // A session is a name under which the program may keep what it likes.
+    const session = request.session ?? options.ids()
+    request.emit({ type: 'session', id: session })
+    const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+    const context = { directory: options.contextDirectory, self: options.self, text: request.context ?? '' }
+    return withContextFile(context, async (file) => {
+      try {
+        const ended = await runProgram({
+          ...program(options, request),
+          env: variables(request, session, file),
+          onOutput: (text, stream) => {
+            if (stream === 'stdout') reply.add(text)
+          },
+        })
+        return result(ended, reply, request)
+      } catch (error) {
+        return notRun(error, reply)
+      }
+    })
+  },
+})
+
+/** Of standard error only the end is shown; standard output is taken as it comes. */
+const KEPT_BYTES = 16_000
+
+const program = ({ command, clock }: CommandAgentOptions, { directory, prompt, signal, onStart }: AgentRequest) => ({
+  shell: command,
+  cwd: directory,
+  clock,
+  stdin: prompt,
+  signal,
+  outputLimitBytes: KEPT_BYTES,
+  beforeWork: onStart,
+})
+
+/** One tool per line: a rule such as `Bash(git log:*)` has spaces and may have commas. */
+const variables = ({ environment, rules }: AgentRequest, session: string, file: string): Record<string, string> => ({
+  ...environment,
+  COPPICE_SESSION: session,
+  COPPICE_CONTEXT: file,
+  COPPICE_ACCESS: rules.access,
+  ...(rules.allowedTools.length > 0 && { COPPICE_ALLOWED_TOOLS: rules.allowedTools.join('\n') }),
+  ...(rules.disallowedTools.length > 0 && { COPPICE_DISALLOWED_TOOLS: rules.disallowedTools.join('\n') }),
+})
+
+const result = (ended: ProgramResult, reply: ReplyText, { directory }: AgentRequest): AgentResult => {
+  const text = reply.end()
+  if (ended.exitCode === 0) return { outcome: 'done', text }
+  const how = ended.exitCode === null ? `was ended by ${ended.signal}` : `ended with exit code ${ended.exitCode}`
+  const said = lastLines(ended.stderr)
+  return {
+    outcome: 'failed',
+    text,
+    problem: `The agent's command ${how}${said === '' ? ' and said nothing on standard error' : `: ${said}`}.`,
+    remedy: isNotFound(ended)
+      ? 'See that COPPICE_AGENT_COMMAND names a program that is on the PATH of the server and may be run.'
+      : `Try the command of COPPICE_AGENT_COMMAND by hand in ${directory}, or send the message again.`,
+  }
+}
+
+/** What a shell answers for a command that is not there (127) or may not be run (126). */
+const isNotFound = ({ exitCode }: ProgramResult): boolean => exitCode === 126 || exitCode === 127
+
+const SHOWN_LINES = 3
+const SHOWN_CHARACTERS = 500
+
+const lastLines = (stderr: string): string => {
+  const lines = stderr.replaceAll('\0', '').split('\n')
+  const said = lines.map((line) => line.trim()).filter((line) => line !== '')
+  const shown = said.slice(-SHOWN_LINES).join(' · ')
+  return (shown.length > SHOWN_CHARACTERS ? `…${shown.slice(-SHOWN_CHARACTERS)}` : shown).replace(/\.$/, '')
+}
+
+/** Cancelled, or it could not be started. That it cannot be ended, or cannot be written down, is for the caller. */
+const notRun = (error: unknown, reply: ReplyText): AgentResult => {
+  if (isAppError(error, 'cancelled')) return { outcome: 'cancelled', text: reply.end() }
+  const fault = toAppError(error)
+  if (fault.code !== 'program-failed') throw error
+  return {
+    outcome: 'failed',
+    text: reply.end(),
+    problem: `The agent's command could not be started: ${fault.message}.`,
+    remedy: 'See that the environment is there (/status), and send the message again.',
+  }
+}

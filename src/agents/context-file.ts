@@ -1,0 +1,40 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { liveness } from '../process/identity.ts'
+
+export type ContextFileOptions = {
+  /** Outside of every environment: what is in it must not turn up in a commit. */
+  readonly directory: string
+  readonly self: ProcessIdentity
+  readonly text: string
+}
+
+/** A file that only we and the agent read, for as long as `work` takes. */
+export const withContextFile = async <T>(
+  { directory, self, text }: ContextFileOptions,
+  work: (file: string) => Promise<T>,
+): Promise<T> => {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await dropAbandoned(directory)
+  const own = await mkdtemp(join(directory, `${nameFor(self)}.`))
+  try {
+    const file = join(own, 'context.md')
+    await writeFile(file, text, { mode: 0o600 })
+    return await work(file)
+  } finally {
+    await rm(own, { recursive: true, force: true })
+  }
+}
+
+/** The name says whose it is, so that what a killed process left is known for what it is. */
+const nameFor = ({ pid, startTime }: ProcessIdentity): string => `${pid}.${Buffer.from(startTime).toString('hex')}`
+
+const dropAbandoned = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    const [, pid, start] = /^(\d+)\.([0-9a-f]+)\.[^.]+$/.exec(name) ?? []
+    if (pid === undefined || start === undefined) continue
+    const owner = { pid: Number(pid), startTime: Buffer.from(start, 'hex').toString() }
+    if (liveness(owner) === 'dead') await rm(join(directory, name), { recursive: true, force: true })
+  }
+}

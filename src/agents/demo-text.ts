@@ -1,0 +1,93 @@
+/** What the demo agent writes and says. */
+
+export const DEMO_FILE = 'COPPICE_DEMO.md'
+
+/** Words in the last paragraph of its commits, by which a rerun and a later message find them again. */
+export const MESSAGE_TRAILER = 'Coppice-Message'
+export const SESSION_TRAILER = 'Coppice-Session'
+
+export const demoAuthor = { name: 'Coppice demo', email: 'demo@coppice.invalid' } as const
+
+export type DemoNote = {
+  readonly prompt: string
+  /** Which message of this session it is, from 1. */
+  readonly number: number
+  readonly session: string
+  /** Undefined where the caller gave none: then a rerun cannot be told from a second request. */
+  readonly message: string | undefined
+}
+
+/** Only the first line goes in: whatever follows could be taken for a trailer. */
+export const commitMessage = ({ prompt, session, message }: DemoNote): string =>
+  [
+    `demo: ${cut(firstLine(prompt), 60)}`,
+    '',
+    ...(message === undefined ? [] : [`${MESSAGE_TRAILER}: ${oneLine(message)}`]),
+    `${SESSION_TRAILER}: ${oneLine(session)}`,
+    '',
+  ].join('\n')
+
+/** The file with the note at its end; as it is when the note is there already. */
+export const withNote = (before: string | undefined, note: DemoNote): string => {
+  if (before !== undefined && hasNote(before, note)) return before
+  const text = before === undefined || before === '' ? HEADING : before.endsWith('\n') ? before : `${before}\n`
+  return `${text}\n${section(note)}`
+}
+
+const HEADING = `# Coppice demo
+
+Written by the demo agent, which has no model behind it: it takes down what it was asked, and commits it.
+`
+
+const section = (note: DemoNote): string => {
+  const quoted = cut(printable(note.prompt), 2_000).split('\n')
+  const lines = [`## Message ${note.number}`, '', ...quoted.map((line) => (line === '' ? '>' : `> ${line}`)), '']
+  return `${[...lines, ...(note.message === undefined ? [] : [marker(note.message), ''])].join('\n').trimEnd()}\n`
+}
+
+/** A line of its own: what people say is quoted, so no line of theirs looks like this. */
+const marker = (message: string): string => `<!-- ${MESSAGE_TRAILER}: ${oneLine(message)} -->`
+
+const hasNote = (text: string, { message }: DemoNote): boolean =>
+  message !== undefined && text.split('\n').includes(marker(message))
+
+export type DemoDone = DemoNote & { readonly branch: string; readonly commit: string; readonly rerun: boolean }
+
+export const doneReply = ({ prompt, number, branch, commit, rerun }: DemoDone): string =>
+  `${rerun ? 'I was interrupted and asked again: the commit is there already, so I made no second one.' : 'Done, and it is a real commit.'}
+
+> ${cut(firstLine(prompt), 200)}
+
+- branch: \`${branch}\`
+- commit: \`${commit.slice(0, 7)}\`, "demo: ${cut(firstLine(prompt), 60)}"
+- file: \`${DEMO_FILE}\`, which quotes what you asked for
+
+This is message ${number} of our conversation. I am the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout was not touched.
+
+To try next: \`/diff\` shows the change, \`/worktree list\` shows where it is, \`/worktree remove\` takes it away again. For an agent that does the work, set COPPICE_AGENT_COMMAND to any program that reads a message on standard input.
+`
+
+export const wouldDoReply = (prompt: string, branch: string | undefined): string =>
+  `I may only read here, so I changed nothing.
+
+> ${cut(firstLine(prompt), 200)}
+
+With the right to write I would add this request to \`${DEMO_FILE}\` and commit it${branch === undefined ? '' : ` on \`${branch}\``}. I am the demo agent: I have no model and need no account.
+`
+
+const firstLine = (prompt: string): string =>
+  printable(prompt)
+    .split('\n')
+    .map((line) => line.trim())
+    .find((line) => line !== '') ?? '(an empty message)'
+
+// eslint-disable-next-line no-control-regex
+const printable = (text: string): string => text.replaceAll(/\r\n?/g, '\n').replaceAll(/[^\P{Cc}\n\t]/gu, '')
+
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
+
+/** By characters, so that none is cut in half. */
+const cut = (text: string, length: number): string => {
+  const characters = Array.from(text)
+  return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`
+}

@@ -1,0 +1,165 @@
+import { lstat, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock, Ids } from '../domain/clock.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import type { Sha } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { readAdminDir, readHead, readWorktreeLink } from '../git/admin-dir.ts'
+import { commitFile, readTrailers, settleIndexEntry } from '../git/commit-file.ts'
+import { discoverRepository } from '../git/discover.ts'
+import type { Git, Tree } from '../git/door.ts'
+import type { Agent, AgentRequest, AgentResult } from './agent.ts'
+import {
+  commitMessage,
+  DEMO_FILE,
+  demoAuthor,
+  type DemoNote,
+  doneReply,
+  MESSAGE_TRAILER,
+  SESSION_TRAILER,
+  withNote,
+  wouldDoReply,
+} from './demo-text.ts'
+
+export type DemoAgentOptions = {
+  readonly git: Git
+  readonly clock: Clock
+  /** For sessions. */
+  readonly ids: Ids
+  /** It works in our own process: there is no other to name. */
+  readonly self: ProcessIdentity
+}
+
+/** Built in and without an account: one small real commit per message, so that a newcomer sees the whole life. */
+export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
+  name: 'demo',
+  availability: async () => ({ state: 'ready', version: undefined }),
+  run: async (request) => {
+    const session = request.session ?? options.ids()
+    request.emit({ type: 'session', id: session })
+    await request.onStart(options.self)
+    try {
+      const text = await work(options, request, session)
+      request.emit({ type: 'text', text })
+      return { outcome: 'done', text }
+    } catch (error) {
+      return notDone(error)
+    }
+  },
+})
+
+const work = async (options: DemoAgentOptions, request: AgentRequest, session: string): Promise<string> => {
+  const { directory, prompt, rules, signal } = request
+  if (signal.aborted) throw new AppError('cancelled', 'the demo was cancelled')
+  if (rules.access === 'read') return wouldDoReply(prompt, await branchAt(directory))
+  const tree = await environmentAt(options.git, directory, signal)
+  await refuseOddFile(tree)
+  const message = request.environment['COPPICE_MESSAGE']
+  const note = { prompt, session, message, number: 1 }
+  const { rerun, commit, branch, number } = await commitNote(options, tree, note, signal)
+  // A crash may have come between the commit and these two: they are done again, and change nothing if they were done.
+  const staged = await settleIndexEntry(options.git, tree, commit, DEMO_FILE, { signal })
+  await settleFile(tree, { ...note, number })
+  request.emit({ type: 'tool', line: `committed ${DEMO_FILE} to ${branch} as ${commit.slice(0, 7)}` })
+  if (!staged) request.emit({ type: 'tool', line: `left ${DEMO_FILE} in the index as somebody has staged it` })
+  return doneReply({ ...note, number, branch, commit, rerun })
+}
+
+type CommittedNote = { rerun: boolean; commit: Sha; branch: string; number: number }
+
+/** So far back a rerun looks for its own commit; what was done since the crash is hardly more. */
+const LOOK_BACK = 200
+
+const commitNote = async (
+  { git, clock }: DemoAgentOptions,
+  tree: Tree,
+  note: DemoNote,
+  signal: AbortSignal,
+): Promise<CommittedNote> => {
+  let number = 1
+  const unless = async (head: Sha): Promise<Sha | undefined> => {
+    const look = { head, limit: LOOK_BACK }
+    const ofSession = (await readTrailers(git, tree, { ...look, word: SESSION_TRAILER }, { signal })).filter(
+      ({ values }) => values.includes(note.session),
+    )
+    const ofMessage =
+      note.message === undefined ? [] : await readTrailers(git, tree, { ...look, word: MESSAGE_TRAILER }, { signal })
+    const mine = ofMessage.find(({ values }) => note.message !== undefined && values.includes(note.message))
+    const place = ofSession.findIndex(({ commit }) => commit === mine?.commit)
+    number = place === -1 ? ofSession.length + 1 : ofSession.length - place
+    return mine?.commit
+  }
+  const committed = await commitFile(
+    git,
+    tree,
+    {
+      path: DEMO_FILE,
+      next: (before) => Buffer.from(withNote(before?.toString('utf8'), { ...note, number })),
+      message: commitMessage(note),
+      by: { ...demoAuthor, at: clock() },
+      unless,
+    },
+    { signal },
+  )
+  return { rerun: !committed.made, commit: committed.commit, branch: committed.branch, number }
+}
+
+/** The note is added to the file as it stands, so that what somebody has written there and not committed stays. */
+const settleFile = async (tree: Tree, note: DemoNote): Promise<void> => {
+  const path = join(tree.path, DEMO_FILE)
+  const before = await readFile(path, 'utf8').catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  })
+  const after = withNote(before, note)
+  if (after === before) return
+  const temporary = `${path}.coppice-new`
+  // What a crash left of the last time, or a link that somebody put there: never written through.
+  await rm(temporary, { force: true })
+  try {
+    await writeFile(temporary, after, { flag: 'wx' })
+    await rename(temporary, path)
+  } finally {
+    await rm(temporary, { force: true })
+  }
+}
+
+/** A link there could lead out of the environment, and a directory is somebody's work. */
+const refuseOddFile = async (tree: Tree): Promise<void> => {
+  const found = await lstat(join(tree.path, DEMO_FILE)).catch(() => undefined)
+  if (found === undefined || found.isFile()) return
+  throw new AppError('unsupported', `${DEMO_FILE} is not a plain file here`, {
+    remedy: `move ${DEMO_FILE} out of the way`,
+  })
+}
+
+/** Only a linked worktree, and the one that git's record is of: the shared checkout is not ours to commit in. */
+const environmentAt = async (git: Git, directory: string, signal: AbortSignal): Promise<Tree> => {
+  const path = await realpath(directory)
+  const { commonDir, linkedWorktree } = await discoverRepository(git, path, { signal })
+  const gitDir = await readWorktreeLink(path)
+  const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
+  if (linkedWorktree !== path || gitDir === undefined || record?.worktreePath !== path) {
+    throw new AppError('unsupported', `${directory} is not an isolated environment, so nothing was committed there`, {
+      remedy: 'let Coppice make one: /worktree create <branch>',
+    })
+  }
+  return { commonDir, gitDir, path }
+}
+
+const branchAt = async (directory: string): Promise<string | undefined> => {
+  const gitDir = await readWorktreeLink(directory).catch(() => undefined)
+  const head = gitDir === undefined ? undefined : await readHead(gitDir)
+  return head !== undefined && 'branch' in head ? head.branch : undefined
+}
+
+const notDone = (error: unknown): AgentResult => {
+  if (isAppError(error, 'cancelled')) return { outcome: 'cancelled', text: '' }
+  const { message, remedy } = toAppError(error)
+  return {
+    outcome: 'failed',
+    text: '',
+    problem: `The demo agent could not commit: ${message}.`,
+    remedy: `${remedy ?? 'see /status for where the environment is, and send the message again'}.`,
+  }
+}

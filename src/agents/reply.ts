@@ -1,0 +1,63 @@
+import type { AgentEvent } from './agent.ts'
+
+export type ReplyText = {
+  readonly add: (text: string) => void
+  /** Everything that was emitted, put together. Emits what is owed of a reply that was cut. */
+  readonly end: () => string
+}
+
+/**
+ * The reply grows piece by piece, and what was said cannot be taken back: beyond the limit the beginning stands, the
+ * middle is left out and told, and the end is said last, since that is where a program sums up.
+ */
+export const createReply = (limitBytes: number, emit: (event: AgentEvent) => void): ReplyText => {
+  const tailBytes = Math.floor(limitBytes / 4)
+  let room = limitBytes - tailBytes
+  let said = ''
+  let rest = ''
+  let left = 0
+  const say = (text: string): void => {
+    if (text === '') return
+    said += text
+    emit({ type: 'text', text })
+  }
+  return {
+    add: (piece) => {
+      // PostgreSQL has no text with a NUL in it, and no platform shows one.
+      const text = piece.replaceAll('\0', '')
+      const head = rest === '' && left === 0 ? firstBytes(text, room) : ''
+      room -= Buffer.byteLength(head)
+      say(head)
+      rest += text.slice(head.length)
+      const kept = lastBytes(rest, tailBytes)
+      left += Buffer.byteLength(rest) - Buffer.byteLength(kept)
+      rest = kept
+    },
+    end: () => {
+      if (left > 0) say(`\n\n[… cut here: ${left} bytes of the output were left out …]\n\n`)
+      say(rest)
+      rest = ''
+      return said
+    },
+  }
+}
+
+/** As many whole characters as fit. */
+const firstBytes = (text: string, limit: number): string => {
+  if (Buffer.byteLength(text) <= limit) return text
+  const bytes = Buffer.from(text)
+  let end = Math.max(0, limit)
+  while (end > 0 && isContinuation(bytes[end])) end -= 1
+  return bytes.toString('utf8', 0, end)
+}
+
+const lastBytes = (text: string, limit: number): string => {
+  if (Buffer.byteLength(text) <= limit) return text
+  const bytes = Buffer.from(text)
+  let start = bytes.length - limit
+  while (start < bytes.length && isContinuation(bytes[start])) start += 1
+  return bytes.toString('utf8', start)
+}
+
+/** UTF-8: every byte of a character but its first begins with the bits 10. */
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
