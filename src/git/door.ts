@@ -67,6 +67,8 @@ export type GitResult = {
 export type CallOptions = { readonly signal?: AbortSignal | undefined }
 
 export type Git = {
+  /** The state directory: what git must not find in the worktree or the repository goes there. */
+  readonly home: string
   run(request: GitRequest): Promise<GitResult>
   /** The configuration as data, with its scopes; asked again only when a file it came from has changed. */
   config(at: GitRequest['at']): Promise<readonly ConfigEntry[]>
@@ -145,6 +147,7 @@ export const createGit = (options: GitOptions): Git => {
   }
 
   return {
+    home: options.home,
     spawned: () => started,
     running,
     config,

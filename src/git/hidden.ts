@@ -1,9 +1,9 @@
-import { copyFileSync, existsSync, lstatSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, existsSync, lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { isPlainIndex } from './index-scan.ts'
+import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
 export type IndexLook = {
@@ -20,21 +20,18 @@ export type IndexLook = {
 export const lookIntoIndex = async (
   git: Git,
   tree: Tree,
-  { signal, temporary = tmpdir() }: CallOptions & { temporary?: string } = {},
+  { signal }: CallOptions = {},
 ): Promise<IndexLook> => {
   if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [] }
   const entries = await indexEntries(git, tree, signal)
   const gitlinks = entries.filter(({ mode }) => mode === '160000')
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
   if (flagged.length === 0) return { hidden: [], gitlinks }
-  const directory = mkdtempSync(join(temporary, 'coppice-index-'))
-  try {
-    const indexFile = join(directory, 'index')
+  const hidden = await withPrivateIndex(git, (indexFile) => {
     copyFileSync(join(tree.gitDir, 'index'), indexFile)
-    return { hidden: await reallyDifferent(git, tree, indexFile, flagged, signal), gitlinks }
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
-  }
+    return reallyDifferent(git, tree, indexFile, flagged, signal)
+  })
+  return { hidden, gitlinks }
 }
 
 type Flagged = TreePath & { readonly skipWorktree: boolean }

@@ -1,9 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { type Sha, isSha, toSha } from '../domain/names.ts'
 import { rawBytes, toRaw } from '../domain/raw-path.ts'
 import type { Git, Repo, Tree } from './door.ts'
+import type { Setting } from './neutral.ts'
+import { withPrivateIndex } from './private-index.ts'
 import { splitNul } from './tree-path.ts'
 
 /** An entry of a snapshot; `undefined` takes the path out. Paths are raw. */
@@ -27,32 +26,38 @@ export type Snapshot = {
 }
 
 /** Several whole trees side by side in one, made through a private index: the worktree's own is not touched. Synced. */
-export const writeSnapshot = async (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Snapshot> => {
-  const directory = mkdtempSync(join(tmpdir(), 'coppice-snapshot-'))
-  const common = { at: tree, indexFile: join(directory, 'index'), locks: true, durable: true }
-  try {
-    for (const { name, from } of parts) {
-      if (from === undefined) continue
-      await git.run({
-        ...common,
-        operation: 'read-tree',
-        args: ['read-tree', '-i', `--prefix=${name}/`, '--end-of-options', from],
-      })
-    }
-    const zero = '0'.repeat(await shaLength(git, tree))
-    const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry, zero)))
-    const args = ['update-index', '-z', '--index-info']
-    await git.run({ ...common, operation: 'update-index', args, stdin: rawBytes(lines.join('')) })
-    const { stdoutBytes } = await git.run({ ...common, operation: 'ls-files', args: ['ls-files', '-z'] })
-    const held = new Set(splitNul(stdoutBytes).map(toRaw))
-    const refused = parts.flatMap(({ name, entries }) =>
-      entries.filter(({ path, blob }) => blob !== undefined && !held.has(`${name}/${path}`)).map(({ path }) => path),
-    )
-    const { stdout } = await git.run({ ...common, operation: 'write-tree', args: ['write-tree', '--missing-ok'] })
-    return { tree: toSha(stdout.trim()), refused }
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
+export const writeSnapshot = (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Snapshot> =>
+  withPrivateIndex(git, (indexFile) => writeThrough(git, tree, indexFile, parts))
+
+/** The objects have to be on the disk; the index is thrown away. */
+const settings: readonly Setting[] = [['core.fsync', 'all,-index']]
+
+const writeThrough = async (
+  git: Git,
+  tree: Tree,
+  indexFile: string,
+  parts: readonly SnapshotPart[],
+): Promise<Snapshot> => {
+  const common = { at: tree, indexFile, locks: true, durable: true, settings }
+  for (const { name, from } of parts) {
+    if (from === undefined) continue
+    await git.run({
+      ...common,
+      operation: 'read-tree',
+      args: ['read-tree', '-i', `--prefix=${name}/`, '--end-of-options', from],
+    })
   }
+  const zero = '0'.repeat(await shaLength(git, tree))
+  const lines = parts.flatMap(({ name, entries }) => entries.map((entry) => indexLine(name, entry, zero)))
+  const args = ['update-index', '-z', '--index-info']
+  await git.run({ ...common, operation: 'update-index', args, stdin: rawBytes(lines.join('')) })
+  const { stdoutBytes } = await git.run({ ...common, operation: 'ls-files', args: ['ls-files', '-z'] })
+  const held = new Set(splitNul(stdoutBytes).map(toRaw))
+  const refused = parts.flatMap(({ name, entries }) =>
+    entries.filter(({ path, blob }) => blob !== undefined && !held.has(`${name}/${path}`)).map(({ path }) => path),
+  )
+  const { stdout } = await git.run({ ...common, operation: 'write-tree', args: ['write-tree', '--missing-ok'] })
+  return { tree: toSha(stdout.trim()), refused }
 }
 
 const indexLine = (name: string, { path, blob }: SnapshotEntry, zero: string): string =>

@@ -3,6 +3,7 @@ import { basename, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
+import { clearPrivateIndexes } from '../git/private-index.ts'
 import { listRefs } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
@@ -39,6 +40,7 @@ export const reconcile = async (context: IsolationContext, codebase: Codebase): 
   await recallRestorePoints(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)
+  await clearPrivateIndexes(context.git)
   return { ...interrupted, ...seen }
 }
 

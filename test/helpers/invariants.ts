@@ -156,6 +156,7 @@ const noDebris = async (
   for (const name of namesIn(join(worktreesBase, '.trash'))) problems.push(`left in .trash: ${name}`)
   for (const entry of await store.journal.open(context.host)) problems.push(`journal: ${entry.kind} at ${entry.step}`)
   if (temporary !== undefined) for (const name of namesIn(temporary)) problems.push(`temporary ${name}`)
+  for (const name of namesIn(join(home, 'tmp'))) problems.push(`private index ${name}`)
   for (const [pid, command] of processesAt(world.box.root)) problems.push(`process ${pid}: ${command}`)
   const ports = (await Promise.all(live.map(({ id }) => store.ports.ofEnvironment(id)))).flat().length
   if ((await store.ports.taken(context.host)).length !== ports) problems.push('a port of nobody is taken')

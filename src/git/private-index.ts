@@ -1,0 +1,50 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isMissing } from '../domain/missing.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { liveness, selfIdentity } from '../process/identity.ts'
+import type { Git } from './door.ts'
+
+/**
+ * An index file (not there yet) that no other git sees. It lies in the home under its maker's name, not in the system's
+ * temporary directory: what a killed process leaves can then be told from what a living one uses.
+ */
+export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) => Promise<T>): Promise<T> => {
+  mkdirSync(placeOf(git), { recursive: true, mode: 0o700 })
+  const directory = mkdtempSync(join(placeOf(git), `${nameOf(selfIdentity())}+`))
+  try {
+    return await work(join(directory, 'index'))
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+/** Deletes those whose maker is dead. One whose name does not tell, or whose maker may live, is left. */
+export const clearPrivateIndexes = async (git: Git): Promise<void> => {
+  const names = await readdir(placeOf(git)).catch((error: unknown) => {
+    if (isMissing(error)) return []
+    throw error
+  })
+  for (const name of names) {
+    const maker = makerOf(name)
+    if (maker === undefined || liveness(maker) !== 'dead') continue
+    // A git that outlived its maker may be writing there at this moment: then it is there for the next time.
+    await rm(join(placeOf(git), name), { recursive: true, force: true }).catch(() => undefined)
+  }
+}
+
+const placeOf = ({ home }: Git): string => join(home, 'tmp')
+
+/** `encodeURIComponent` leaves no `+` and no `/`, whatever a start time looks like on this system. */
+const nameOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}+${encodeURIComponent(startTime)}`
+
+const makerOf = (name: string): ProcessIdentity | undefined => {
+  const [, pid, startTime] = /^([1-9]\d*)\+([^+]+)\+[A-Za-z0-9]+$/.exec(name) ?? []
+  if (pid === undefined || startTime === undefined) return undefined
+  try {
+    return { pid: Number(pid), startTime: decodeURIComponent(startTime) }
+  } catch {
+    return undefined
+  }
+}
