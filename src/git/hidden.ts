@@ -17,11 +17,7 @@ export type IndexLook = {
  * What `git status` does not show: edits of files with `assume-unchanged` or `skip-worktree` set, compared in a private
  * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
-export const lookIntoIndex = async (
-  git: Git,
-  tree: Tree,
-  { signal }: CallOptions = {},
-): Promise<IndexLook> => {
+export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<IndexLook> => {
   if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [] }
   const entries = await indexEntries(git, tree, signal)
   const gitlinks = entries.filter(({ mode }) => mode === '160000')

@@ -29,8 +29,8 @@ export type Snapshot = {
 export const writeSnapshot = (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Snapshot> =>
   withPrivateIndex(git, (indexFile) => writeThrough(git, tree, indexFile, parts))
 
-/** The objects have to be on the disk; the index is thrown away. */
-const settings: readonly Setting[] = [['core.fsync', 'all,-index']]
+/** The objects have to be on the disk; the index is thrown away. Not `all,-index`: with that git 2.39 syncs it, too. */
+const settings: readonly Setting[] = [['core.fsync', 'objects,derived-metadata,reference']]
 
 const writeThrough = async (
   git: Git,
