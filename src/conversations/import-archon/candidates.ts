@@ -1,0 +1,82 @@
+import { toWork, type Work } from '../../domain/work.ts'
+import type { ArchonConversation, ArchonEnvironment, ArchonInstallation } from '../../store/archon.ts'
+
+/** A worktree that Archon knows: a row of its table of environments, or what a conversation of old names. */
+export type Candidate = {
+  readonly row: ArchonEnvironment | undefined
+  readonly name: string
+  readonly codebaseId: string | undefined
+  readonly path: string | undefined
+  readonly provider: string | undefined
+  readonly status: string | undefined
+  readonly conversations: readonly ArchonConversation[]
+  readonly aliases: readonly Work[]
+}
+
+/** The environments' own rows first: they know more about the same worktree. */
+export const candidatesOf = ({ environments = [], conversations }: ArchonInstallation): Candidate[] => {
+  const rows = environments.map((row): Candidate => {
+    const users = conversations.filter(({ isolationEnvId }) => row.id !== undefined && isolationEnvId === row.id)
+    const { path, codebaseId, provider, status } = row
+    const name = row.branch ?? path ?? row.id ?? 'a row without a name'
+    return { row, name, codebaseId, path, provider, status, conversations: users, aliases: linked(row.metadata) }
+  })
+  return [...rows, ...namedByConversations(conversations, rowIdsOf(environments))]
+}
+
+export const rowIdsOf = (environments: readonly ArchonEnvironment[] = []): ReadonlySet<string> =>
+  new Set(environments.flatMap(({ id }) => id ?? []))
+
+/** Where a conversation works: the row it names, else a path in one of the three columns that have held one. */
+export const placeOf = (
+  { isolationEnvId, isolationEnvIdLegacy, worktreePath }: ArchonConversation,
+  rowIds: ReadonlySet<string>,
+): { readonly row: string } | { readonly path: string } | undefined => {
+  if (isolationEnvId !== undefined && rowIds.has(isolationEnvId)) return { row: isolationEnvId }
+  const path = [isolationEnvId, isolationEnvIdLegacy, worktreePath].find((text) => text?.startsWith('/') === true)
+  const text = path ?? isolationEnvId ?? isolationEnvIdLegacy ?? worktreePath
+  return text === undefined || text === '' ? undefined : { path: text }
+}
+
+const namedByConversations = (
+  conversations: readonly ArchonConversation[],
+  rowIds: ReadonlySet<string>,
+): Candidate[] => {
+  const found = new Map<string, Candidate & { conversations: ArchonConversation[] }>()
+  for (const conversation of conversations) {
+    const place = placeOf(conversation, rowIds)
+    if (place === undefined || 'row' in place) continue
+    const { path } = place
+    const { codebaseId, isolationProvider: provider } = conversation
+    const key = `${codebaseId ?? ''}\0${path}`
+    const known = found.get(key)
+    if (known !== undefined) known.conversations.push(conversation)
+    else {
+      const none = { row: undefined, status: undefined, aliases: [] }
+      found.set(key, { ...none, name: path, codebaseId, path, provider, conversations: [conversation] })
+    }
+  }
+  return [...found.values()]
+}
+
+/** Issues and PRs that Archon has linked to the same tree. */
+const linked = (metadata: string | undefined): Work[] => {
+  let data: unknown
+  try {
+    data = JSON.parse(metadata ?? '{}')
+  } catch {
+    return []
+  }
+  if (typeof data !== 'object' || data === null) return []
+  const entries: readonly [string, unknown][] = Object.entries(data)
+  return entries
+    .flatMap(([key, list]) => {
+      const type = key === 'related_issues' ? 'issue' : key === 'related_prs' ? 'pr' : undefined
+      if (type === undefined || !Array.isArray(list)) return []
+      return list.filter(isNumber).map((number) => toWork(type, String(number)))
+    })
+    .slice(0, 100)
+}
+
+const isNumber = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value > 0 && value < 1e10

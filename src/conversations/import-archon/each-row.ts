@@ -1,0 +1,33 @@
+import type { IsolationContext } from '../../isolation/context.ts'
+import type { IsolationProvider } from '../../isolation/provider.ts'
+import type { ArchonInstallation } from '../../store/archon.ts'
+import { endsAll, type ImportKind, reasonOf, type Recorder } from './report.ts'
+
+export type ImportOptions = { readonly dryRun: boolean; readonly signal: AbortSignal }
+
+/** What every step of one import stands on. */
+export type Import = ImportOptions & {
+  readonly context: IsolationContext
+  readonly provider: IsolationProvider
+  readonly archon: ArchonInstallation
+  readonly record: Recorder
+}
+
+/** One bad row is reported and the rest goes on. */
+export const eachRow = async <Row>(
+  run: Import,
+  kind: ImportKind,
+  rows: readonly Row[],
+  nameOf: (row: Row) => string,
+  work: (row: Row) => Promise<void>,
+): Promise<void> => {
+  for (const row of rows) {
+    run.signal.throwIfAborted()
+    try {
+      await work(row)
+    } catch (error) {
+      if (run.signal.aborted || endsAll(error)) throw error
+      run.record.leftOut(kind, nameOf(row), reasonOf(error))
+    }
+  }
+}

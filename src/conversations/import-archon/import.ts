@@ -1,0 +1,30 @@
+import type { IsolationContext } from '../../isolation/context.ts'
+import type { IsolationProvider } from '../../isolation/provider.ts'
+import type { ArchonInstallation } from '../../store/archon.ts'
+import { takeOverCodebases } from './codebases.ts'
+import { takeOverConversations } from './conversations.ts'
+import { takeOverEnvironments } from './environments.ts'
+import type { Import, ImportOptions } from './each-row.ts'
+import { createRecorder, type ImportReport } from './report.ts'
+
+/**
+ * Takes an Archon installation over into our own store: codebases, then the environments whose worktrees are there, then
+ * the conversations with their sessions. Each step looks first and writes last, so a dry run is the same walk without
+ * the writes; what is known already is left as it is, so twice is once. Archon's database, the worktrees and the
+ * repositories stay as they are.
+ */
+export const importArchon = async (
+  context: IsolationContext,
+  provider: IsolationProvider,
+  archon: ArchonInstallation,
+  options: ImportOptions,
+): Promise<ImportReport> => {
+  const run: Import = { ...options, context, provider, archon, record: createRecorder() }
+  context.progress('looking at the codebases')
+  const codebases = await takeOverCodebases(run)
+  context.progress('looking at the environments')
+  const environments = await takeOverEnvironments(run, codebases)
+  context.progress('taking over the conversations')
+  await takeOverConversations(run, codebases, environments)
+  return run.record.report(options.dryRun)
+}

@@ -1,0 +1,49 @@
+import type { ArchonSession } from '../../store/archon.ts'
+import type { Conversation, Session } from '../../store/store.ts'
+import type { EnvironmentTaken } from './environments.ts'
+
+export type SessionChoice = {
+  readonly agent: string
+  readonly toSession: (id: string, conversation: string) => Session
+}
+
+/** The latest of those that have not ended and have an id to resume by; older ones are history. */
+export const sessionsByConversation = (sessions: readonly ArchonSession[]): Map<string, ArchonSession> => {
+  const latest = new Map<string, ArchonSession>()
+  for (const session of sessions) {
+    const { conversationId, active, agentSessionId, startedAt = 0 } = session
+    if (conversationId === undefined || !active || agentSessionId === undefined) continue
+    if (startedAt >= (latest.get(conversationId)?.startedAt ?? 0)) latest.set(conversationId, session)
+  }
+  return latest
+}
+
+/** The agents whose sessions both sides know by the same id. */
+const agents = ['claude', 'codex']
+
+/** What goes on, or why it cannot: a session belongs to its directory and ends when that changes. */
+export const resumable = (
+  { agent = '', agentSessionId = '', startedAt }: ArchonSession,
+  { closedAt, lastActivityAt }: Conversation,
+  environment: EnvironmentTaken | undefined,
+): SessionChoice | string => {
+  if (closedAt !== undefined) return 'its conversation is closed'
+  if (environment === undefined) return 'its conversation has no worktree that was taken over'
+  if (!agents.includes(agent)) return `there is no agent ${JSON.stringify(agent)} here`
+  // It becomes an argument of the agent's command line.
+  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(agentSessionId)) return 'its id could not be an id of a session'
+  return {
+    agent,
+    toSession: (id, conversation) => ({
+      id,
+      conversation,
+      agent,
+      agentSessionId,
+      directory: environment.path,
+      startedAt: Math.min(startedAt ?? lastActivityAt, lastActivityAt),
+      lastUsedAt: lastActivityAt,
+      endedAt: undefined,
+      endReason: undefined,
+    }),
+  }
+}
