@@ -173,6 +173,20 @@ export const commands: readonly CommandRow[] = [
     load: async () => (await import('./commands/doctor.ts')).doctor,
   },
   {
+    name: 'import archon',
+    usage: '[sqlite file | postgres url | -] [--dry-run]',
+    summary:
+      'take over an Archon installation, which stays as it is; ARCHON_DATABASE_URL says where unless you do, - reads the URL from standard input',
+    options: { 'dry-run': dryRun },
+    words: [0, 1],
+    examples: [
+      'coppice import archon ~/.archon/archon.db --dry-run',
+      'ARCHON_DATABASE_URL=postgres://… coppice import archon',
+      'coppice import archon - < url.txt',
+    ],
+    load: async () => (await import('./commands/import-archon.ts')).importArchonCommand,
+  },
+  {
     name: 'internal keep-spares',
     usage: '<codebase id>',
     summary: 'prepare spares in the background',

@@ -1,0 +1,92 @@
+import { resolve } from 'node:path'
+import { type Call, command, isSet, standsIn } from '../../conversations/commands/command.ts'
+import { aligned, count, printable, tilde, type View } from '../../conversations/commands/view.ts'
+import { importArchon } from '../../conversations/import-archon/import.ts'
+import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type ArchonTarget, readArchon } from '../../store/archon.ts'
+
+const variable = 'ARCHON_DATABASE_URL'
+
+const run = async (call: Call): Promise<ImportReport> => {
+  const target = await targetOf(call)
+  const { context, provider } = await call.open()
+  context.progress("reading Archon's database")
+  const archon = await readArchon(target, context.home)
+  const report = await importArchon(context, await provider(), archon, {
+    dryRun: isSet(call.values, 'dry-run'),
+    signal: call.signal,
+  })
+  if (call.words[0] !== undefined && hasPassword(call.words[0])) {
+    call.notice(`a password on the command line can be read by everybody on this machine; use ${variable} or - instead`)
+  }
+  return report
+}
+
+/** A file, or an address; where it has a password, from where nobody else can read it. */
+const targetOf = async (call: Call): Promise<ArchonTarget> => {
+  const word = call.words[0]
+  const text = word === '-' ? await firstLine(process.stdin) : (word ?? process.env[variable] ?? '')
+  if (text.trim() === '') {
+    const where = word === '-' ? 'standard input has none' : `there is no argument and ${variable} is empty`
+    throw new AppError('usage', `which database? ${where}`, {
+      remedy: "give the path of Archon's SQLite file, or its PostgreSQL URL",
+    })
+  }
+  if (/^postgres(?:ql)?:\/\//i.test(text)) return { postgresUrl: text.trim() }
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    // Not repeated: whatever it is, there may be a password in it.
+    throw new AppError('usage', 'that is neither a file nor a postgres:// URL')
+  }
+  return { sqliteFile: resolve(standsIn(call), text) }
+}
+
+const hasPassword = (text: string): boolean => /^[a-z]+:\/\/[^:/]*:.+@|[?&]password=/i.test(text)
+
+const firstLine = async (input: NodeJS.ReadableStream): Promise<string> => {
+  let text = ''
+  for await (const chunk of input) {
+    text += chunk.toString()
+    if (text.includes('\n') || text.length > 10_000) break
+  }
+  return text.split('\n')[0]?.trim() ?? ''
+}
+
+const toText = (report: ImportReport, view: View): string => {
+  const { counts, dryRun, environments, leftOut } = report
+  const sum = (key: 'taken' | 'known'): string => {
+    const parts = kinds.flatMap((kind) => (counts[kind][key] > 0 ? [count(counts[kind][key], kind)] : []))
+    return parts.length < 2 ? (parts[0] ?? '') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+  }
+  const rows = environments.map(({ codebase, work, branch, path }) => [
+    { text: `  ${printable(branch)}`, style: 'bold' as const },
+    { text: `${work.type} ${printable(work.id)}` },
+    { text: codebase },
+    { text: printable(tilde(path, view)), style: 'dim' as const },
+  ])
+  const taken = sum('taken')
+  const known = sum('known')
+  const head = dryRun ? 'Would take over' : 'Took over'
+  return [
+    taken === '' ? 'Nothing new to take over' : `${view.paint('green', head)} ${taken}`,
+    ...(rows.length === 0 ? [] : [aligned(rows, view)]),
+    ...(known === '' ? [] : [`Known already: ${known}`]),
+    ...(leftOut.length === 0 ? [] : [view.paint('yellow', `Left out ${leftOut.length}:`)]),
+    ...leftOut.map(({ kind, name, reason }) => `  ${kind} ${printable(name)}: ${printable(reason)}`),
+    ...(environments.length === 0 || dryRun ? [] : ['The worktrees stay yours: removing one only lets go of it.']),
+  ].join('\n')
+}
+
+const kinds: readonly ImportKind[] = ['codebase', 'environment', 'conversation', 'session']
+
+const toJson = ({ dryRun, counts, codebases, environments, leftOut }: ImportReport) => ({
+  dryRun,
+  codebases: counts.codebase,
+  environments: counts.environment,
+  conversations: counts.conversation,
+  sessions: counts.session,
+  taken: { codebases, environments },
+  leftOut,
+})
+
+export const importArchonCommand = command<ImportReport>({ run, toText, toJson })
