@@ -1,6 +1,6 @@
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase } from '../domain/environment.ts'
-import { type Base, findBase } from './base.ts'
+import { type Base, type BaseOptions, findBase } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import { loadRepoConfig } from './repo-config.ts'
 
@@ -9,9 +9,10 @@ export const baseAndConfig = async (
   context: IsolationContext,
   codebase: Codebase,
   override?: string,
+  options: BaseOptions = {},
 ): Promise<{ base: Base; config: RepoConfig }> => {
-  const usual = await findBase(context, codebase)
+  const usual = await findBase(context, codebase, undefined, options)
   const config = await loadRepoConfig(context, codebase, usual.sha)
   const named = override ?? config.base
-  return { config, base: named === undefined ? usual : await findBase(context, codebase, named) }
+  return { config, base: named === undefined ? usual : await findBase(context, codebase, named, options) }
 }

@@ -1,12 +1,12 @@
-import { readFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
 import { type Sha, toRepoPath } from '../domain/names.ts'
 import { mainHead } from '../git/admin-dir.ts'
-import type { CallOptions, Repo } from '../git/door.ts'
+import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
-import { listRefs, readSymbolicRef, resolveCommit } from '../git/refs.ts'
+import { listRefs, readSymbolicRef, type Ref, resolveCommit } from '../git/refs.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 
@@ -21,6 +21,11 @@ export type Base = {
   readonly branch: string | undefined
 }
 
+export type BaseOptions = CallOptions & {
+  /** Asks git for refs in another way: somebody who needs more of them can have all with one process. */
+  readonly list?: ((patterns: readonly string[]) => Promise<readonly Ref[]>) | undefined
+}
+
 /**
  * The one that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the canonical
  * repository's branch. Of a branch that the remote has too, the remote's is meant: a local `main` is as old as the last
@@ -30,7 +35,7 @@ export const findBase = async (
   context: IsolationContext,
   codebase: Codebase,
   named?: string,
-  options: CallOptions = {},
+  options: BaseOptions = {},
 ): Promise<Base> => {
   const base =
     named === undefined
@@ -96,7 +101,7 @@ const baseNamed = async (
   { git }: IsolationContext,
   codebase: Codebase,
   named: string,
-  options: CallOptions,
+  options: BaseOptions,
 ): Promise<Base | undefined> => {
   const repo = repoOf(codebase)
   const { remote } = codebase
@@ -108,7 +113,7 @@ const baseNamed = async (
         `refs/heads/${named}`,
         `refs/tags/${named}`,
       ]
-  const there = new Map((await listRefs(git, repo, candidates, options)).map((ref) => [ref.name, ref.sha]))
+  const there = new Map((await refsOf(git, repo, candidates, options)).map((ref) => [ref.name, ref.sha]))
   const ref = candidates.find((candidate) => there.has(candidate))
   // A branch names a commit; only a tag may name something else.
   const known = ref === undefined || ref.startsWith('refs/tags/') ? undefined : there.get(ref)
@@ -116,6 +121,9 @@ const baseNamed = async (
   if (sha === undefined) return undefined
   return ref === undefined ? { name: sha.slice(0, 7), ref: sha, sha, branch: undefined } : describe(codebase, ref, sha)
 }
+
+const refsOf = (git: Git, repo: Repo, patterns: readonly string[], options: BaseOptions): Promise<readonly Ref[]> =>
+  options.list === undefined ? listRefs(git, repo, patterns, options) : options.list(patterns)
 
 const describe = ({ remote }: Codebase, ref: string, sha: Sha): Base => {
   const name = ref.replace(/^refs\/(?:heads|remotes|tags)\//, '')
@@ -127,7 +135,7 @@ const describe = ({ remote }: Codebase, ref: string, sha: Sha): Base => {
 const usualBase = async (
   context: IsolationContext,
   codebase: Codebase,
-  options: CallOptions,
+  options: BaseOptions,
 ): Promise<Base | undefined> => {
   const byRemote = await remoteBase(context, codebase, options)
   if (byRemote !== undefined) return byRemote
@@ -140,7 +148,7 @@ const usualBase = async (
 const remoteBase = async (
   context: IsolationContext,
   codebase: Codebase,
-  options: CallOptions,
+  options: BaseOptions,
 ): Promise<Base | undefined> => {
   const { remote } = codebase
   if (remote === undefined) return undefined
@@ -157,10 +165,10 @@ const tip = async (
   { git }: IsolationContext,
   codebase: Codebase,
   branch: string,
-  options: CallOptions,
+  options: BaseOptions,
 ): Promise<Base | undefined> => {
   const ref = `refs/remotes/${codebase.remote ?? ''}/${branch}`
-  const found = (await listRefs(git, repoOf(codebase), [ref], options)).find(({ name }) => name === ref)
+  const found = (await refsOf(git, repoOf(codebase), [ref], options)).find(({ name }) => name === ref)
   return found && describe(codebase, ref, found.sha)
 }
 
@@ -172,7 +180,7 @@ const notedHead = async (
   options: CallOptions,
 ): Promise<string | undefined> => {
   try {
-    const noted = /^ref: (\S+)\s*$/.exec(await readFile(join(codebase.repoPath, ref), 'utf8'))?.[1]
+    const noted = /^ref: (\S+)\s*$/.exec(readFileSync(join(codebase.repoPath, ref), 'utf8'))?.[1]
     if (noted !== undefined) return noted
   } catch {
     // Not there, or refs are kept in another way: git knows.
