@@ -1,8 +1,18 @@
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { groupImports } from './group-imports.ts'
+import { plainBuiltins } from './plain-builtins.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+
+/** What a command may need comes in one file; whatever else is behind an `import()` (yaml, pg) has a file of its own. */
+const commands = ['cli', 'conversations/commands', 'isolation', 'process', 'store'].map((room) =>
+  join(root, 'src', room),
+)
+const groupOf = (path: string): string =>
+  commands.some((room) => path.startsWith(`${room}/`)) ? 'commands' : relative(join(root, 'src'), path)
 
 // A chunk of an earlier build that nothing imports any more must not be published.
 await rm(`${root}/dist`, { recursive: true, force: true })
@@ -15,17 +25,17 @@ const result = await build({
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // What is imported with import() stays a chunk of its own, so that `worktree list` never reads pg or yaml.
+  // What is imported with import() stays out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
+  plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers() })],
   chunkNames: 'chunks/[name]-[hash]',
   minifySyntax: true,
   minifyWhitespace: true,
-  keepNames: true,
   sourcemap: 'linked',
   sourcesContent: false,
   // Bundled CommonJS (pg, yaml) calls require for Node's own modules, which an ES module does not have.
   banner: {
-    js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
+    js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);",
   },
   // pg tries the native binding and does without it.
   external: ['pg-native'],
@@ -36,6 +46,11 @@ const result = await build({
 const total = Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0)
 const entry = result.metafile.outputs['dist/main.js']?.bytes ?? 0
 console.log(`dist/main.js ${kilobytes(entry)}, dist/ ${kilobytes(total)}`)
+
+async function importers(): Promise<string[]> {
+  const sources = await readdir(join(root, 'src'), { recursive: true })
+  return sources.filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts')).map((path) => join('src', path))
+}
 
 function kilobytes(bytes: number): string {
   return `${Math.ceil(bytes / 1024)} kB`

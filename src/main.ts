@@ -1,20 +1,30 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Workplace } from './conversations/commands/command.ts'
+import { hostId, prepareHome } from './cli/host-id.ts'
+import { appendToLog } from './cli/log-file.ts'
 import { createProgress } from './cli/progress.ts'
 import { type OpenOptions, runCli } from './cli/run.ts'
 import { paintFor } from './conversations/commands/view.ts'
 import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
 import { AppError } from './domain/errors.ts'
+import { toRepoPath } from './domain/names.ts'
+import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
+import { recogniseFullHome } from './isolation/disk-full.ts'
+import { createRepositoryLock } from './isolation/lock.ts'
 import type { IsolationProvider } from './isolation/provider.ts'
-import type { Logger } from './process/log.ts'
+import { allowedEnvironment } from './process/environment.ts'
+import { selfIdentity } from './process/identity.ts'
+import { createLogger, type Logger } from './process/log.ts'
 import { createRedactor } from './process/redact.ts'
+import { openStore } from './store/open.ts'
 
 /*
- * The composition root: the only place that reads the environment and constructs things. Whatever a command may not
- * need is imported when it is first needed: starting is most of what a short command costs.
+ * The composition root: the only place that reads the environment and constructs things. What looking needs is imported
+ * here, and the rest when it is first needed: starting is most of what a short command costs, and every file more that
+ * is read for it takes about half a millisecond.
  */
 
 const env: Env = process.env
@@ -81,27 +91,11 @@ if (process.exitCode === undefined) {
   process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
 }
 
-async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
-  const { hostId, prepareHome } = await import('./cli/host-id.ts')
+async function open({ home: named, verbose, near }: OpenOptions): Promise<Workplace> {
   const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named))
   const settings = await settingsOf(home)
-  const [
-    { openStore },
-    { recogniseFullHome },
-    { createGit },
-    { createRepositoryLock },
-    { selfIdentity },
-    { allowedEnvironment },
-    { randomUUID },
-  ] = await Promise.all([
-    import('./store/open.ts'),
-    import('./isolation/disk-full.ts'),
-    import('./git/door.ts'),
-    import('./isolation/lock.ts'),
-    import('./process/identity.ts'),
-    import('./process/environment.ts'),
-    import('node:crypto'),
-  ])
+  const git = createGit({ env, home, now: clock, token: await tokenOf(settings) })
+  const asked = askAhead(git, near)
   const log = await loggerFor(home, verbose)
   const sqliteFile = join(home, 'coppice.db')
   const { databaseUrl } = settings
@@ -109,7 +103,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     store: await recogniseFullHome(home, () =>
       openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
     ),
-    git: createGit({ env, home, now: clock, token: await tokenOf(settings) }),
+    git,
     lock: createRepositoryLock({ clock, random: Math.random }),
     clock,
     ids: randomUUID,
@@ -126,6 +120,7 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
     repoConfigs: new Map(),
     failpoint: async () => {},
   }
+  await asked
   let provider: Promise<IsolationProvider> | undefined
   return {
     context,
@@ -137,6 +132,26 @@ async function open({ home: named, verbose }: OpenOptions): Promise<Workplace> {
       void inBackground(log, process.execPath, [main, 'internal', 'keep-spares', codebaseId, '--home', home])
     },
   }
+}
+
+/**
+ * Every call of git needs the repository's configuration first. Asked now, git reads it while we open the store; the
+ * answer is kept with the state of the files it came from, so a wrong guess costs a process and nothing else.
+ */
+async function askAhead(git: Git, near: string | undefined): Promise<void> {
+  if (near === undefined) return
+  try {
+    // Only a plain repository: the `.git` file of a worktree is an agent's to rewrite, and its record is in the store.
+    const commonDir = join(near, '.git')
+    if (lstatSync(commonDir).isDirectory()) await git.config({ commonDir: toRepoPath(commonDir) })
+  } catch {
+    // Whoever needs the answer asks again and says what is wrong.
+  }
+}
+
+/** Loaded with the first id: most commands make none, and loading it takes 4 ms. */
+function randomUUID(): string {
+  return process.getBuiltinModule('node:crypto').randomUUID()
 }
 
 /** Outlives us; that it could not be started is worth a line in the log and nothing more. */
@@ -168,8 +183,6 @@ async function approveOnTerminal(): Promise<IsolationContext['approve']> {
 
 /** Standard error when more is asked for, else a file in the home that only grows when something is wrong. */
 async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
-  const { createLogger } = await import('./process/log.ts')
-  const { appendToLog } = await import('./cli/log-file.ts')
   const file = appendToLog(join(home, 'coppice.log'))
   return createLogger({
     write: verbose ? (line) => void process.stderr.write(line) : file,

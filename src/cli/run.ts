@@ -10,7 +10,9 @@ import {
   faultOf,
 } from '../conversations/commands/failure.ts'
 import type { Parsed } from '../conversations/commands/parse.ts'
+import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
+import { opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { shellWord } from '../conversations/commands/shell.ts'
 import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
@@ -34,7 +36,12 @@ export type Terminal = {
   readonly open: (options: OpenOptions) => Promise<Workplace>
 }
 
-export type OpenOptions = { readonly home: string | undefined; readonly verbose: boolean }
+export type OpenOptions = {
+  readonly home: string | undefined
+  readonly verbose: boolean
+  /** The directory whose repository git will be asked about, where that is known before anything is opened. */
+  readonly near: string | undefined
+}
 
 /** Runs one command line and answers its exit code. Never throws. */
 export const runCli = async (terminal: Terminal): Promise<number> => {
@@ -58,7 +65,6 @@ const execute = async (terminal: Terminal, parsed: Parsed, verbose: boolean): Pr
       terminal.out(`${terminal.version()}\n`)
       return 0
     case 'help': {
-      const { helpFor, overview } = await import('./help.ts')
       const { of } = parsed
       const sheet = { paint: terminal.paint, columns: terminal.columns ?? 80 }
       const text = of === undefined || typeof of === 'string' ? overview(sheet, of) : helpFor(of, sheet)
@@ -76,17 +82,20 @@ const runCommand = async (
   verbose: boolean,
 ): Promise<number> => {
   let workplace: Promise<Workplace> | undefined
+  const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
+  const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: string[] = []
   const call: Call = {
     words,
     values,
-    codebase: textOf(values, 'codebase'),
-    cwd: terminal.cwd(),
+    codebase,
+    cwd,
     signal: terminal.signal,
-    open: () => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose })),
+    open: () => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near })),
     notice: (text) => notices.push(text),
   }
   try {
+    if (opensFirst.has(row.name)) await call.open()
     const loaded = await row.load()
     const answered = await loaded.execute(call)
     terminal.progress.clear()

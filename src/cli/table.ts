@@ -1,4 +1,5 @@
 import type { CommandRow, OptionRow } from '../conversations/commands/command.ts'
+import { worktreeList } from './commands/worktree-list.ts'
 
 /** Every command takes these. */
 export const everywhere: Readonly<Record<string, OptionRow>> = {
@@ -10,6 +11,9 @@ export const everywhere: Readonly<Record<string, OptionRow>> = {
 }
 
 const dryRun: OptionRow = { type: 'boolean', summary: 'the same report, and nothing changes' }
+
+/** Always need the workplace, and ask git about the repository they are called in: git can be asked while we open it. */
+export const opensFirst: ReadonlySet<string> = new Set(['worktree list'])
 
 /** All commands, in the order in which the help shows them. */
 export const commands: readonly CommandRow[] = [
@@ -50,7 +54,7 @@ export const commands: readonly CommandRow[] = [
     options: {},
     words: [0, 0],
     examples: ['coppice worktree list', 'coppice worktree list --json'],
-    load: async () => (await import('./commands/worktree-list.ts')).worktreeList,
+    load: async () => worktreeList,
   },
   {
     name: 'worktree remove',
