@@ -1,6 +1,10 @@
-/** The one answer of the file system that means "not there". Every other error means "cannot tell" and is thrown on. */
-export const isMissing = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')
+import { hasCode } from './error-code.ts'
+
+/**
+ * The answers of the file system that mean "not there". Every other error means "cannot tell" and is thrown on.
+ * Not where a directory is listed and a file in its place would matter: that says ENOTDIR, too.
+ */
+export const isMissing = (error: unknown): boolean => hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
 
 /** What `read` gives, or undefined when the file is not there. */
 export const unlessMissing = async <T>(read: Promise<T>): Promise<T | undefined> => {

@@ -13,6 +13,8 @@ import {
   writeSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { hasCode } from '../domain/error-code.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
 
 /*
@@ -39,7 +41,7 @@ export const readAdminDirs = async (commonDir: string): Promise<AdminDir[]> => r
 
 const readAll = (commonDir: string): AdminDir[] => {
   const root = join(commonDir, 'worktrees')
-  const names = orAbsent(() => readdirSync(root)) ?? []
+  const names = unlessMissingSync(() => readdirSync(root)) ?? []
   return names.sort().flatMap((name) => readOne(join(root, name)) ?? [])
 }
 
@@ -47,7 +49,7 @@ const readAll = (commonDir: string): AdminDir[] => {
 export const readAdminDir = async (dir: string): Promise<AdminDir | undefined> => readOne(dir)
 
 const readOne = (dir: string): AdminDir | undefined => {
-  if (orAbsent(() => statSync(dir))?.isDirectory() !== true) return undefined
+  if (unlessMissingSync(() => statSync(dir))?.isDirectory() !== true) return undefined
   const link = readText(join(dir, 'gitdir'))
   return {
     name: basename(dir),
@@ -76,9 +78,9 @@ const headOf = (gitDir: string): Head | undefined => {
 /** The record a worktree's `.git` file points to; undefined when there is no such file or no such record. */
 export const readWorktreeLink = async (path: string): Promise<string | undefined> => {
   const dotGit = join(path, '.git')
-  if (orAbsent(() => statSync(dotGit))?.isFile() !== true) return undefined
+  if (unlessMissingSync(() => statSync(dotGit))?.isFile() !== true) return undefined
   const target = /^gitdir: (.+)$/s.exec(readText(dotGit) ?? '')?.[1]
-  return target === undefined ? undefined : orAbsent(() => realpathSync(resolve(path, target)))
+  return target === undefined ? undefined : unlessMissingSync(() => realpathSync(resolve(path, target)))
 }
 
 /** The worktree (or main checkout) that has the branch, so that git would refuse it to another one. */
@@ -112,7 +114,7 @@ export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'b
 
 /** What was begun in a worktree and neither finished nor given up. */
 export const halfDone = (gitDir: string): HalfDone[] => {
-  const has = (...parts: string[]): boolean => orAbsent(() => statSync(join(gitDir, ...parts))) !== undefined
+  const has = (...parts: string[]): boolean => unlessMissingSync(() => statSync(join(gitDir, ...parts))) !== undefined
   const applying = has('rebase-apply', 'applying')
   // Between two commits of a sequence there is no CHERRY_PICK_HEAD, only the list of what is left.
   const todo = readText(join(gitDir, 'sequencer', 'todo')) ?? ''
@@ -178,16 +180,5 @@ const writeSynced = (path: string, text: string): void => {
 }
 
 /** A file's text without the newline at its end; undefined when there is no such file. */
-const readText = (path: string): string | undefined => orAbsent(() => readFileSync(path, 'utf8'))?.replace(/\s+$/, '')
-
-const orAbsent = <T>(read: () => T): T | undefined => {
-  try {
-    return read()
-  } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')) return undefined
-    throw error
-  }
-}
-
-const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code
+const readText = (path: string): string | undefined =>
+  unlessMissingSync(() => readFileSync(path, 'utf8'))?.replace(/\s+$/, '')

@@ -9,6 +9,7 @@ import {
   statSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { isMissing } from '../domain/missing.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
@@ -176,7 +177,7 @@ const syncIfThere = (path: string): boolean => {
   try {
     file = openSync(path, 'r')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false
+    if (isMissing(error)) return false
     throw error
   }
   try {

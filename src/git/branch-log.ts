@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { unlessMissing } from '../domain/missing.ts'
 import { type BranchName, isSha, type Sha } from '../domain/names.ts'
 import type { Repo } from './door.ts'
 
@@ -8,17 +9,9 @@ export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | un
 
 /** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
 export const branchMoves = async (repo: Repo, branch: BranchName): Promise<BranchMove[]> => {
-  const lines = (await read(join(repo.commonDir, 'logs', 'refs', 'heads', branch))).split('\n')
+  const file = join(repo.commonDir, 'logs', 'refs', 'heads', branch)
+  const lines = ((await unlessMissing(readFile(file, 'utf8'))) ?? '').split('\n')
   return lines.filter((line) => line !== '').map(parse)
-}
-
-const read = async (file: string): Promise<string> => {
-  try {
-    return await readFile(file, 'utf8')
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return ''
-    throw error
-  }
 }
 
 const parse = (line: string): BranchMove => {

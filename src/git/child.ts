@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { statSync } from 'node:fs'
 import type { Readable } from 'node:stream'
+import { hasCode } from '../domain/error-code.ts'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -135,7 +136,7 @@ const collect = async (
     }
   } catch (error) {
     // Let go of after the end of the process: what it had to say has been read.
-    if (!(error instanceof Error && 'code' in error && error.code === 'ERR_STREAM_PREMATURE_CLOSE')) throw error
+    if (!hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error
   }
   return Buffer.concat(chunks)
 }

@@ -1,5 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import { toBranchName, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -66,7 +67,8 @@ const assertFree = (path: string): void => {
   try {
     if (readdirSync(path).length === 0) return
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return
+    // Not ENOTDIR: a file in its place is in the way.
+    if (hasCode(error, 'ENOENT')) return
     throw error
   }
   throw new AppError('path-taken', `${path} already exists and is not empty`)

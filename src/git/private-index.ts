@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { isMissing } from '../domain/missing.ts'
+import { unlessMissing } from '../domain/missing.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
 import type { Git } from './door.ts'
@@ -22,11 +22,7 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
 
 /** Deletes those whose maker is dead. One whose name does not tell, or whose maker may live, is left. */
 export const clearPrivateIndexes = async (git: Git): Promise<void> => {
-  const names = await readdir(placeOf(git)).catch((error: unknown) => {
-    if (isMissing(error)) return []
-    throw error
-  })
-  for (const name of names) {
+  for (const name of (await unlessMissing(readdir(placeOf(git)))) ?? []) {
     const maker = makerOf(name)
     if (maker === undefined || liveness(maker) !== 'dead') continue
     // A git that outlived its maker may be writing there at this moment: then it is there for the next time.

@@ -6,7 +6,7 @@ import { type AdminDir, readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { pathCandidates, prepareRoot } from './paths.ts'
 import type { ResolveRequest } from './resolve.ts'
-import { repoOf } from './worktree/plan.ts'
+import { repoOf } from './repo-of.ts'
 
 export type Adoptable =
   | { readonly kind: 'worktree'; readonly path: string }

@@ -15,8 +15,8 @@ import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 import { settleInterrupted } from './reconcile.ts'
 import { scriptsDigest } from './trust.ts'
-import { unlessMissing } from './worktree/missing.ts'
-import { repoOf } from './worktree/plan.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import { repoOf } from './repo-of.ts'
 import { undoMaking } from './worktree/undo.ts'
 
 export type Trusted = {

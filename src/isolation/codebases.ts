@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { repoOf } from './repo-of.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { toCodebaseName, toRepoPath } from '../domain/names.ts'
@@ -89,7 +90,7 @@ const addDiscovered = async (
 /** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
 const refreshed = async (context: IsolationContext, codebase: Codebase, github?: string): Promise<Codebase> => {
   if (lookAt(codebase.repoPath) === 'nothing') throw repositoryGone(codebase)
-  const remote = await remoteInfo(context.git, { commonDir: toRepoPath(codebase.repoPath) })
+  const remote = await remoteInfo(context.git, repoOf(codebase))
   const remoteUrl = withoutSecret(remote?.url)
   const now = { remote: remote?.name, remoteUrl, github: github ?? codebase.github ?? githubOf(remoteUrl) }
   const same = (Object.keys(now) as (keyof typeof now)[]).every((key) => now[key] === codebase[key])

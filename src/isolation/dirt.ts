@@ -15,7 +15,7 @@ import type { IsolationContext } from './context.ts'
 import { lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
-import { unlessMissingSync } from './worktree/missing.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
 
 /** What a tree holds beyond its commits. All paths are raw. */
 export type Dirt = {

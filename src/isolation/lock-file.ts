@@ -14,6 +14,7 @@ import {
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 
 export type LockHolder = { readonly pid: number; readonly purpose: string; readonly since: number }
@@ -108,7 +109,7 @@ const ensureFile = (path: string, commonDir: string): Stats => {
   try {
     createLike(path, statSync(commonDir), CREATE, '')
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
   return statSync(path)
 }

@@ -3,7 +3,7 @@ import { type Work, isNumbered, sameWork } from '../domain/work.ts'
 import { commitsMentioning } from '../git/history.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
-import { repoOf } from './worktree/plan.ts'
+import { repoOf } from './repo-of.ts'
 
 /** A numbered work that is new: one look for commits on other environments' branches that already speak of it. */
 export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<string[]> => {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { mkdir, open, readFile, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
+import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import type { BranchName } from '../domain/names.ts'
 
@@ -43,7 +44,7 @@ const markRoot = async (root: string, host: string): Promise<void> => {
     await file.sync()
     await file.close()
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (!hasCode(error, 'EEXIST')) throw error
   }
 }
 

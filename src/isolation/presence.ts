@@ -5,7 +5,7 @@ import { toRepoPath } from '../domain/names.ts'
 import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import type { Health } from './provider.ts'
-import { isMissing } from './worktree/missing.ts'
+import { isMissing } from '../domain/missing.ts'
 
 /**
  * Is the environment really there, and still this very instance? Starts no program: this runs on every message.

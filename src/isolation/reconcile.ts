@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { repoOf } from './repo-of.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { toRepoPath } from '../domain/names.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
 import { clearPrivateIndexes } from '../git/private-index.ts'
 import { listRefs } from '../git/refs.ts'
@@ -13,7 +13,7 @@ import { dropDeadLeases } from './lease.ts'
 import { locked } from './locked.ts'
 import { prepareRoot } from './paths.ts'
 import { presenceOf } from './presence.ts'
-import { unlessMissing } from './worktree/missing.ts'
+import { unlessMissing } from '../domain/missing.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
 import { discardRestorePoint, readRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
@@ -132,7 +132,7 @@ const recallRestorePoints = async (context: IsolationContext, codebase: Codebase
     if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
     const point = await readRestorePoint(context, id).catch(() => undefined)
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
-    const [kept] = await listRefs(context.git, { commonDir: toRepoPath(codebase.repoPath) }, [point.ref])
+    const [kept] = await listRefs(context.git, repoOf(codebase), [point.ref])
     if (kept?.sha === point.commit) await context.store.restorePoints.insert(point)
   }
 }

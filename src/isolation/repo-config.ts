@@ -1,7 +1,8 @@
+import { repoOf } from './repo-of.ts'
 import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { type Sha, toRepoPath } from '../domain/names.ts'
+import type { Sha } from '../domain/names.ts'
 import type { Git, Repo } from '../git/door.ts'
 import { showFile } from '../git/objects.ts'
 import type { IsolationContext } from './context.ts'
@@ -25,7 +26,7 @@ export const loadRepoConfig = async (
 }
 
 const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<RepoConfig> => {
-  const repo = { commonDir: toRepoPath(codebase.repoPath) }
+  const repo = repoOf(codebase)
   const file = `${configPath} (at ${baseSha.slice(0, 7)})`
   if (!(await hasConfig(git, repo, baseSha, file))) return defaultRepoConfig
   const bytes = await showFile(git, repo, baseSha, configPath)

@@ -9,7 +9,7 @@ import type { IsolationContext } from './context.ts'
 import { inPairs } from './in-lanes.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
-import { repoOf } from './worktree/plan.ts'
+import { repoOf } from './repo-of.ts'
 
 /** How an environment stands towards base, without looking into its files. */
 export type Standing = {

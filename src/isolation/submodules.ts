@@ -9,7 +9,7 @@ import { lookIntoIndex } from '../git/hidden.ts'
 import { readStatus } from '../git/status.ts'
 import type { TreePath } from '../git/tree-path.ts'
 import type { IsolationContext } from './context.ts'
-import { unlessMissing } from './worktree/missing.ts'
+import { unlessMissing } from '../domain/missing.ts'
 
 /** Repositories inside a tree that its index names. Paths are raw. */
 export type Inner = {

@@ -1,5 +1,6 @@
 import { readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hasCode } from '../domain/error-code.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { shownPath } from '../domain/raw-path.ts'
 import { readHead } from '../git/admin-dir.ts'
@@ -41,8 +42,9 @@ const commits = (count: number): string => (count === 1 ? '1 commit' : `${count}
 
 /** Submodules' git directories, also nested ones (`modules/a/modules/b`, `modules/dir/a`). */
 const submoduleDirs = async (root: string, prefix = ''): Promise<{ name: string; dir: string }[]> => {
-  const entries = await readdir(root, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
+  const entries = await readdir(root, { withFileTypes: true }).catch((error: unknown) => {
+    // Not ENOTDIR: a file in its place is something that we do not understand.
+    if (hasCode(error, 'ENOENT')) return []
     throw error
   })
   const found: { name: string; dir: string }[] = []

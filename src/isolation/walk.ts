@@ -1,7 +1,7 @@
 import { type Stats, lstatSync, readdirSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { bytesBelow, shownPath } from '../domain/raw-path.ts'
-import { unlessMissingSync } from './worktree/missing.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
 
 /** How deep a directory that can be made again is looked into: a clone in `node_modules/lib` is somebody's work. */
 const regenerableDepth = 2

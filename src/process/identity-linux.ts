@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { hasCode } from '../domain/error-code.ts'
 import type { ProcessReading } from './identity.ts'
-import { hasCode, isGone, parseStat } from './proc.ts'
+import { isGone, parseStat } from './proc.ts'
 
 /**
  * Start time = boot id + clock ticks since that boot (field 22 of stat): ticks alone repeat after a reboot,

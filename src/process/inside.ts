@@ -1,9 +1,9 @@
 import { realpath } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
+import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import { scanDarwin } from './inside-darwin.ts'
 import { scanLinux } from './inside-linux.ts'
-import { hasCode } from './proc.ts'
 
 /** `cwd`: works there. `root`: chrooted there. `exe`: its program lies there. `file`: has a file there open or mapped. */
 export type HowInside = 'cwd' | 'root' | 'exe' | 'file'

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { hasCode } from '../domain/error-code.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync, liveness } from './identity.ts'
-import { hasCode } from './proc.ts'
 import { processTable } from './table.ts'
 import { collectTree, isSame, selfAndAncestors } from './tree.ts'
 

@@ -1,3 +1,5 @@
+import { hasCode } from '../domain/error-code.ts'
+
 /** The fields of /proc/<pid>/stat that we use, by their numbers in proc(5). */
 export type ProcStat = {
   readonly pid: number
@@ -38,9 +40,6 @@ export const isGone = (error: unknown): boolean => hasCode(error, 'ENOENT') || h
 
 /** Another user's process: the kernel refuses to follow its links. */
 export const isForbidden = (error: unknown): boolean => hasCode(error, 'EACCES') || hasCode(error, 'EPERM')
-
-export const hasCode = (error: unknown, code: string): boolean =>
-  error instanceof Error && 'code' in error && error.code === code
 
 /** include/linux/sched.h; pid 2 as parent will not do: in a container pid 2 is an ordinary process. */
 const PF_KTHREAD = 0x0020_0000

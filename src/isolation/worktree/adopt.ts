@@ -8,7 +8,7 @@ import { readAdminDirs, readWorktreeLink } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import type { AdoptRequest } from '../provider.ts'
-import { repoOf } from './plan.ts'
+import { repoOf } from '../repo-of.ts'
 
 /**
  * Takes note of a worktree that a person or another tool made. Nothing on disk changes, now or later:

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 export type ArchiveRequest = {
   /** The tree's directory. */

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 
 export const redirectPath = '.beads/redirect'

@@ -9,7 +9,7 @@ import type { Base } from '../base.ts'
 import type { IsolationContext } from '../context.ts'
 import { describeProof } from '../merged.ts'
 import { standingOf } from '../standing.ts'
-import { repoOf } from './plan.ts'
+import { repoOf } from '../repo-of.ts'
 
 /** What becomes of the branch: it goes only with proof, and only if it still is where the proof saw it. */
 export type BranchFate = {

@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { copyFile, lstat, readlink, realpath, symlink } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize } from 'node:path'
+import { hasCode } from '../../domain/error-code.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { toRepoPath } from '../../domain/names.ts'
@@ -9,7 +10,7 @@ import { isInside } from '../paths.ts'
 import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
-import { isMissing, unlessMissing } from './missing.ts'
+import { isMissing, unlessMissing } from '../../domain/missing.ts'
 import { fileSource } from './shared-area.ts'
 import { trackedFiles } from '../../git/tracked-files.ts'
 
@@ -85,5 +86,4 @@ const staysInside = async (source: string, path: string): Promise<boolean> => {
   return real === undefined || isInside(await realpath(source), real)
 }
 
-const isForbidden = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && (error.code === 'EACCES' || error.code === 'EPERM')
+const isForbidden = (error: unknown): boolean => hasCode(error, 'EACCES') || hasCode(error, 'EPERM')

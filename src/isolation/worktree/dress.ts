@@ -7,7 +7,7 @@ import { layBeadsRedirect } from './beads.ts'
 import { copyFiles } from './copy-files.ts'
 import type { Dressing } from './dressing.ts'
 import { makeLinks } from './links.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import { leasePorts } from './ports.ts'
 import { runSetup } from './scripts.ts'
 

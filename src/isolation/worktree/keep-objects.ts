@@ -12,7 +12,7 @@ import { type TreePath, treePath } from '../../git/tree-path.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import type { BranchFate } from './branch-fate.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 export type ToKeep = {
   readonly environment: IsolatedEnvironment

@@ -8,7 +8,7 @@ import type { Repo, Tree } from '../../git/door.ts'
 import { readTree } from '../../git/objects.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import { restoreDirectory } from './restore-point.ts'
 
 /** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */

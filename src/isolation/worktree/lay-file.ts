@@ -2,7 +2,7 @@ import { lstat, rename, rm } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 
 export type Laid = { readonly outcome: 'laid' | 'exists' } | { readonly outcome: 'blocked'; readonly at: string }

@@ -1,5 +1,6 @@
 import { lstat, mkdir } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { unlessMissing } from '../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import { clearLock, readAdminDirs, writeToken } from '../../git/admin-dir.ts'
@@ -91,14 +92,7 @@ export const choosePath = async (
   })
 }
 
-const exists = async (path: string): Promise<boolean> =>
-  lstat(path).then(
-    () => true,
-    (error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return false
-      throw error
-    },
-  )
+const exists = async (path: string): Promise<boolean> => (await unlessMissing(lstat(path))) !== undefined
 
 const intent = async (
   { context, codebase, kind, environment, plan, pointId }: Making,

@@ -5,8 +5,8 @@ import { type AdminDir, readAdminDirs, readHead, readToken, readWorktreeLink } f
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
-import { unlessMissing } from './missing.ts'
-import { repoOf } from './plan.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import { repoOf } from '../repo-of.ts'
 
 /** What the journal says an interrupted making may have left. */
 export type MakingLeft = {

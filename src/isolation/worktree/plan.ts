@@ -1,6 +1,7 @@
+import { repoOf } from '../repo-of.ts'
 import type { BranchOrigin, Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type BranchName, type Sha, isSha, toBranchName, toRepoPath } from '../../domain/names.ts'
+import { type BranchName, type Sha, isSha, toBranchName } from '../../domain/names.ts'
 import { branchForWork } from '../../domain/work.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import type { Repo } from '../../git/door.ts'
@@ -267,7 +268,5 @@ const prNotFound = (number: number, why: string, problem: string | undefined): A
   new AppError('pr-not-found', `PR #${number} cannot be had: ${problem ?? why}`, {
     remedy: 'check the number, the remote and your access to it',
   })
-
-export const repoOf = (codebase: Codebase): Repo => ({ commonDir: toRepoPath(codebase.repoPath) })
 
 const short = (sha: string): string => sha.slice(0, 7)

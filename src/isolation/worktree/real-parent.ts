@@ -1,7 +1,7 @@
 import { lstat, mkdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
-import { isMissing } from './missing.ts'
+import { isMissing } from '../../domain/missing.ts'
 
 export type Parent =
   | { readonly kind: 'real'; readonly path: string }

@@ -1,6 +1,6 @@
 import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 /** Every file of git's record of a tree, by its name below it. */
 export const recordFiles = async (adminDir: string, below = ''): Promise<string[]> => {

@@ -10,8 +10,8 @@ import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
-import { unlessMissing } from './missing.ts'
-import { repoOf } from './plan.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import { repoOf } from '../repo-of.ts'
 
 export type ToSave = ToKeep & {
   readonly codebase: Codebase

@@ -8,7 +8,7 @@ import type { Tree } from '../../git/door.ts'
 import type { IsolationContext } from '../context.ts'
 import { isInside } from '../paths.ts'
 import { copyTree } from './archive.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 /**
  * Submodules' git directories lay in the old record, and with them perhaps the only copy of a commit. They come back

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { lstat, open, readlink, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 
 /**

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { unlessMissing } from './missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 /**
  * A git that is killed leaves its lock files, and every later git refuses over them. Those that an interrupted operation

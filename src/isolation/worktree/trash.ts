@@ -1,5 +1,7 @@
 import { mkdir, readdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { hasCode } from '../../domain/error-code.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 import type { IsolationContext } from '../context.ts'
 import { syncDirectory } from '../durable.ts'
 import { trashDirectory } from '../paths.ts'
@@ -25,7 +27,8 @@ export const giveUp = async (root: string, id: string): Promise<string> => {
   try {
     await rename(trashPath(root, id), target)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    // Not ENOTDIR: that is a file where the directory is to go.
+    if (!hasCode(error, 'ENOENT')) throw error
   }
   return target
 }
@@ -36,10 +39,7 @@ export const discardDirectory = async (root: string, path: string, id: string): 
 
 /** Deletes, in the background, what was given up. Answers how many directories that is. */
 export const emptyTrash = async (context: IsolationContext, root: string): Promise<number> => {
-  const names = await readdir(trashDirectory(root)).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return []
-    throw error
-  })
+  const names = (await unlessMissing(readdir(trashDirectory(root)))) ?? []
   const done = names.filter((name) => name.startsWith(gone)).map((name) => trashPath(root, name))
   if (done.length > 0) context.reap(done)
   return done.length
