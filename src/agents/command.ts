@@ -1,6 +1,8 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import { isAppError, toAppError } from '../domain/errors.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { killTree } from '../process/kill.ts'
+import { processesWithVariable } from '../process/marked.ts'
 import { type ProgramResult, runProgram } from '../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
 import { withContextFile } from './context-file.ts'
@@ -43,6 +45,7 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
         })
         return result(ended, reply, request)
       } catch (error) {
+        if (isAppError(error, 'cancelled')) await endStrays(file, options.clock)
         return notRun(error, reply)
       }
     })
@@ -99,6 +102,22 @@ const lastLines = (stderr: string): string => {
   const shown = said.slice(-SHOWN_LINES).join(' · ')
   return (shown.length > SHOWN_CHARACTERS ? `…${shown.slice(-SHOWN_CHARACTERS)}` : shown).replace(/\.$/, '')
 }
+
+/**
+ * What went into a session of its own and lost its parent is in no tree any more; the variable that it inherited, with
+ * a value that no other run has, still tells whose it is.
+ */
+const endStrays = async (file: string, clock: Clock): Promise<void> => {
+  for (const stray of await processesWithVariable('COPPICE_CONTEXT', file)) {
+    const killed = await killTree(stray, { graceMs: STRAY_GRACE_MS, clock })
+    if (killed.outcome !== 'survivors') continue
+    throw new AppError('busy', `process ${stray.pid}, which the agent's command started, could not be ended`, {
+      remedy: `end process ${stray.pid} by hand`,
+    })
+  }
+}
+
+const STRAY_GRACE_MS = 2_000
 
 /** Cancelled, or it could not be started. That it cannot be ended, or cannot be written down, is for the caller. */
 const notRun = (error: unknown, reply: ReplyText): AgentResult => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -164,4 +164,86 @@ test('a git at work is found by its directory, its --git-dir and its GIT_DIR, al
     await killTree(identity, { graceMs: 1_000, clock })
   }
   expect(await gitProcessesUsing(oneGit)).toEqual([])
+})
+
+test('a program that must be written down first has done nothing until that is done', async () => {
+  const marker = join(dir, 'began')
+  const steps: string[] = []
+  const result = await runProgram({
+    ...base,
+    shell: `echo began > '${marker}'; cat; echo $$ >&2`,
+    stdin: 'input',
+    beforeWork: async (identity) => {
+      // as long as a shell takes that does the same
+      await runProgram({ ...base, shell: `echo began > '${marker}.other'; echo x` })
+      steps.push(existsSync(marker) ? 'too early' : 'held', liveness(identity), String(identity.pid))
+    },
+  })
+  expect(result).toMatchObject({ exitCode: 0, stdout: 'input' })
+  // the same process from beginning to end, so that what was written down names it
+  expect(steps).toEqual(['held', 'alive', result.stderr.trim()])
+  expect(existsSync(marker)).toBe(true)
+  const direct = await runProgram({ ...base, command: 'printf', args: ['%s', 'a b'], beforeWork: async () => {} })
+  expect(direct.stdout).toBe('a b')
+})
+
+test('what cannot be written down does not begin', async () => {
+  const marker = join(dir, 'began')
+  let root: ProcessIdentity | undefined
+  const run = runProgram({
+    ...base,
+    shell: `echo began > '${marker}'`,
+    beforeWork: async (identity) => {
+      root = identity
+      throw new Error('the disk is full')
+    },
+  })
+  await expect(run).rejects.toThrow('the disk is full')
+  expect(root === undefined ? 'unknown' : liveness(root)).toBe('dead')
+  expect(existsSync(marker)).toBe(false)
+})
+
+test('an abort while it is being written down ends it, and is settled after the writing', async () => {
+  const abort = new AbortController()
+  const steps: string[] = []
+  const run = runProgram({
+    ...base,
+    shell: 'echo began',
+    signal: abort.signal,
+    beforeWork: async (identity) => {
+      abort.abort()
+      while (liveness(identity) !== 'dead') await new Promise(setImmediate)
+      steps.push('written')
+    },
+    onOutput: (text) => steps.push(text),
+  })
+  await expect(run).rejects.toMatchObject({ code: 'cancelled' })
+  expect(steps).toEqual(['written'])
+})
+
+test('when we die before it is written down, the program ends without having begun', async () => {
+  const marker = join(dir, 'began')
+  const pidFile = join(dir, 'pid')
+  const spawnModule = new URL('spawn.ts', import.meta.url).href
+  const code = `
+    const { runProgram } = await import(${JSON.stringify(spawnModule)})
+    const { writeFileSync } = await import('node:fs')
+    setInterval(() => {}, 1000)
+    await runProgram({
+      shell: "echo began > '${marker}'", cwd: '/', env: {}, clock: Date.now, outputLimitBytes: 100, stdin: 'x',
+      beforeWork: (identity) => new Promise(() => writeFileSync('${pidFile}', JSON.stringify(identity))),
+    })`
+  const ours = await spawnDetached({
+    command: process.execPath,
+    args: ['--input-type=module', '-e', code],
+    cwd: '/',
+    env,
+  })
+  const written = () => (existsSync(pidFile) ? readFileSync(pidFile, 'utf8') : '')
+  while (!written().endsWith('}')) await new Promise(setImmediate)
+  const program = JSON.parse(written()) as ProcessIdentity
+  expect(liveness(program)).toBe('alive')
+  process.kill(ours.pid, 'SIGKILL')
+  while (liveness(program) === 'alive') await new Promise(setImmediate)
+  expect(existsSync(marker)).toBe(false)
 })
