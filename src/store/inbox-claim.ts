@@ -25,7 +25,7 @@ export const claimMessage = async (
     .select('seq')
     // Literals: SQLite uses a partial index only where the statement's own text implies its condition.
     .where(sql<boolean>`state = 'waiting' and ready = 1`)
-    .where('lane', '=', lane)
+    .where('lane', '=', sql.lit(lane))
     .orderBy('seq')
     .limit(1)
   if (platforms !== undefined) next = next.where('platform', 'in', platforms)

@@ -55,7 +55,7 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
       const { rows } = await sql<{ waiting: number; running: number }>`
         select (select count(*) from inbox where state = 'waiting') as waiting,
           (select count(*) from inbox where state = 'running') as running`.execute(db)
-      return rows[0] ?? { waiting: 0, running: 0 }
+      return { waiting: rows[0]?.waiting ?? 0, running: rows[0]?.running ?? 0 }
     },
     pending: (conversations) => pending(db, distinctKeys(conversations)),
     ofConversation: async ({ platform, conversationId }, limit) => {
@@ -150,6 +150,7 @@ const leave = async (
   return ours.returning(['platform', 'conversation_id', 'lane']).executeTakeFirst()
 }
 
+/** Both lanes are named so that SQLite takes the index of what is open, not the one of everything there ever was. */
 const pending = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Promise<ConversationKey[]> => {
   const found: ConversationKey[] = []
   for (let first = 0; first < keys.length; first += linesPerStatement) {
@@ -158,6 +159,7 @@ const pending = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Pr
       where exists (
         select 1 from inbox
         where platform = asked.column1 and conversation_id = asked.column2 and state <> 'done'
+          and lane in ('turn', 'at-once')
       )`.execute(db)
     for (const { column1, column2 } of rows) found.push({ platform: column1, conversationId: column2 })
   }

@@ -6,8 +6,8 @@ import { afterEach, expect, test } from 'vitest'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import type { StoreTarget } from '../../src/store/open.ts'
 import { onEachEngine } from '../helpers/store-engines.ts'
-import { aCodebase, anEnvironment } from '../helpers/store-values.ts'
-import type { ChildTask } from './store-child.ts'
+import { aCodebase, aMessage, anEnvironment } from '../helpers/store-values.ts'
+import type { ChildTask, Turn } from './store-child.ts'
 
 const one = toCodebaseId('codebase-one')
 const script = fileURLToPath(new URL('store-child.ts', import.meta.url))
@@ -62,6 +62,26 @@ onEachEngine((engine) => {
       { kind: 'transition', id: 'a' },
     ])
     expect(answers.filter((answer) => answer === true)).toHaveLength(1)
+  })
+
+  test('processes that claim share 200 messages of 20 conversations: none twice, one at a time, in order', async () => {
+    const target = await engine.fresh()
+    const store = await engine.open(target)
+    const messages = Array.from({ length: 200 }, (_, index) =>
+      aMessage(String(index).padStart(3, '0'), { conversationId: `thread-${index % 20}` }),
+    )
+    await store.inbox.accept(messages)
+    const task = { kind: 'claim', claimers: 3 } as const
+    const answers = (await together(target, [task, task, task])) as Turn[][]
+    expect(answers.filter((turns) => turns.length > 0).length, 'more than one had work').toBeGreaterThan(1)
+    const turns = answers.flat().toSorted((a, b) => a.from - b.from)
+    expect(turns.map(({ id }) => id).toSorted()).toEqual(messages.map(({ id }) => id))
+    for (const ofOne of Map.groupBy(turns, ({ conversation }) => conversation).values()) {
+      expect(ofOne.map(({ id }) => id)).toEqual(ofOne.map(({ id }) => id).toSorted())
+      for (const [index, { from }] of ofOne.entries()) {
+        expect(from).toBeGreaterThan(ofOne[index - 1]?.to ?? 0)
+      }
+    }
   })
 
   test('a writer killed inside its transaction leaves a usable database and nothing of its own', async () => {

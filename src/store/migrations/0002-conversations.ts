@@ -46,7 +46,7 @@ const indexes: readonly string[] = [
   `create index inbox_done on inbox (accepted_at) where state = 'done'`,
   `create index inbox_conversation on inbox (platform, conversation_id, seq)`,
   `create index outbox_line on outbox (platform, conversation_id, seq) where state = 'waiting'`,
-  `create index outbox_waiting on outbox (seq, platform, next_attempt_at) where state = 'waiting'`,
+  `create index outbox_waiting on outbox (seq, platform, conversation_id, next_attempt_at) where state = 'waiting'`,
   `create index outbox_failed on outbox (seq) where state = 'failed'`,
   `create index outbox_sent on outbox (sent_at) where state = 'sent'`,
   `create index outbox_conversation on outbox (platform, conversation_id, seq)`,
