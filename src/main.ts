@@ -6,7 +6,7 @@ import { hostId, prepareHome } from './cli/host-id.ts'
 import { appendToLog } from './cli/log-file.ts'
 import { createProgress } from './cli/progress.ts'
 import { type OpenOptions, runCli } from './cli/run.ts'
-import { paintFor } from './conversations/commands/view.ts'
+import { paintFor, printable } from './conversations/commands/view.ts'
 import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
 import { AppError } from './domain/errors.ts'
 import { toRepoPath } from './domain/names.ts'
@@ -92,7 +92,10 @@ if (process.exitCode === undefined) {
 }
 
 async function open({ home: named, verbose, near }: OpenOptions): Promise<Workplace> {
-  const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named))
+  const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named), (made) => {
+    // Whoever named it may have mistyped it, and would wonder where everything is.
+    if (named !== undefined || env['COPPICE_HOME']) process.stderr.write(`Made a new home at ${printable(made)}\n`)
+  })
   const settings = await settingsOf(home)
   const git = createGit({ env, home, now: clock, token: await tokenOf(settings) })
   const asked = askAhead(git, near)

@@ -3,10 +3,12 @@ import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 
 /** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
-export const prepareHome = (home: string): string => {
+export const prepareHome = (home: string, onMade: (home: string) => void = () => undefined): string => {
   try {
-    mkdirSync(home, { recursive: true, mode: 0o700 })
-    return realpathSync(home)
+    const made = mkdirSync(home, { recursive: true, mode: 0o700 }) !== undefined
+    const real = realpathSync(home)
+    if (made) onMade(real)
+    return real
   } catch (cause) {
     throw new AppError('config-invalid', `the home ${home} cannot be used: ${reason(cause)}`, {
       cause,
