@@ -81,7 +81,6 @@ const firstLine = (prompt: string): string =>
     .map((line) => line.trim())
     .find((line) => line !== '') ?? '(an empty message)'
 
-// eslint-disable-next-line no-control-regex
 const printable = (text: string): string => text.replaceAll(/\r\n?/g, '\n').replaceAll(/[^\P{Cc}\n\t]/gu, '')
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()

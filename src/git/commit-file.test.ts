@@ -95,7 +95,7 @@ test('what is there already is not made again, also when it came while we were a
     commitFile(git, tree, { ...note, unless }),
     commitFile(git, tree, { ...note, unless }),
   ])
-  expect(both.map(({ made }) => made).sort()).toEqual([false, true])
+  expect(both.filter(({ made }) => made)).toHaveLength(1)
   expect(both[0]?.commit).toBe(both[1]?.commit)
   expect(raw('rev-list', '--count', 'work')).toBe('2')
 })

@@ -171,34 +171,6 @@ describe.each(specs)('the agent $name', (spec) => {
     expect(names.filter((line) => line.startsWith(CANARY) || line.includes('secret'))).toEqual([])
   })
 
-  if (spec.rambles !== undefined) {
-    const { rambles } = spec
-    test('a reply without end is cut, says so, and keeps its last words', async () => {
-      const events: AgentEvent[] = []
-      const { outcome, text } = await rambles(scene).run(request(events))
-      expect(outcome).toBe('done')
-      expect(text).toBe(textOf(events))
-      expect(Buffer.byteLength(text)).toBeLessThan(10_200)
-      expect(text).toMatch(/cut here: \d+ bytes/)
-      expect(text).toMatch(/the end\s*$/)
-      expect(text).not.toContain('\uFFFD')
-    })
-  }
-
-  if (spec.forks !== undefined) {
-    const { forks } = spec
-    test('one that leaves a process behind is done all the same', async () => {
-      const events: AgentEvent[] = []
-      const result = await forks(scene).run(request(events))
-      const left = await pidsIn('pids', 1)
-      try {
-        expect(result).toEqual({ outcome: 'done', text: 'bye\n' })
-      } finally {
-        for (const identity of left) await killTree(identity, { graceMs: 1_000, clock: Date.now })
-      }
-    })
-  }
-
   test('many at once do not hear each other', async () => {
     const agent: Agent = spec.works(scene)
     const runs = Array.from({ length: 4 }, async (_, n) => {
@@ -214,3 +186,31 @@ describe.each(specs)('the agent $name', (spec) => {
     expect(new Set(all.map(({ session }) => session)).size).toBe(4)
   })
 })
+
+test.each(specs.flatMap(({ name, rambles }) => (rambles === undefined ? [] : [{ name, rambles }])))(
+  'a reply of $name without end is cut, says so, and keeps its last words',
+  async ({ rambles }) => {
+    const events: AgentEvent[] = []
+    const { outcome, text } = await rambles(scene).run(request(events))
+    expect(outcome).toBe('done')
+    expect(text).toBe(textOf(events))
+    expect(Buffer.byteLength(text)).toBeLessThan(10_200)
+    expect(text).toMatch(/cut here: \d+ bytes/)
+    expect(text).toMatch(/the end\s*$/)
+    expect(text).not.toContain('\uFFFD')
+  },
+)
+
+test.each(specs.flatMap(({ name, forks }) => (forks === undefined ? [] : [{ name, forks }])))(
+  'when $name leaves a process behind it is done all the same, and that one lives',
+  async ({ forks }) => {
+    const result = await forks(scene).run(request([]))
+    const left = await pidsIn('pids', 1)
+    try {
+      expect(result).toEqual({ outcome: 'done', text: 'bye\n' })
+      expect(left.map(liveness)).toEqual(['alive'])
+    } finally {
+      for (const identity of left) await killTree(identity, { graceMs: 1_000, clock: Date.now })
+    }
+  },
+)
