@@ -1,0 +1,78 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { environmentJson, factsJson } from '../../conversations/commands/json.ts'
+import { resolveCodebase } from '../../isolation/codebases.ts'
+import { listWithFacts } from '../../isolation/facts.ts'
+import type { App, ServerDeps } from '../deps.ts'
+import { failures, json, missing, refused } from '../routes.ts'
+import { codebaseName, environmentAnswer, flag, line, listedAnswer } from '../schemas.ts'
+import { removeEnvironment } from './remove-environment.ts'
+import { restoreEnvironment } from './restore-environment.ts'
+
+const listRoute = createRoute({
+  method: 'get',
+  path: '/api/environments',
+  summary: 'The live environments',
+  description: 'Of one codebase with everything that git knows of them; without a codebase only what is recorded.',
+  request: { query: z.strictObject({ codebase: codebaseName.optional() }) },
+  responses: { 200: json('The environments', z.array(listedAnswer)), ...failures, ...missing },
+})
+
+const id = z.object({ id: line(100) })
+
+const removeRoute = createRoute({
+  method: 'delete',
+  path: '/api/environments/{id}',
+  summary: 'Removes an environment, through all the gates',
+  request: { params: id, query: z.strictObject({ force: flag }) },
+  responses: {
+    200: json(
+      'Removed, or let go of when it was adopted',
+      z.object({
+        environment: environmentAnswer,
+        restorePoint: z.string().nullable(),
+        branchDeleted: z.boolean(),
+        leftOut: z.array(z.object({ path: z.string(), reason: z.string() })),
+      }),
+    ),
+    ...failures,
+    ...missing,
+    ...refused,
+  },
+})
+
+const restoreRoute = createRoute({
+  method: 'post',
+  path: '/api/environments/{id}/restore',
+  summary: 'Brings a removed environment back',
+  request: { params: id },
+  responses: { 200: json('The environment', environmentAnswer), ...failures, ...missing, ...refused },
+})
+
+export const addEnvironments = (app: App, deps: ServerDeps): void => {
+  const { isolation } = deps.context
+  const { store, host } = isolation
+  app.openapi(listRoute, async (c) => {
+    const { codebase: name } = c.req.valid('query')
+    if (name !== undefined) {
+      const codebase = await resolveCodebase(isolation, { name, cwd: '/' })
+      const facts = await listWithFacts(isolation, codebase)
+      return c.json(
+        facts.map((one) => ({ ...factsJson(one, () => codebase.name), conversations: [...one.conversations] })),
+        200,
+      )
+    }
+    const codebases = await store.codebases.list(host)
+    const names = new Map(codebases.map(({ id, name }) => [String(id), name]))
+    const live = await Promise.all(codebases.map(({ id }) => store.environments.live(id)))
+    return c.json(
+      live.flat().map((one) => environmentJson(one, (id) => names.get(id) ?? '')),
+      200,
+    )
+  })
+  app.openapi(removeRoute, async (c) => {
+    const outcome = await removeEnvironment(deps, c.req.valid('param').id, c.req.valid('query').force)
+    if (!outcome.removed) return c.json(outcome.refusal, 409)
+    return c.json(outcome.answer, 200)
+  })
+  app.openapi(restoreRoute, async (c) => c.json(await restoreEnvironment(deps, c.req.valid('param').id), 200))
+}

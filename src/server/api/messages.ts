@@ -1,0 +1,94 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { conversationHistory, historyLimit } from '../../platforms/history.ts'
+import type { App, ServerDeps } from '../deps.ts'
+import { body, failures, json } from '../routes.ts'
+import { acceptedAnswer, conversationId, incoming, line, ownPlatform, platformName, prose, time } from '../schemas.ts'
+import { receive, receiveClosed } from './receive.ts'
+
+const params = z.object({ id: conversationId })
+const own = z.strictObject({ platform: ownPlatform })
+const any = z.strictObject({ platform: platformName.default('web') })
+
+const postRoute = createRoute({
+  method: 'post',
+  path: '/api/conversations/{id}/messages',
+  summary: 'Says something in a conversation',
+  description: 'Answered once the message is durable. The reply comes later: as an event, and among the messages.',
+  request: {
+    params,
+    query: own,
+    body: body(z.strictObject({ ...incoming, agent: line(50).optional(), context: prose.optional() })),
+  },
+  responses: { 202: json('Accepted, or known already', acceptedAnswer), ...failures },
+})
+
+const listRoute = createRoute({
+  method: 'get',
+  path: '/api/conversations/{id}/messages',
+  summary: 'What was said in a conversation, in order of time',
+  request: {
+    params,
+    query: any.extend({ limit: z.coerce.number().int().min(1).max(historyLimit).default(historyLimit) }),
+  },
+  responses: {
+    200: json(
+      'The messages',
+      z.array(
+        z.object({
+          id: z.string(),
+          role: z.enum(['user', 'agent', 'system']),
+          text: z.string(),
+          at: time,
+          state: z.enum(['waiting', 'running', 'done', 'sent', 'failed']),
+        }),
+      ),
+    ),
+    ...failures,
+  },
+})
+
+const closeRoute = createRoute({
+  method: 'post',
+  path: '/api/conversations/{id}/close',
+  summary: 'Closes a conversation: its session ends, its environment goes if nobody else uses it and every gate agrees',
+  request: { params, query: own },
+  responses: { 202: json('Accepted', acceptedAnswer), ...failures },
+})
+
+const stopRoute = createRoute({
+  method: 'post',
+  path: '/api/conversations/{id}/stop',
+  summary: 'Ends the running agent of a conversation',
+  request: { params, query: any },
+  responses: {
+    200: json('What came of it', z.object({ outcome: z.enum(['stopped', 'nothing-running']) })),
+    ...failures,
+  },
+})
+
+export const addMessages = (app: App, deps: ServerDeps): void => {
+  const { store } = deps.context.isolation
+  app.openapi(postRoute, async (c) => {
+    const { id } = c.req.valid('param')
+    const accepted = await receive(deps, c.req.valid('query').platform, { conversationId: id, ...c.req.valid('json') })
+    return c.json({ conversationId: id, ...accepted }, 202)
+  })
+  app.openapi(listRoute, async (c) => {
+    const { platform, limit } = c.req.valid('query')
+    const said = await conversationHistory(store, { platform, conversationId: c.req.valid('param').id }, { limit })
+    return c.json(
+      said.map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
+      200,
+    )
+  })
+  app.openapi(closeRoute, async (c) => {
+    const { id } = c.req.valid('param')
+    const accepted = await receiveClosed(deps, c.req.valid('query').platform, id)
+    return c.json({ conversationId: id, ...accepted }, 202)
+  })
+  app.openapi(stopRoute, async (c) => {
+    const { platform } = c.req.valid('query')
+    const outcome = await deps.conversations.stopRun({ platform, conversationId: c.req.valid('param').id })
+    return c.json({ outcome }, 200)
+  })
+}

@@ -1,0 +1,69 @@
+import type { z } from '@hono/zod-openapi'
+import type { MessageDetails } from '../../domain/message.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import { localDeliveryId } from '../../platforms/local.ts'
+import type { Accepted } from '../../platforms/platform.ts'
+import type { LocalPlatformName } from '../../platforms/registry.ts'
+import type { ServerDeps } from '../deps.ts'
+import { HttpError } from '../errors.ts'
+import type { hints as hintsSchema } from '../schemas.ts'
+
+export type Received = {
+  readonly conversationId: string
+  readonly message: string
+  readonly codebase?: string | undefined
+  readonly hints?: z.output<typeof hintsSchema> | undefined
+  readonly deliveryId?: string | undefined
+  readonly agent?: string | undefined
+  readonly context?: string | undefined
+}
+
+/** Hands a message to its platform. Durable when it answers. */
+export const receive = async (deps: ServerDeps, platform: LocalPlatformName, received: Received): Promise<Accepted> => {
+  const { conversationId, message, deliveryId } = received
+  assertAgent(deps, received.agent)
+  return platformOf(deps, platform).receive({
+    conversationId,
+    deliveryId: localDeliveryId(conversationId, deliveryId ?? deps.context.isolation.ids()),
+    kind: 'message',
+    text: message,
+    details: detailsOf(received),
+  })
+}
+
+export const receiveClosed = async (
+  deps: ServerDeps,
+  platform: LocalPlatformName,
+  conversationId: string,
+): Promise<Accepted> =>
+  platformOf(deps, platform).receive({
+    conversationId,
+    deliveryId: localDeliveryId(conversationId, deps.context.isolation.ids()),
+    kind: 'closed',
+    text: '',
+    details: {},
+  })
+
+const platformOf = ({ platforms }: ServerDeps, name: LocalPlatformName) => {
+  const platform = platforms.get(name)
+  if (platform === undefined) throw new HttpError(404, 'not-found', `the platform ${name} is off`)
+  return platform
+}
+
+const assertAgent = ({ context: { agents } }: ServerDeps, agent: string | undefined): void => {
+  if (agent === undefined || agents.has(agent)) return
+  throw new HttpError(400, 'invalid', `agent: there is no agent ${JSON.stringify(agent)}`, {
+    remedy: `there are ${[...agents.keys()].join(', ')}`,
+  })
+}
+
+const detailsOf = ({ codebase, hints, agent, context }: Received): MessageDetails => ({
+  ...(codebase !== undefined && { codebase }),
+  ...(hints !== undefined && { hints: defined(hints) }),
+  ...(agent !== undefined && { agent }),
+  ...(context !== undefined && { context }),
+})
+
+/** What was left out is not there, rather than there and undefined. */
+const defined = (hints: z.output<typeof hintsSchema>): IsolationHints =>
+  Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined))

@@ -1,0 +1,17 @@
+import { createRoute } from '@hono/zod-openapi'
+import type { App, ServerDeps } from '../deps.ts'
+import { failures } from '../routes.ts'
+
+const route = createRoute({
+  method: 'post',
+  path: '/api/wake',
+  summary: 'Another process of this home has recorded something: look now instead of at the next tick',
+  responses: { 204: { description: 'Looking' }, ...failures },
+})
+
+export const addWake = (app: App, { wake }: ServerDeps): void => {
+  app.openapi(route, (c) => {
+    wake()
+    return c.body(null, 204)
+  })
+}

@@ -1,0 +1,119 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { MiddlewareHandler } from 'hono'
+import { addCleanup } from './api/cleanup.ts'
+import { addCodebases } from './api/codebases.ts'
+import { addConversations } from './api/conversations.ts'
+import { addEnvironments } from './api/environments.ts'
+import { addMessages } from './api/messages.ts'
+import { addSession } from './api/session.ts'
+import { addStatus } from './api/status.ts'
+import { addTestPlatform } from './api/test-platform.ts'
+import { addWake } from './api/wake.ts'
+import { type Authentication, createAuthentication } from './auth.ts'
+import type { App, ServerDeps, ServerEnv } from './deps.ts'
+import { errorAnswer, HttpError } from './errors.ts'
+import { addEvents } from './events.ts'
+import { securityHeaders } from './headers.ts'
+import { addHealth } from './health.ts'
+import { createHostCheck } from './host-check.ts'
+import { capBody, clientOf, createBucket, defaultLimits } from './limits.ts'
+import { addMetrics, createMetrics } from './metrics.ts'
+import { addPage } from './page.ts'
+import { failures, newApp } from './routes.ts'
+
+/** All routes behind all guards. A route that is added here is guarded without having to think of it. */
+export const createApp = (deps: ServerDeps): App => {
+  const { log, clock } = deps.context.isolation
+  const metrics = deps.metrics ?? createMetrics(deps.context.changes)
+  const authentication = createAuthentication(deps.token, clock)
+  const app = newApp()
+  app.onError(errorAnswer(log, deps.redact))
+  app.notFound((c) => {
+    throw new HttpError(404, 'not-found', `there is no ${c.req.method} ${c.req.path.slice(0, 200)}`, {
+      remedy: 'GET /api/openapi.json says what there is',
+    })
+  })
+  app.use(securityHeaders)
+  app.use(guard(deps, authentication))
+  app.use(capBody(deps.limits?.bodyBytes ?? defaultLimits.bodyBytes))
+  addPage(app)
+  addHealth(app, deps)
+  addMetrics(app, deps, metrics)
+  addSession(app, authentication)
+  addStatus(app, deps)
+  addCodebases(app, deps)
+  addEnvironments(app, deps)
+  addConversations(app, deps)
+  addMessages(app, deps)
+  addCleanup(app, deps)
+  addWake(app, deps)
+  addEvents(app, deps)
+  if (deps.platforms.has('test')) addTestPlatform(app, deps)
+  addDocument(app, deps)
+  return app
+}
+
+/** Everything else needs the token. */
+const open = new Set(['GET /', 'HEAD /', 'GET /healthz', 'HEAD /healthz'])
+const changesNothing = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Who may ask at all: our name, our own page, the token, not too often. */
+const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHandler<ServerEnv> => {
+  const { clock } = deps.context.isolation
+  const limits = { ...defaultLimits, ...deps.limits }
+  const buckets = {
+    refused: createBucket(limits.refused, clock),
+    open: createBucket(limits.open, clock),
+    authenticated: createBucket(limits.authenticated, clock),
+  }
+  const hosts = createHostCheck(deps.allowedHosts ?? [])
+  return async (c, next) => {
+    hosts.host(c)
+    if (!changesNothing.has(c.req.method)) hosts.origin(c)
+    const client = clientOf(c.env.incoming.socket.remoteAddress)
+    const authenticated = authentication.check(c)
+    if (authenticated !== undefined) buckets.authenticated.take(client)
+    else if (open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
+    else {
+      buckets.refused.take(client)
+      throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
+        remedy: 'send `Authorization: Bearer <token>`; the token is in the file `token` of the home directory',
+        headers: { 'WWW-Authenticate': 'Bearer' },
+      })
+    }
+    c.set('authenticated', authenticated)
+    await next()
+  }
+}
+
+const documentRoute = createRoute({
+  method: 'get',
+  path: '/api/openapi.json',
+  summary: 'This description',
+  responses: {
+    200: { description: 'OpenAPI 3.1', content: { 'application/json': { schema: z.record(z.string(), z.unknown()) } } },
+    ...failures,
+  },
+})
+
+const addDocument = (app: App, { version }: ServerDeps): void => {
+  app.openAPIRegistry.registerComponent('securitySchemes', 'token', { type: 'http', scheme: 'bearer' })
+  app.openAPIRegistry.registerComponent('securitySchemes', 'cookie', {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'coppice-<port>',
+    description: 'Given by POST /api/session; its name ends with the port of the server.',
+  })
+  app.openAPIRegistry.registerPath(documentRoute)
+  let document: string | undefined
+  app.get(documentRoute.path, (c) => {
+    document ??= JSON.stringify(
+      app.getOpenAPI31Document({
+        openapi: '3.1.0',
+        info: { title: 'Coppice', version, description: 'An isolated git environment for every piece of work.' },
+        security: [{ token: [] }, { cookie: [] }],
+      }),
+    )
+    return c.body(document, 200, { 'Content-Type': 'application/json' })
+  })
+}

@@ -1,0 +1,106 @@
+import type { z } from '@hono/zod-openapi'
+import type { Context } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { type ErrorCode, toAppError } from '../domain/errors.ts'
+import type { Logger } from '../process/log.ts'
+import type { Redact } from '../process/redact.ts'
+import type { errorBody } from './schemas.ts'
+
+export type ErrorBody = z.infer<typeof errorBody>
+
+/** What only HTTP knows: who may ask, how much, how often. */
+export class HttpError extends Error {
+  readonly status: ContentfulStatusCode
+  readonly code: string
+  readonly remedy: string | undefined
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(
+    status: ContentfulStatusCode,
+    code: string,
+    message: string,
+    { remedy, headers = {} }: { remedy?: string; headers?: Readonly<Record<string, string>> } = {},
+  ) {
+    super(message)
+    this.name = 'HttpError'
+    this.status = status
+    this.code = code
+    this.remedy = remedy
+    this.headers = headers
+  }
+}
+
+/** Every failure becomes one of these: a code, a sentence, what to do. Never a stack, never what an exception said. */
+export const errorAnswer =
+  (log: Logger, redact: Redact) =>
+  (error: unknown, c: Context): Response => {
+    const { status, code, message, remedy, headers } = describe(error)
+    if (status >= 500 && status !== 503)
+      log.error('a request failed', { method: c.req.method, path: c.req.path, error })
+    const remedies = remedy === undefined ? [] : [redact(remedy)]
+    const body: ErrorBody = { error: { code, message: redact(message), reasons: [], remedies } }
+    return c.json(body, status, headers)
+  }
+
+type Described = Pick<HttpError, 'status' | 'code' | 'message' | 'remedy' | 'headers'>
+
+const describe = (error: unknown): Described => {
+  if (error instanceof HttpError) return error
+  if (error instanceof HTTPException) return describeHono(error)
+  const { code, message, remedy } = toAppError(error)
+  const status = statuses[code] ?? 500
+  // Whatever was thrown by what we did not write may say anything.
+  if (code === 'unexpected' || code === 'store-failed') {
+    return {
+      status,
+      code,
+      message: 'something went wrong here',
+      remedy: 'the log of the server says what',
+      headers: {},
+    }
+  }
+  return { status, code, message, remedy, headers: code === 'busy' ? { 'Retry-After': '2' } : {} }
+}
+
+const describeHono = ({ status }: HTTPException): Described => {
+  const headers = {}
+  switch (status) {
+    case 400:
+      return { status, code: 'invalid', message: 'the body is not valid JSON', remedy: undefined, headers }
+    case 415: {
+      const remedy = 'send it with Content-Type: application/json'
+      return { status, code: 'invalid', message: 'the body is not said to be JSON', remedy, headers }
+    }
+    default:
+      return { status, code: 'invalid', message: 'the request cannot be answered', remedy: undefined, headers }
+  }
+}
+
+const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
+  usage: 400,
+  'name-invalid': 400,
+  'not-a-repository': 400,
+  unsupported: 400,
+  'not-found': 404,
+  'pr-not-found': 404,
+  'config-invalid': 409,
+  'no-commits': 409,
+  'path-outside-root': 409,
+  'path-taken': 409,
+  'branch-in-use': 409,
+  'base-not-found': 409,
+  'setup-failed': 409,
+  'submodules-failed': 409,
+  ambiguous: 409,
+  'codebase-in-use': 409,
+  'not-adoptable': 409,
+  'restore-failed': 409,
+  'illegal-transition': 409,
+  'isolation-blocked': 409,
+  'remote-unreachable': 502,
+  busy: 503,
+  cancelled: 503,
+  timeout: 504,
+  'disk-full': 507,
+}

@@ -1,0 +1,109 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { Change } from '../conversations/changes.ts'
+import type { App, ServerDeps } from './deps.ts'
+import { HttpError } from './errors.ts'
+import { defaultLimits } from './limits.ts'
+import { failures } from './routes.ts'
+import { line } from './schemas.ts'
+
+/** What a client may be behind, in bytes, before it is disconnected: memory is for the work, not for who sleeps. */
+const BUFFER_BYTES = 1_000_000
+const HEARTBEAT_MS = 15_000
+
+const route = createRoute({
+  method: 'get',
+  path: '/api/events',
+  summary: 'Everything that changes, as server-sent events',
+  description:
+    'One event per change, named by its type. What happened before the stream was opened is not repeated and ' +
+    '`Last-Event-ID` is not needed: whoever was away reads the resources again. A comment every 15 s keeps the ' +
+    'connection alive; a client that does not read is disconnected.',
+  request: {
+    query: z.strictObject({
+      conversation: line(540)
+        .refine((text) => /^[a-z][a-z0-9-]*:./.test(text), 'is platform:id')
+        .optional()
+        .openapi({ description: 'Only this conversation: `platform:id`' }),
+    }),
+  },
+  responses: {
+    200: { description: 'The stream', content: { 'text/event-stream': { schema: z.string() } } },
+    ...failures,
+  },
+})
+
+export const addEvents = (app: App, { context: { changes }, stopping, limits }: ServerDeps): void => {
+  const most = limits?.eventStreams ?? defaultLimits.eventStreams
+  let open = 0
+  app.openapi(route, (c) => {
+    if (open >= most) {
+      throw new HttpError(429, 'too-many-requests', `there are ${most} event streams already`, {
+        headers: { 'Retry-After': '10' },
+      })
+    }
+    const { conversation } = c.req.valid('query')
+    const { outgoing } = c.env
+    open += 1
+    const stream = eventStream({
+      subscribe: (listener) => changes.subscribe((change) => isAbout(change, conversation) && listener(change)),
+      stopping,
+      // Not by closing the stream, which would first wait for all that was not read.
+      disconnect: () => outgoing.destroy(),
+      onEnd: () => {
+        open -= 1
+      },
+    })
+    return c.body(stream, 200, { 'Content-Type': 'text/event-stream', 'X-Accel-Buffering': 'no' })
+  })
+}
+
+const isAbout = (change: Change, conversation: string | undefined): boolean =>
+  conversation === undefined ||
+  ('conversationId' in change && `${change.platform}:${change.conversationId}` === conversation)
+
+type StreamOptions = {
+  readonly subscribe: (listener: (change: Change) => void) => () => void
+  readonly stopping: AbortSignal
+  readonly disconnect: () => void
+  readonly onEnd: () => void
+}
+
+/** Watching begins before the first byte goes out: whoever has seen the answer's head misses nothing from there on. */
+const eventStream = ({ subscribe, stopping, disconnect, onEnd }: StreamOptions): ReadableStream<Uint8Array> => {
+  const encoder = new TextEncoder()
+  const ending = new AbortController()
+  const end = (): void => {
+    if (ending.signal.aborted) return
+    ending.abort()
+    onEnd()
+  }
+  return new ReadableStream<Uint8Array>(
+    {
+      start: (controller) => {
+        const write = (text: string): void => {
+          if (ending.signal.aborted) return
+          const bytes = encoder.encode(text)
+          if ((controller.desiredSize ?? 0) >= bytes.length) return controller.enqueue(bytes)
+          end()
+          disconnect()
+        }
+        const finish = (): void => {
+          if (ending.signal.aborted) return
+          end()
+          controller.close()
+        }
+        const unsubscribe = subscribe((change) => write(`event: ${change.type}\ndata: ${JSON.stringify(change)}\n\n`))
+        const heartbeat = setInterval(() => write(': still here\n\n'), HEARTBEAT_MS).unref()
+        stopping.addEventListener('abort', finish, { once: true, signal: ending.signal })
+        ending.signal.addEventListener('abort', () => {
+          unsubscribe()
+          clearInterval(heartbeat)
+        })
+        write('retry: 2000\n: watching\n\n')
+        if (stopping.aborted) finish()
+      },
+      cancel: end,
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: BUFFER_BYTES }),
+  )
+}

@@ -1,0 +1,22 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import type { App, ServerDeps } from './deps.ts'
+import { json } from './routes.ts'
+
+const route = createRoute({
+  method: 'get',
+  path: '/healthz',
+  summary: 'Is it ready to accept messages?',
+  security: [],
+  responses: {
+    200: json('Ready', z.object({ status: z.literal('ok'), uptimeSeconds: z.number() })),
+    503: json('Starting or stopping', z.object({ status: z.enum(['starting', 'stopping']) })),
+  },
+})
+
+export const addHealth = (app: App, { ready, stopping }: ServerDeps): void => {
+  app.openapi(route, (c) => {
+    if (stopping.aborted) return c.json({ status: 'stopping' as const }, 503)
+    if (!ready()) return c.json({ status: 'starting' as const }, 503)
+    return c.json({ status: 'ok' as const, uptimeSeconds: Math.round(process.uptime()) }, 200)
+  })
+}

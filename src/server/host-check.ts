@@ -1,0 +1,58 @@
+import type { Context } from 'hono'
+import { isIP } from 'node:net'
+import type { ServerEnv } from './deps.ts'
+import { HttpError } from './errors.ts'
+
+export type HostCheck = {
+  /** Throws 403 when the request was not sent to one of our names. */
+  host(c: Context<ServerEnv>): void
+  /** Throws 403 when the page that sends it is not ours. For everything that changes state. */
+  origin(c: Context<ServerEnv>): void
+}
+
+/**
+ * DNS rebinding: a page of evil.example, whose name suddenly points at 127.0.0.1, may speak to us as to its own server.
+ * Its requests still carry its name as Host. So only names that nobody else can point at us are answered.
+ */
+export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
+  const configured = new Set(allowedHosts.map((name) => name.toLowerCase()))
+  const isConfigured = (host: string): boolean => configured.has(host) || configured.has(nameOf(host))
+  const isOurs = (host: string, port: number | undefined): boolean =>
+    isConfigured(host) || (isLoopbackName(nameOf(host)) && portOf(host) === port)
+  return {
+    host: (c) => {
+      const host = hostOf(c)
+      if (host !== undefined && isOurs(host, c.env.incoming.socket.localPort)) return
+      throw new HttpError(403, 'forbidden', 'this server does not answer to that host name', {
+        remedy: 'use http://127.0.0.1 or http://localhost with the right port, or allow the name in the configuration',
+      })
+    },
+    origin: (c) => {
+      const host = hostOf(c) ?? ''
+      const origin = c.req.header('origin')
+      // A proxy in front of a configured name may speak TLS; on the loopback there is none.
+      const own = [`http://${host}`, ...(isConfigured(host) ? [`https://${host}`] : [])]
+      const site = c.req.header('sec-fetch-site')
+      const foreign =
+        (origin !== undefined && !own.includes(origin.toLowerCase())) ||
+        (site !== undefined && site !== 'same-origin' && site !== 'none')
+      if (foreign) throw new HttpError(403, 'forbidden', 'a page of another origin may not change anything here')
+    },
+  }
+}
+
+export const isLoopbackAddress = (address: string): boolean =>
+  isIP(address) === 4 ? address.startsWith('127.') : address === '::1' || /^::ffff:127\./i.test(address)
+
+const isLoopbackName = (name: string): boolean =>
+  name === 'localhost' || isLoopbackAddress(name.replace(/^\[(.*)\]$/, '$1'))
+
+const hostOf = (c: Context<ServerEnv>): string | undefined => c.req.header('host')?.toLowerCase()
+
+/** `[::1]:4780` has colons of its own. */
+const nameOf = (host: string): string => host.replace(/:\d*$/, '')
+
+const portOf = (host: string): number => {
+  const [, port = ''] = /:(\d*)$/.exec(host.replace(/^\[.*\]/, '')) ?? []
+  return port === '' ? 80 : Number(port)
+}

@@ -1,0 +1,81 @@
+import type { MiddlewareHandler } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import type { Clock } from '../domain/clock.ts'
+import type { ServerEnv } from './deps.ts'
+import { HttpError } from './errors.ts'
+
+export type Rate = { readonly perSecond: number; readonly burst: number }
+
+/** Per client address. Behind a proxy all clients are one. */
+export type RequestLimits = {
+  readonly bodyBytes: number
+  /** Without the right token, where one is needed. */
+  readonly refused: Rate
+  /** Where none is needed. */
+  readonly open: Rate
+  /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
+  readonly authenticated: Rate
+  readonly eventStreams: number
+}
+
+export const defaultLimits: RequestLimits = {
+  bodyBytes: 1_000_000,
+  refused: { perSecond: 10, burst: 200 },
+  open: { perSecond: 200, burst: 1_000 },
+  authenticated: { perSecond: 20_000, burst: 40_000 },
+  eventStreams: 200,
+}
+
+/** A chunked body has no length to look at, so it is counted while it is read. */
+export const capBody = (most: number): MiddlewareHandler<ServerEnv> => {
+  const tooLarge = (): never => {
+    throw new HttpError(413, 'too-large', `the body is larger than ${most} bytes`, { headers: { Connection: 'close' } })
+  }
+  const counted = bodyLimit({ maxSize: most, onError: tooLarge })
+  return async (c, next) => {
+    if (c.req.header('transfer-encoding') !== undefined) return counted(c, next)
+    // Node's parser reads no further than this many bytes, so the number can be trusted.
+    if (Number(c.req.header('content-length') ?? 0) > most) tooLarge()
+    await next()
+  }
+}
+
+export type Bucket = {
+  /** Throws 429 when this client has none left. */
+  take(client: string): void
+}
+
+/** More clients than that at once are not remembered: the oldest begins anew. */
+const CLIENTS = 10_000
+
+/** A token bucket per client. */
+export const createBucket = ({ perSecond, burst }: Rate, clock: Clock): Bucket => {
+  const clients = new Map<string, { left: number; at: number }>()
+  return {
+    take: (client) => {
+      const now = clock()
+      const known = clients.get(client)
+      const filled = known === undefined ? burst : known.left + (Math.max(0, now - known.at) / 1000) * perSecond
+      const left = Math.min(burst, filled)
+      if (left < 1) {
+        const wait = Math.max(1, Math.ceil((1 - left) / perSecond))
+        throw new HttpError(429, 'too-many-requests', 'too many requests', {
+          remedy: `wait ${wait} s and try again`,
+          headers: { 'Retry-After': String(wait) },
+        })
+      }
+      if (known === undefined && clients.size >= CLIENTS) {
+        const [oldest] = clients.keys()
+        if (oldest !== undefined) clients.delete(oldest)
+      }
+      clients.set(client, { left: left - 1, at: now })
+    },
+  }
+}
+
+/** Whoever has one IPv6 address has the other 2^64 of its network as well. */
+export const clientOf = (address: string | undefined): string => {
+  if (address === undefined) return ''
+  if (!address.includes(':') || /^::ffff:/i.test(address)) return address
+  return address.split(':').slice(0, 4).join(':')
+}

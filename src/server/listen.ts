@@ -1,0 +1,134 @@
+import { lookup } from 'node:dns/promises'
+import type { Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import { AppError } from '../domain/errors.ts'
+import { createApp } from './app.ts'
+import type { App, ServerDeps } from './deps.ts'
+import { isLoopbackAddress } from './host-check.ts'
+
+export type ListenOptions = {
+  readonly host: string
+  /** 0: any that is free. */
+  readonly port: number
+  /** The explicit word without which nobody beyond this machine is listened to. */
+  readonly allowRemote?: boolean
+  readonly timeouts?: Partial<Timeouts>
+}
+
+export type Timeouts = {
+  /** How long a client may take for the head of a request, for all of it, and between two. */
+  readonly headersMs: number
+  readonly requestMs: number
+  readonly keepAliveMs: number
+  /** How often they are looked at. */
+  readonly checkMs: number
+}
+
+const defaultTimeouts: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 10_000, checkMs: 2_000 }
+
+/** Connections that say nothing cost memory too. */
+const MOST_CONNECTIONS = 2_000
+
+export type RunningServer = {
+  readonly app: App
+  readonly port: number
+  readonly url: string
+  /** Takes no new connections, ends the event streams, lets requests finish up to a time. */
+  stop(graceMs: number): Promise<void>
+}
+
+export const startServer = async (
+  deps: Omit<ServerDeps, 'stopping'>,
+  { host, port, allowRemote = false, timeouts }: ListenOptions,
+): Promise<RunningServer> => {
+  const address = await addressOf(host, allowRemote)
+  const stopping = new AbortController()
+  const own = isLoopbackAddress(address) || anyAddress.has(host) ? [] : [host]
+  const app = createApp({ ...deps, stopping: stopping.signal, allowedHosts: [...(deps.allowedHosts ?? []), ...own] })
+  const server = newServer(app, { ...defaultTimeouts, ...timeouts })
+  await listening(server, address, port)
+  const bound = server.address()
+  const actual = typeof bound === 'object' && bound !== null ? bound.port : port
+  return {
+    app,
+    port: actual,
+    url: `http://${address.includes(':') ? `[${address}]` : address}:${actual}`,
+    stop: async (graceMs) => {
+      stopping.abort()
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+      server.closeIdleConnections()
+      const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+      await closed
+      clearTimeout(timer)
+    },
+  }
+}
+
+const loopback = new Set(['127.0.0.1', '::1', 'localhost'])
+/** No name to be called by: those have to be configured. */
+const anyAddress = new Set(['0.0.0.0', '::'])
+
+/** `localhost` is what the hosts file says it is, so it is looked up first and listened to as that address. */
+const addressOf = async (host: string, allowRemote: boolean): Promise<string> => {
+  if (!loopback.has(host)) {
+    if (allowRemote && host !== '') return host
+    throw beyondLoopback(host)
+  }
+  if (host !== 'localhost') return host
+  const { address } = await lookup(host)
+  if (!allowRemote && !isLoopbackAddress(address)) throw beyondLoopback(`${host} (${address})`)
+  return address
+}
+
+const beyondLoopback = (host: string): AppError =>
+  new AppError('usage', `listening on ${host === '' ? 'every address' : host} would open this server to others`, {
+    remedy:
+      'leave it at 127.0.0.1 and reach it through ssh or a proxy with TLS; if you mean it, say so with --allow-remote',
+  })
+
+const newServer = (app: App, { headersMs, requestMs, keepAliveMs, checkMs }: Timeouts): Server => {
+  const server = createAdaptorServer({
+    fetch: app.fetch,
+    serverOptions: {
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: checkMs,
+    },
+  }) as Server
+  server.maxConnections = MOST_CONNECTIONS
+  return server
+}
+
+const listening = (server: Server, host: string, port: number): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const failed = (cause: NodeJS.ErrnoException): void => reject(cannotListen(cause, host, port))
+    server.once('error', failed)
+    server.listen(port, host, () => {
+      server.off('error', failed)
+      resolve()
+    })
+  })
+
+const cannotListen = (cause: NodeJS.ErrnoException, host: string, port: number): AppError => {
+  switch (cause.code) {
+    case 'EADDRINUSE':
+      return new AppError('busy', `port ${port} of ${host} is in use`, {
+        cause,
+        remedy: 'perhaps by another Coppice; choose another port with --port',
+      })
+    case 'EACCES':
+      return new AppError('usage', `port ${port} may not be used by this user`, {
+        cause,
+        remedy: 'choose one above 1023 with --port',
+      })
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new AppError('usage', `this machine has no address ${host}`, {
+        cause,
+        remedy: 'choose another with --host',
+      })
+    default:
+      return new AppError('unexpected', `cannot listen on ${host}:${port}: ${cause.message}`, { cause })
+  }
+}

@@ -1,0 +1,48 @@
+import { OpenAPIHono, type z } from '@hono/zod-openapi'
+import type { ZodError, ZodType } from 'zod'
+import type { App, ServerEnv } from './deps.ts'
+import { HttpError } from './errors.ts'
+import { errorBody } from './schemas.ts'
+
+/** An app whose wrong input is answered with what is wrong. */
+export const newApp = (): App =>
+  new OpenAPIHono<ServerEnv>({
+    defaultHook: (result) => {
+      if (!result.success) throw new HttpError(400, 'invalid', problemsOf(result.error, result.target))
+    },
+  })
+
+/** The first few: whoever sends a thousand wrong keys does not get them all back. */
+const MOST_PROBLEMS = 5
+
+const problemsOf = ({ issues }: ZodError, target: string): string => {
+  const problems = issues.slice(0, MOST_PROBLEMS).map((issue) => {
+    const place = issue.path.length === 0 ? (target === 'json' ? 'the body' : target) : issue.path.map(String).join('.')
+    if (issue.code !== 'unrecognized_keys') return `${place}: ${issue.message}`
+    const keys = issue.keys.slice(0, MOST_PROBLEMS).map((key) => JSON.stringify(key.slice(0, 80)))
+    return `${place}: unknown key ${keys.join(', ')}`
+  })
+  return problems.join('; ')
+}
+
+/** Parts of a route's description. */
+export const json = <T extends ZodType>(description: string, schema: T) => ({
+  description,
+  content: { 'application/json': { schema } },
+})
+
+export const body = <T extends z.ZodType>(schema: T) => ({
+  required: true,
+  content: { 'application/json': { schema } },
+})
+
+/** What every route that needs the token may answer besides. */
+export const failures = {
+  400: json('Malformed: the message says where', errorBody),
+  401: json('The token is missing or wrong', errorBody),
+  403: json('Another host name or origin', errorBody),
+  429: json('Too many requests: Retry-After says when', errorBody),
+}
+
+export const missing = { 404: json('There is no such thing', errorBody) }
+export const refused = { 409: json('Refused: `reasons` and `remedies` say why and what to do', errorBody) }
