@@ -1,26 +1,29 @@
 import { readdir, rm } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { groupImports } from './group-imports.ts'
 import { plainBuiltins } from './plain-builtins.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
+const outdir = resolve(root, process.argv[2] ?? 'dist')
 
-/** What a command may need comes in one file; whatever else is behind an `import()` (yaml, pg) has a file of its own. */
-const commands = ['cli', 'conversations/commands', 'isolation', 'process', 'store'].map((room) =>
-  join(root, 'src', room),
-)
-const groupOf = (path: string): string =>
-  commands.some((room) => path.startsWith(`${room}/`)) ? 'commands' : relative(join(root, 'src'), path)
+/** What a command may need comes in one file. Whatever else is behind an `import()` has a file of its own. */
+const commands = ['cli', 'conversations/commands', 'isolation', 'process', 'store']
+/** Brings the server along, which no short command needs. */
+const alone = ['cli/commands/serve.ts', 'cli/commands/chat.ts']
+const groupOf = (file: string): string => {
+  const path = relative(join(root, 'src'), file)
+  return commands.some((room) => path.startsWith(`${room}/`)) && !alone.includes(path) ? 'commands' : path
+}
 
 // A chunk of an earlier build that nothing imports any more must not be published.
-await rm(`${root}/dist`, { recursive: true, force: true })
+await rm(outdir, { recursive: true, force: true })
 
 const result = await build({
   absWorkingDir: root,
   entryPoints: ['src/main.ts'],
-  outdir: 'dist',
+  outdir,
   bundle: true,
   format: 'esm',
   platform: 'node',
@@ -44,8 +47,8 @@ const result = await build({
 })
 
 const total = Object.values(result.metafile.outputs).reduce((sum, output) => sum + output.bytes, 0)
-const entry = result.metafile.outputs['dist/main.js']?.bytes ?? 0
-console.log(`dist/main.js ${kilobytes(entry)}, dist/ ${kilobytes(total)}`)
+const outputs = Object.keys(result.metafile.outputs).filter((name) => name.endsWith('.js'))
+console.log(`${outputs.length} files, ${kilobytes(total)} with their maps`)
 
 async function importers(): Promise<string[]> {
   const sources = await readdir(join(root, 'src'), { recursive: true })
