@@ -1,4 +1,4 @@
-import { realpath } from 'node:fs/promises'
+import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
@@ -69,10 +69,13 @@ export const placesOf = (path: string, places: ReadonlyMap<string, readonly stri
   }
 }
 
-/** The kernel knows real paths only. A directory that is gone is taken at the place where it would be. */
+/**
+ * The kernel knows real paths only. A directory that is gone is taken at the place where it would be. Synchronous: the
+ * first asynchronous call starts the threads that do them, which took 8 ms while git was busy on both cores.
+ */
 export const realPlace = async (path: string): Promise<string> => {
   try {
-    return await realpath(path)
+    return realpathSync.native(path)
   } catch (error) {
     if (!hasCode(error, 'ENOENT') || path === dirname(path)) throw error
     return join(await realPlace(dirname(path)), basename(path))
