@@ -56,19 +56,21 @@ onEachEngine((engine) => {
 
     test('of the same delivery many times at once is one message', async () => {
       const target = await engine.fresh()
-      const stores = [await engine.open(target), await engine.open(target)]
+      const [left, right] = [await engine.open(target), await engine.open(target)]
       const answers = await Promise.all(
-        Array.from({ length: 20 }, (_, index) => stores[index % 2]?.inbox.accept([aMessage('a', { id: `m${index}` })])),
+        Array.from({ length: 20 }, (_, index) =>
+          (index % 2 === 0 ? left : right).inbox.accept([aMessage('a', { id: `m${index}` })]),
+        ),
       )
-      expect(answers.filter((fresh) => fresh?.size === 1)).toHaveLength(1)
-      expect(await stores[0]?.inbox.counts()).toEqual({ waiting: 1, running: 0 })
+      expect(answers.filter((fresh) => fresh.size === 1)).toHaveLength(1)
+      expect(await left.inbox.counts()).toEqual({ waiting: 1, running: 0 })
     })
 
     test('takes more than one statement can hold, all or none', async () => {
       const { inbox } = await start(engine)
       const many = Array.from({ length: 3000 }, (_, index) => aMessage(`m${index}`, { conversationId: `t${index}` }))
       // An id that is taken is a fault, not a delivery that is known.
-      await expect(inbox.accept([...many, aMessage('m0', { deliveryId: 'other' })])).rejects.toThrow()
+      await expect(inbox.accept([...many, aMessage('m0', { deliveryId: 'other' })])).rejects.toThrow(/unique/i)
       expect(await inbox.counts()).toEqual({ waiting: 0, running: 0 })
       expect((await inbox.accept(many)).size).toBe(3000)
       const asked = [...many, { platform: 'slack', conversationId: 'nobody' }]

@@ -45,7 +45,7 @@ onEachEngine((engine) => {
       expect(await outbox.append([of('4', 'm', 'k'), of('5', 'n', 'k')])).toEqual(new Set(['5']))
       expect(await outbox.append([of('6', undefined, 'k'), of('7', undefined, 'k')])).toEqual(new Set(['6', '7']))
       // An id that is taken is a fault, not something that was said already.
-      await expect(outbox.append([of('6', undefined, 'other')])).rejects.toThrow()
+      await expect(outbox.append([of('6', undefined, 'other')])).rejects.toThrow(/unique/i)
       const answers = await Promise.all(['x', 'y', 'z'].map((id) => outbox.append([of(id, 'm', 'at once')])))
       expect(answers.filter((fresh) => fresh.size === 1)).toHaveLength(1)
     })
