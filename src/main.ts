@@ -82,13 +82,20 @@ const exitCode = await runCli({
   paintErr: paintFor(process.stderr, env),
   progress,
   redact,
-  version: () =>
-    (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version,
+  version,
   open,
+  serve: async (workplace, options) =>
+    (await import('./main/serve.ts')).serve(workplace, options, { version: version(), redact }),
+  ownEngine: async (workplace, conversationId) =>
+    (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId),
 })
 // An answer that nobody could read is a failure, whatever was done; the error may come after this line as well.
 if (process.exitCode === undefined) {
   process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
+}
+
+function version(): string {
+  return (JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }).version
 }
 
 async function open({ home: named, verbose, near }: OpenOptions): Promise<Workplace> {

@@ -1,5 +1,5 @@
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
-import type { Call, Values, Workplace } from '../conversations/commands/command.ts'
+import { type AppError, toAppError } from '../domain/errors.ts'
+import type { Values, Workplace } from '../conversations/commands/command.ts'
 import { isSet, textOf } from '../conversations/commands/command.ts'
 import {
   exitCodeOf,
@@ -8,11 +8,14 @@ import {
   failureJson,
   failureText,
   faultOf,
+  withWordsOf,
 } from '../conversations/commands/failure.ts'
 import type { Parsed } from '../conversations/commands/parse.ts'
+import type { OwnEngine } from './chat/without-server.ts'
+import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
 import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
-import { opensFirst } from './table.ts'
+import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { shellWord } from '../conversations/commands/shell.ts'
 import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
@@ -34,6 +37,8 @@ export type Terminal = {
   readonly version: () => string
   readonly redact: (text: string) => string
   readonly open: (options: OpenOptions) => Promise<Workplace>
+  readonly serve: (workplace: Workplace, options: ServeOptions) => Promise<Serving>
+  readonly ownEngine: (workplace: Workplace, conversationId: string) => Promise<OwnEngine>
 }
 
 export type OpenOptions = {
@@ -59,7 +64,7 @@ export const runCli = async (terminal: Terminal): Promise<number> => {
   }
 }
 
-const execute = async (terminal: Terminal, parsed: Parsed, verbose: boolean): Promise<number> => {
+const execute = async (terminal: Terminal, parsed: Parsed<CliRow>, verbose: boolean): Promise<number> => {
   switch (parsed.kind) {
     case 'version':
       terminal.out(`${terminal.version()}\n`)
@@ -78,21 +83,25 @@ const execute = async (terminal: Terminal, parsed: Parsed, verbose: boolean): Pr
 
 const runCommand = async (
   terminal: Terminal,
-  { row, words, values }: Extract<Parsed, { kind: 'command' }>,
+  { row, words, values }: Extract<Parsed<CliRow>, { kind: 'command' }>,
   verbose: boolean,
 ): Promise<number> => {
   let workplace: Promise<Workplace> | undefined
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: string[] = []
-  const call: Call = {
+  const open = (): Promise<Workplace> => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near }))
+  const call: CliCall = {
     words,
     values,
     codebase,
     cwd,
     signal: terminal.signal,
-    open: () => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near })),
+    open,
     notice: (text) => notices.push(text),
+    live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.redact(text)),
+    serve: async (options) => terminal.serve(await open(), options),
+    ownEngine: async (conversationId) => terminal.ownEngine(await open(), conversationId),
   }
   try {
     if (opensFirst.has(row.name)) await call.open()
@@ -113,7 +122,7 @@ const runCommand = async (
     }
     return answered.exitCode
   } catch (error) {
-    throw withFlags(error, sayWith(values))
+    throw withWordsOf(error, sayWith(values))
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.
     const opened = await workplace?.catch(() => undefined)
@@ -140,20 +149,6 @@ const sayWith =
     ]
     return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')
   }
-
-/** A remedy in an error knows nothing of the flags; its commands stand in backticks or after a colon. */
-const withFlags = (error: unknown, say: View['say']): unknown => {
-  if (!isAppError(error) || error.remedy === undefined) return error
-  const remedy = error.remedy.replaceAll(
-    /`coppice ([^`]+)`|(?<=: )coppice ([^`]+)$/g,
-    (all: string, quoted: string | undefined, last: string | undefined) => {
-      const text = quoted ?? last
-      if (text === undefined) return all
-      return quoted === undefined ? say(text) : `\`${say(text)}\``
-    },
-  )
-  return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
-}
 
 const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
   if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.redact), undefined, 2)}\n`)

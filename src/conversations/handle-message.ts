@@ -2,10 +2,11 @@ import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
-import { answerCommand, isChatCommand, type LetGo } from './commands/chat.ts'
+import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
-import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import { tellRemoved } from './let-go.ts'
+import { closedNotice, failureNotice, givenUpNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
 import type { Turns } from './turns.ts'
@@ -102,7 +103,7 @@ const answerOrRun = async (
   })
   if (answer.kind === 'run') return work(context, message, conversation, run, answer)
   return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }], (store) =>
-    tell(context, store, answer.letGo),
+    tellRemoved(context.isolation, store, answer.letGo),
   )
 }
 
@@ -140,23 +141,15 @@ const close = async (
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
   const letGo =
     outcome.outcome === 'asked' && (outcome.removal.outcome === 'removed' || outcome.removal.outcome === 'released')
-      ? outcome.removal.letGo.map((one) => ({
-          conversation: one,
-          environment: outcome.removal.environment,
-          why: 'closed',
-        }))
+      ? outcome.removal.letGo
+          .filter(({ id }) => id !== conversation.id)
+          .map((one) => ({
+            conversation: one,
+            environment: outcome.removal.environment,
+            why: 'closed',
+          }))
       : []
-  return answered(context, message, said, (inside) => tell(context, inside, letGo))
-}
-
-/** Those that were let go of at a removal hear of it in their own thread. */
-const tell = async ({ isolation }: ConversationsContext, store: Store, letGo: readonly LetGo[]): Promise<void> => {
-  for (const { conversation, environment, why } of letGo) {
-    const { platform, conversationId } = conversation
-    await say(isolation, store, { platform, conversationId, inboxId: undefined }, [
-      { key: `removed:${environment.id}`, role: 'system', text: removedNotice(environment, why) },
-    ])
-  }
+  return answered(context, message, said, (inside) => tellRemoved(context.isolation, inside, letGo))
 }
 
 /** Done and said in one transaction: a reply is recorded exactly when its message is done. */

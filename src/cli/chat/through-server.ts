@@ -1,0 +1,113 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Change } from '../../conversations/changes.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { HistoryEntry } from '../../platforms/history.ts'
+import { answersTo, type Exchange } from './exchange.ts'
+
+export type ServerAddress = { readonly url: string; readonly token: string }
+
+/**
+ * Through the running server: the message is handed over, what happens is watched, the answer is read from the record.
+ * A stream that breaks costs only the live view: the record is asked until the message is done.
+ */
+export const exchangeThrough =
+  ({ url, token }: ServerAddress): Exchange =>
+  async ({ conversationId, deliveryId, text, codebase, agent }, watch, signal) => {
+    const call = caller(url, token)
+    const path = `/api/conversations/${encodeURIComponent(conversationId)}`
+    const watching = new AbortController()
+    const stream = await openEvents(call, `cli:${conversationId}`, AbortSignal.any([signal, watching.signal]))
+    try {
+      const body = {
+        message: text,
+        deliveryId,
+        ...(codebase !== undefined && { codebase }),
+        ...(agent !== undefined && { agent }),
+      }
+      const accepted = (await call(`${path}/messages?platform=cli`, { method: 'POST', body })) as { id: string }
+      const done = follow(stream, accepted.id, watch)
+      const onAbort = (): void => void call(`${path}/stop?platform=cli`, { method: 'POST' }).catch(() => undefined)
+      signal.addEventListener('abort', onAbort, { once: true })
+      for (;;) {
+        await Promise.race([done, delay(LOOK_MS)])
+        const history = (await call(`${path}/messages?platform=cli`, {})) as HistoryEntry[]
+        const answers = answersTo(history, accepted.id)
+        if (answers !== undefined) return answers
+        await delay(SHORT_MS)
+      }
+    } finally {
+      watching.abort()
+    }
+  }
+
+const LOOK_MS = 2_000
+const SHORT_MS = 30
+
+type Caller = (path: string, request: { method?: string; body?: unknown }) => Promise<unknown>
+
+const caller = (
+  url: string,
+  token: string,
+): Caller & { raw: (path: string, signal: AbortSignal) => Promise<Response> } => {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const call: Caller = async (path, { method = 'GET', body }) => {
+    const response = await fetch(new URL(path, url), {
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }).catch((cause: unknown) => {
+      throw new AppError('unexpected', `the server at ${url} does not answer`, {
+        cause,
+        remedy: 'see whether it still runs; without one, coppice chat does the work itself',
+      })
+    })
+    const answer: unknown = await response.json().catch(() => undefined)
+    if (!response.ok) throw refusal(response.status, answer)
+    return answer
+  }
+  return Object.assign(call, {
+    raw: (path: string, signal: AbortSignal) => fetch(new URL(path, url), { headers, signal }),
+  })
+}
+
+const refusal = (status: number, answer: unknown): AppError => {
+  const error = (answer as { error?: { message?: unknown; remedies?: unknown } } | undefined)?.error
+  const message = typeof error?.message === 'string' ? error.message : `the server answered ${status}`
+  const [remedy]: unknown[] = Array.isArray(error?.remedies) ? error.remedies : []
+  return new AppError(status === 400 ? 'usage' : 'unexpected', message, typeof remedy === 'string' ? { remedy } : {})
+}
+
+const openEvents = async (
+  call: ReturnType<typeof caller>,
+  conversation: string,
+  signal: AbortSignal,
+): Promise<Response> => {
+  const response = await call
+    .raw(`/api/events?conversation=${encodeURIComponent(conversation)}`, signal)
+    .catch((cause: unknown) => {
+      throw new AppError('unexpected', 'the server does not answer', { cause, remedy: 'see whether it still runs' })
+    })
+  if (!response.ok) throw refusal(response.status, await response.json().catch(() => undefined))
+  return response
+}
+
+/** Hands on what happens until the message is done or the stream ends. Never throws. */
+const follow = async (response: Response, id: string, watch: (change: Change) => void): Promise<void> => {
+  let rest = ''
+  try {
+    for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      rest += chunk
+      const events = rest.split('\n\n')
+      rest = events.pop() ?? ''
+      for (const event of events) {
+        const data = /^data: (.*)$/m.exec(event)?.[1]
+        if (data === undefined) continue
+        const change = JSON.parse(data) as Change
+        watch(change)
+        if (change.type === 'message' && change.id === id && change.state === 'done') return
+      }
+    }
+  } catch {
+    // The live view ended; the record has the answer.
+  }
+}

@@ -1,0 +1,108 @@
+import type { Change } from '../../conversations/changes.ts'
+import { command, textOf } from '../../conversations/commands/command.ts'
+import { isChatCommand } from '../../conversations/commands/chat.ts'
+import { usage } from '../../conversations/commands/usage.ts'
+import { printable, type View } from '../../conversations/commands/view.ts'
+import { isAppError } from '../../domain/errors.ts'
+import { resolveCodebase } from '../../isolation/codebases.ts'
+import type { HistoryEntry } from '../../platforms/history.ts'
+import { runningServer } from '../../server/record.ts'
+import { readToken } from '../../server/token-file.ts'
+import type { Exchange } from '../chat/exchange.ts'
+import { exchangeThrough } from '../chat/through-server.ts'
+import { exchangeHere } from '../chat/without-server.ts'
+import type { CliCall } from '../cli-call.ts'
+
+export type ChatResult = {
+  readonly conversationId: string
+  readonly isNew: boolean
+  readonly answers: readonly HistoryEntry[]
+  /** What was shown already while it happened. */
+  readonly shown: ReadonlySet<string>
+  readonly isCommand: boolean
+}
+
+const run = async (call: CliCall): Promise<ChatResult> => {
+  const text = call.words.join(' ')
+  if (text.trim() === '') throw usage('there is nothing to say', 'give the message: coppice chat "fix the login bug"')
+  const { context } = await call.open()
+  const named = textOf(call.values, 'conversation')
+  const conversationId = named ?? `cli-${context.ids().slice(0, 8)}`
+  const shown = new Set<string>()
+  const answers = await exchangeFor(call, context.home)(
+    {
+      conversationId,
+      deliveryId: context.ids(),
+      text,
+      codebase: await codebaseHere(call),
+      agent: textOf(call.values, 'agent'),
+    },
+    liveView(call.live, shown),
+    call.signal,
+  )
+  return { conversationId, isNew: named === undefined, answers, shown, isCommand: isChatCommand(text) }
+}
+
+/** The running server's, else our own. */
+const exchangeFor = (call: CliCall, home: string): Exchange => {
+  const server = runningServer(home)
+  const token = server === undefined ? undefined : readToken(home)?.token
+  return server === undefined || token === undefined
+    ? exchangeHere((conversationId) => call.ownEngine(conversationId))
+    : exchangeThrough({ url: server.url, token })
+}
+
+/** Outside of any repository the conversation's own codebase counts, or the answer says how to bind one. */
+const codebaseHere = async (call: CliCall): Promise<string | undefined> => {
+  const { context } = await call.open()
+  try {
+    return (await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })).name
+  } catch (error) {
+    if (call.codebase === undefined && isAppError(error, 'not-a-repository')) return undefined
+    throw error
+  }
+}
+
+/** What the agent says goes out as it says it; notices and what it does stand on lines of their own. */
+const liveView = (live: CliCall['live'], shown: Set<string>): ((change: Change) => void) => {
+  if (live === undefined) return () => undefined
+  let midLine = false
+  const line = (text: string): void => {
+    live(`${midLine ? '\n' : ''}${printable(text)}\n`)
+    midLine = false
+  }
+  let spoken = ''
+  return (change) => {
+    if (change.type === 'progress' && change.kind === 'tool') line(`  · ${change.text}`)
+    if (change.type === 'progress' && change.kind === 'text') {
+      const text = printable(change.text)
+      spoken += change.text
+      live(text)
+      midLine = !text.endsWith('\n')
+    }
+    if (change.type !== 'reply') return
+    if (change.role === 'system') line(change.text)
+    // What was streamed is the reply, unless the stream began too late to have all of it.
+    else if (spoken.trim() !== change.text.trim()) line(change.text)
+    else if (midLine) line('')
+    if (change.role === 'agent') spoken = ''
+    shown.add(change.id)
+  }
+}
+
+const toText = ({ answers, shown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
+  const rest = answers.filter(({ id }) => !shown.has(id)).map(({ text }) => printable(text))
+  const goOn = view.say(`chat --conversation ${conversationId} "…"`)
+  return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Go on with: ${goOn}`)] : [])].join('\n')
+}
+
+export const chat = command<ChatResult, CliCall>({
+  run,
+  toText,
+  toJson: ({ conversationId, answers }) => ({
+    conversationId,
+    messages: answers.map(({ role, text, at }) => ({ role, text, at })),
+  }),
+  // A message that no agent answered was refused or failed; which of them, the answer says.
+  exitCode: ({ answers, isCommand }) => (isCommand || answers.some(({ role }) => role === 'agent') ? 0 : 1),
+})

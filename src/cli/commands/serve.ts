@@ -1,0 +1,51 @@
+import { command, isSet, listOf, textOf } from '../../conversations/commands/command.ts'
+import { count, type View } from '../../conversations/commands/view.ts'
+import { usage } from '../../conversations/commands/usage.ts'
+import type { CliCall, Serving, Stopped } from '../cli-call.ts'
+
+export type ServeResult = Stopped & { readonly url: string }
+
+const DEFAULT_PORT = 4780
+const DEFAULT_GRACE_SECONDS = 30
+
+const run = async (call: CliCall): Promise<ServeResult> => {
+  const { values, signal, live } = call
+  const serving = await call.serve({
+    port: numberOf(textOf(values, 'port'), '--port', DEFAULT_PORT, 65_535),
+    host: textOf(values, 'host') ?? '127.0.0.1',
+    allowRemote: isSet(values, 'allow-remote'),
+    allowedHosts: listOf(values, 'allow-host'),
+    testPlatform: isSet(values, 'test-platform'),
+    graceMs: numberOf(textOf(values, 'grace'), '--grace', DEFAULT_GRACE_SECONDS, 86_400) * 1000,
+    signal,
+  })
+  if (live === undefined) call.notice(greeting(serving).join('\n'))
+  else live(`${greeting(serving).join('\n')}\n`)
+  return { ...(await serving.stopped), url: serving.url }
+}
+
+/** The token is shown once, when it is made. */
+const greeting = ({ url, newToken, tokenFile, notices }: Serving): string[] => [
+  ...notices.map((notice) => `note: ${notice}`),
+  `Coppice is listening on ${url}`,
+  newToken === undefined
+    ? `  token  in ${tokenFile}`
+    : `  token  ${newToken}\n         (shown once; kept in ${tokenFile})`,
+  '  try    coppice chat "fix the login bug"     in any git repository, from another terminal',
+  '  stop   Ctrl-C',
+]
+
+const numberOf = (text: string | undefined, flag: string, otherwise: number, most: number): number => {
+  if (text === undefined) return otherwise
+  const value = Number(text)
+  if (!/^\d+$/.test(text) || value > most) throw usage(`${flag} is ${text}`, `give a whole number up to ${most}`)
+  return value
+}
+
+const toText = ({ finished, left }: ServeResult, { paint }: View): string => {
+  const done = finished === 0 ? '' : ` ${count(finished, 'running message')} finished first.`
+  const rest = left === 0 ? '' : ` ${count(left, 'message')} will be taken up again at the next start.`
+  return `${paint('green', 'Stopped.')}${done}${rest}`
+}
+
+export const serve = command<ServeResult, CliCall>({ run, toText, toJson: (result) => result })

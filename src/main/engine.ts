@@ -1,0 +1,61 @@
+import { join } from 'node:path'
+import { createAgents } from '../agents/registry.ts'
+import { type Changes, createChanges } from '../conversations/changes.ts'
+import type { ConversationsContext } from '../conversations/context.ts'
+import { type Conversations, createConversations } from '../conversations/conversations.ts'
+import type { Delivery } from '../conversations/delivery.ts'
+import { createEndRun } from '../conversations/end-run.ts'
+import type { Handled } from '../conversations/handle-message.ts'
+import { createOutbox, type Outbox } from '../conversations/outbox.ts'
+import { createStoreQueue } from '../conversations/queue-of-store.ts'
+import type { Workplace } from '../conversations/commands/command.ts'
+import type { ConversationKey, InboxMessage } from '../store/store.ts'
+
+export type Engine = {
+  readonly context: ConversationsContext
+  readonly conversations: Conversations
+  readonly outbox: Outbox
+  readonly changes: Changes
+}
+
+export type EngineOptions = {
+  readonly deliveries: ReadonlyMap<string, Delivery>
+  /** Who answers one conversation only: the command line without a server. */
+  readonly conversation?: ConversationKey
+  readonly onHandled?: (message: InboxMessage, handled: Handled) => void
+}
+
+/** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
+export const createEngine = (
+  { context: isolation, provider, keepSpares }: Workplace,
+  { deliveries, conversation, onHandled }: EngineOptions,
+): Engine => {
+  const { store, host, self, clock, ids, log, settings, git, home, failpoint } = isolation
+  const changes = createChanges()
+  const queue = createStoreQueue({
+    store,
+    host,
+    self,
+    clock,
+    ids,
+    log,
+    failpoint,
+    endRun: createEndRun({ clock, log }),
+    platforms: [...deliveries.keys()],
+    ...(conversation !== undefined && { conversation }),
+  })
+  const agents = createAgents({ settings, git, clock, ids, self, contextDirectory: join(home, 'context') })
+  const context: ConversationsContext = {
+    isolation,
+    provider,
+    queue,
+    agents,
+    deliveries,
+    changes,
+    keepSpares,
+    repoCommands: new Map(),
+  }
+  const outbox = createOutbox({ store, deliveries, changes, clock, log, failpoint })
+  const conversations = createConversations(context, { outbox, ...(onHandled !== undefined && { onHandled }) })
+  return { context, conversations, outbox, changes }
+}

@@ -1,0 +1,12 @@
+import type { OwnEngine } from '../cli/chat/without-server.ts'
+import type { Workplace } from '../conversations/commands/command.ts'
+import { createCliPlatform } from '../platforms/cli/platform.ts'
+import { createEngine } from './engine.ts'
+
+/** `coppice chat` without a server: one conversation, worked on in this very process. */
+export const createOwnEngine = async (workplace: Workplace, conversationId: string): Promise<OwnEngine> => {
+  const { platform, ...cli } = createCliPlatform()
+  const deliveries = new Map([[platform, { platform, ...cli }]])
+  const engine = createEngine(workplace, { deliveries, conversation: { platform, conversationId } })
+  return { conversations: engine.conversations, changes: engine.changes, store: workplace.context.store }
+}

@@ -1,0 +1,153 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { createSchedule } from '../cleanup/schedule.ts'
+import type { CleanupReport } from '../cleanup/report.ts'
+import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
+import type { Workplace } from '../conversations/commands/command.ts'
+import { tellRemoved } from '../conversations/let-go.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { reconcile } from '../isolation/reconcile.ts'
+import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
+import { startServer } from '../server/listen.ts'
+import { createMetrics } from '../server/metrics.ts'
+import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
+import { ensureToken } from '../server/token-file.ts'
+import type { Redact } from '../process/redact.ts'
+import { createEngine, type Engine } from './engine.ts'
+
+export type ServeParts = { readonly version: string; readonly redact: Redact }
+
+/** Becomes the server of this home. Answers when it listens; `stopped` when it has put everything away. */
+export const serve = async (workplace: Workplace, options: ServeOptions, parts: ServeParts): Promise<Serving> => {
+  const started = Promise.withResolvers<Omit<Serving, 'stopped'>>()
+  const stopped = onlyServer(workplace.context, () => run(workplace, options, parts, started.resolve))
+  // Whatever goes wrong before it listens is the answer to the caller.
+  stopped.catch(started.reject)
+  return { ...(await started.promise), stopped }
+}
+
+/** One per home, held as long as it lives: two would each work off the same messages' platforms. */
+const onlyServer = async <T>({ lock, home }: IsolationContext, work: () => Promise<T>): Promise<T> => {
+  const place = join(home, 'locks', 'server')
+  mkdirSync(place, { recursive: true, mode: 0o700 })
+  try {
+    return await lock.withRepositoryLock(place, { purpose: 'serving', timeoutMs: 1_000 }, work)
+  } catch (error) {
+    if (!isAppError(error, 'busy') && !isAppError(error, 'timeout')) throw error
+    const url = runningServer(home)?.url
+    throw new AppError('busy', `a server of this home is running already${url === undefined ? '' : ` at ${url}`}`, {
+      cause: error,
+      remedy: 'use that one, or stop it first; another --home can have a server of its own',
+    })
+  }
+}
+
+const run = async (
+  { context, ...workplace }: Workplace,
+  options: ServeOptions,
+  { version, redact }: ServeParts,
+  started: (serving: Omit<Serving, 'stopped'>) => void,
+): Promise<Stopped> => {
+  // Nobody sits at this terminal: no questions, and no progress on it.
+  const quiet: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
+  const { token, file: tokenFile, created } = ensureToken(context.home)
+  const notices = await reconcileAll(quiet)
+  const platforms = new Map(
+    Object.entries(localPlatforms)
+      .filter(([name]) => name !== 'test' || options.testPlatform)
+      .map(([name, make]) => [name as keyof typeof localPlatforms, make()]),
+  )
+  let metrics: ReturnType<typeof createMetrics> | undefined
+  const engine = createEngine(
+    { ...workplace, context: quiet },
+    { deliveries: platforms, onHandled: (_message, handled) => metrics?.handled(handled) },
+  )
+  metrics = createMetrics(engine.changes)
+  const conversations = metrics.counting(engine.conversations)
+  let ready = false
+  await engine.conversations.start()
+  const { failed } = await startPlatforms(platforms.values(), conversations.accept, context.log)
+  const server = await startServer(
+    {
+      context: engine.context,
+      conversations,
+      platforms,
+      token,
+      version,
+      databaseName: workplace.databaseName,
+      redact,
+      wake: engine.conversations.wake,
+      ready: () => ready,
+      allowedHosts: options.allowedHosts,
+      metrics,
+    },
+    options,
+  )
+  const schedule = createSchedule({
+    context: quiet,
+    provider: workplace.provider,
+    keepSpares: workplace.keepSpares,
+    onReport: (codebase, report) => announce(engine, codebase, report),
+  })
+  writeServerRecord(context.home, { url: server.url, process: context.self, startedAt: context.clock() })
+  ready = true
+  schedule.start()
+  started({
+    url: server.url,
+    tokenFile,
+    newToken: created ? token : undefined,
+    notices: [...notices, ...failed.map(({ platform, problem }) => `${platform} is off: ${problem}`)],
+  })
+  await untilAborted(options.signal)
+  ready = false
+  await stopPlatforms(platforms.values(), context.log)
+  removeServerRecord(context.home)
+  const ended = await engine.conversations.stop(options.graceMs)
+  await schedule.stop()
+  await server.stop(LAST_REQUESTS_MS)
+  return ended
+}
+
+/** For requests that are being answered when everything else has stopped. */
+const LAST_REQUESTS_MS = 2_000
+
+/** Before anything is accepted: what a crash left half done is finished or undone. */
+const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
+  const notices: string[] = []
+  for (const codebase of await context.store.codebases.list(context.host)) {
+    try {
+      const { settled, left } = await reconcile(context, codebase)
+      notices.push(...settled.map((what) => `settled an interrupted ${what}`), ...left.map((what) => `left: ${what}`))
+    } catch (error) {
+      // A repository that is gone must not keep the others from being served.
+      notices.push(`${codebase.name} could not be reconciled: ${toAppError(error).message}`)
+    }
+  }
+  return notices
+}
+
+/** Those who lost an environment to a cycle hear of it in their own thread. */
+const announce = async (
+  { context: { isolation, changes }, outbox }: Engine,
+  codebase: Codebase,
+  { removed, skipped }: CleanupReport,
+): Promise<void> => {
+  for (const { environment, letGo, why } of removed) {
+    await tellRemoved(
+      isolation,
+      isolation.store,
+      letGo.map((conversation) => ({ conversation, environment, why })),
+    )
+    changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'removed' })
+  }
+  changes.emit({ type: 'cleanup', codebaseId: codebase.id, removed: removed.length, skipped: skipped.length })
+  outbox.kick()
+}
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
