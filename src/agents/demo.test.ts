@@ -143,6 +143,14 @@ test('a worktree whose .git file was turned to another record is refused', async
   writeFileSync(join(directory, '.git'), `gitdir: ${other.gitDir}\n`)
   expect((await run('m1')).outcome).toBe('failed')
   expect(repo.sha('other')).toBe(repo.sha('main'))
+  // nor to one that only looks like git's, and says that the shared checkout's branch is checked out here
+  writeIn(box.path('forged'), 'HEAD', 'ref: refs/heads/main\n')
+  writeIn(box.path('forged'), 'commondir', `${repo.commonDir}\n`)
+  writeIn(box.path('forged'), 'gitdir', `${join(directory, '.git')}\n`)
+  writeFileSync(join(directory, '.git'), `gitdir: ${box.path('forged')}\n`)
+  const before = repo.sha('main')
+  expect((await run('m1')).outcome).toBe('failed')
+  expect(repo.sha('main')).toBe(before)
 })
 
 test('nothing in a request is taken for a trailer, a mark or a control character', async () => {

@@ -1,5 +1,5 @@
 import { lstat, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Clock, Ids } from '../domain/clock.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
@@ -136,10 +136,10 @@ const refuseOddFile = async (tree: Tree): Promise<void> => {
 /** Only a linked worktree, and the one that git's record is of: the shared checkout is not ours to commit in. */
 const environmentAt = async (git: Git, directory: string, signal: AbortSignal): Promise<Tree> => {
   const path = await realpath(directory)
-  const { commonDir, linkedWorktree } = await discoverRepository(git, path, { signal })
+  const { commonDir } = await discoverRepository(git, path, { signal })
   const gitDir = await readWorktreeLink(path)
   const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
-  if (linkedWorktree !== path || gitDir === undefined || record?.worktreePath !== path) {
+  if (gitDir === undefined || dirname(gitDir) !== join(commonDir, 'worktrees') || record?.worktreePath !== path) {
     throw new AppError('unsupported', `${directory} is not an isolated environment, so nothing was committed there`, {
       remedy: 'let Coppice make one: /worktree create <branch>',
     })

@@ -213,6 +213,8 @@ test('an abort while it is being written down ends it, and is settled after the 
     beforeWork: async (identity) => {
       abort.abort()
       while (liveness(identity) !== 'dead') await new Promise(setImmediate)
+      // longer than it takes to notice the end of the process
+      await runProgram({ ...base, shell: 'true' })
       steps.push('written')
     },
     onOutput: (text) => steps.push(text),
