@@ -1,4 +1,4 @@
-import type { CommandRow, OptionRow } from '../conversations/commands/command.ts'
+import type { CommandWords, OptionRow } from '../conversations/commands/command.ts'
 import { commands, everywhere } from './table.ts'
 import { type Paint, wrapped } from '../conversations/commands/view.ts'
 
@@ -6,7 +6,7 @@ import { type Paint, wrapped } from '../conversations/commands/view.ts'
 export type Sheet = { readonly paint: Paint; readonly columns: number }
 
 /** Help is the table, read out. */
-export const helpFor = (row: CommandRow, sheet: Sheet): string => {
+export const helpFor = (row: CommandWords, sheet: Sheet): string => {
   const { paint, columns } = sheet
   const called = `coppice ${row.name}`
   return [
@@ -62,7 +62,7 @@ const described = (name: string, summary: string, { paint, columns }: Sheet, sty
   return style === undefined ? text : `  ${paint(style, name)}${text.slice(2 + name.length)}`
 }
 
-const refHint = ({ usage }: CommandRow): string[] =>
+const refHint = ({ usage }: CommandWords): string[] =>
   usage.includes('ref>') || usage.includes('[ref]')
     ? ['', '<ref> is an id, a branch, a path, or a work such as issue-42, pr-99 or task-add-dark-mode.']
     : []

@@ -1,10 +1,10 @@
 import { type Grammar, type Parsed, parseWith } from '../conversations/commands/parse.ts'
-import { commands, everywhere } from './table.ts'
+import { type CliRow, commands, everywhere } from './table.ts'
 
 /** Which command of the command line, with which words and options. */
-export const parse = (argv: readonly string[]): Parsed => parseWith(grammar, argv)
+export const parse = (argv: readonly string[]): Parsed<CliRow> => parseWith(grammar, argv)
 
-const grammar: Grammar = {
+const grammar: Grammar<CliRow> = {
   rows: commands,
   everywhere,
   say: (command) => `coppice ${command}`,

@@ -4,6 +4,7 @@ import type { IsolationProvider } from '../isolation/provider.ts'
 import type { Changes } from './changes.ts'
 import type { Delivery } from './delivery.ts'
 import type { MessageQueue } from './queue.ts'
+import type { RepoCommands } from './repo-commands.ts'
 
 /** What the conversations room stands on. `main.ts` is the only place that makes one. */
 export type ConversationsContext = {
@@ -14,6 +15,8 @@ export type ConversationsContext = {
   readonly agents: ReadonlyMap<string, Agent>
   readonly deliveries: ReadonlyMap<string, Delivery>
   readonly changes: Changes
+  /** Each codebase's own commands at the base commit they were last read from: a fact about a commit, read once. */
+  readonly repoCommands: Map<string, { readonly sha: string; readonly commands: RepoCommands }>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
 }

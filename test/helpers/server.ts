@@ -124,7 +124,6 @@ const conversationsContext = ({ context, provider }: World, changes: Changes): C
   changes,
   repoCommands: new Map(),
   keepSpares: () => undefined,
-  repoCommands: new Map(),
 })
 
 export const rawRequest = (port: number, text: string): Promise<string> =>

@@ -2,12 +2,13 @@ import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Call, command, isSet, type Workplace } from '../../conversations/commands/command.ts'
+import { type Call, command, isSet, standsIn, type Workplace } from '../../conversations/commands/command.ts'
 import {
   type CleanupResult,
   cleanupExit,
   cleanupJson,
   cleanupText,
+  passOnRemoved,
   tellNotices,
 } from '../../conversations/commands/report.ts'
 
@@ -23,6 +24,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
     try {
       const report = await runScheduledCleanup(context, await provider(), codebase, { dryRun })
       tellNotices(call, report)
+      await passOnRemoved(call, context, report)
       parts.push({ codebase: codebase.name, report })
     } catch (error) {
       // One repository that cannot be read must not keep the others from being cleaned.
@@ -43,7 +45,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
 /** Outside of any repository all of them are meant, as the scheduler does it. */
 const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
   try {
-    return [await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })]
+    return [await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })]
   } catch (error) {
     if (call.codebase !== undefined || !isAppError(error, 'not-a-repository')) throw error
     return context.store.codebases.list(context.host)

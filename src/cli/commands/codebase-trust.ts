@@ -1,12 +1,12 @@
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Trusted, trustCodebase } from '../../isolation/codebase-remove.ts'
-import { type Call, command } from '../../conversations/commands/command.ts'
+import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
 import { codebaseJson } from '../../conversations/commands/json.ts'
 import { printable, type View } from '../../conversations/commands/view.ts'
 
 const run = async (call: Call): Promise<Trusted> => {
   const { context } = await call.open()
-  const codebase = await resolveCodebase(context, { name: call.words[0], cwd: call.cwd, signal: call.signal })
+  const codebase = await resolveCodebase(context, { name: call.words[0], cwd: standsIn(call), signal: call.signal })
   return trustCodebase(context, codebase)
 }
 

@@ -4,7 +4,7 @@ import { settleClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Call, command, isSet, type Workplace } from '../../conversations/commands/command.ts'
+import { type Call, command, isSet, standsIn, type Workplace } from '../../conversations/commands/command.ts'
 import type { Finding } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
@@ -29,7 +29,7 @@ const run = async (call: Call): Promise<DoctorResult> => {
 const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> =>
   call.codebase === undefined
     ? context.store.codebases.list(context.host)
-    : [await resolveCodebase(context, { name: call.codebase, cwd: call.cwd })]
+    : [await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call) })]
 
 /** What cannot be repaired is found again right after, and reported there. */
 const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<string[]> => {

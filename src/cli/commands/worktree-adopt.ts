@@ -6,7 +6,7 @@ import { workLabel } from '../../domain/work.ts'
 import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 import { discoverRepository } from '../../git/discover.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { type Call, command } from '../../conversations/commands/command.ts'
+import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
 import { hereToChange } from '../../conversations/commands/here.ts'
 import { environmentJson } from '../../conversations/commands/json.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
@@ -15,7 +15,7 @@ import { tilde } from '../../conversations/commands/view.ts'
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 
 const run = async (call: Call): Promise<AdoptResult> => {
-  const path = resolve(call.cwd, call.words[0] ?? '')
+  const path = resolve(standsIn(call), call.words[0] ?? '')
   if (!existsSync(path)) {
     throw new AppError('not-adoptable', `there is nothing at ${path}`, {
       remedy: '`git worktree list` shows what there is',

@@ -1,14 +1,21 @@
 import { addCodebase } from '../../isolation/codebases.ts'
 import type { Added } from '../../isolation/codebase-register.ts'
-import { type Call, command, textOf } from './command.ts'
+import { bindCodebase } from './codebase-bind.ts'
+import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
 import { codebaseJson } from './json.ts'
-import { facts, tilde, type View } from './view.ts'
+import { code, facts, tilde, type View } from './view.ts'
 
-const run = async (call: Call): Promise<Added> => {
+export type AddResult = Added & {
+  /** The conversation that asked is about it now. */
+  readonly bound: boolean
+}
+
+const run = async (call: Call): Promise<AddResult> => {
+  if (call.chat !== undefined) return clone(call, call.chat)
   const name = textOf(call.values, 'name')
   const github = textOf(call.values, 'github')
   const { context } = await call.open()
-  const added = await addCodebase(context, call.words[0] ?? '', call.cwd, {
+  const added = await addCodebase(context, call.words[0] ?? '', standsIn(call), {
     signal: call.signal,
     ...(name !== undefined && { name }),
     ...(github !== undefined && { github }),
@@ -16,12 +23,24 @@ const run = async (call: Call): Promise<Added> => {
   if (!added.isNew && name !== undefined && name !== added.codebase.name) {
     call.notice(`it is registered as ${added.codebase.name} already, and keeps that name`)
   }
-  return added
+  return { ...added, bound: false }
 }
 
-const toText = ({ codebase, isNew }: Added, view: View): string =>
-  [
-    `${view.paint('green', isNew ? 'Registered' : 'Already registered:')} ${view.paint('bold', codebase.name)}`,
+/** A chat has no directory of its own: what it brings in is cloned, and it is about that from then on. */
+const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
+  const { context } = await call.open()
+  const { addClone } = await import('../../isolation/codebase-clone.ts')
+  const added = await addClone(context, call.words[0] ?? '', { signal: call.signal })
+  await bindCodebase(context, chat, added.codebase)
+  return { ...added, bound: true }
+}
+
+const toText = ({ codebase, isNew, bound }: AddResult, view: View): string => {
+  if (bound) {
+    return `${isNew ? 'Cloned' : 'It is there already as'} ${code(codebase.name, view)}: this conversation is about it now.`
+  }
+  return [
+    `${view.paint('green', isNew ? 'Registered' : 'Already registered:')} ${code(codebase.name, view)}`,
     facts(
       [
         ['  at', tilde(codebase.checkoutPath ?? codebase.repoPath, view)],
@@ -31,5 +50,6 @@ const toText = ({ codebase, isNew }: Added, view: View): string =>
       view,
     ),
   ].join('\n')
+}
 
-export const codebaseAdd = command<Added>({ run, toText, toJson: ({ codebase }) => codebaseJson(codebase) })
+export const codebaseAdd = command<AddResult>({ run, toText, toJson: ({ codebase }) => codebaseJson(codebase) })

@@ -1,9 +1,16 @@
 import type { IsolationContext } from '../../isolation/context.ts'
 import type { IsolationProvider } from '../../isolation/provider.ts'
+import type { Conversation } from '../../store/store.ts'
+import type { ConversationsContext } from '../context.ts'
+import type { LetGo } from '../let-go.ts'
+import type { ChatControls } from './chat.ts'
 import type { View } from './view.ts'
 
-/** One row of the command table: everything about a command but its code, which is loaded when it is called. */
-export type CommandRow = {
+/** One row of the command table; a command's code is loaded when it is called. */
+export type CommandRow<C extends Call = Call> = CommandWords & { readonly load: () => Promise<LoadedCommand<C>> }
+
+/** Everything about a command but its code. */
+export type CommandWords = {
   /** The words that call it: `worktree create`. */
   readonly name: string
   /** Other words that call it too. */
@@ -17,7 +24,13 @@ export type CommandRow = {
   readonly examples: readonly string[]
   /** Called by Coppice itself: in no help text. */
   readonly hidden?: true
-  readonly load: () => Promise<LoadedCommand>
+  /** How it is called in a chat, as far as that differs; a command without it cannot be called there. */
+  readonly chat?: ChatForm
+}
+
+export type ChatForm = Partial<Pick<CommandWords, 'name' | 'aliases' | 'usage' | 'summary' | 'words' | 'examples'>> & {
+  /** Those of its options that mean something there; all unless said. */
+  readonly options?: readonly string[]
 }
 
 export type OptionRow = {
@@ -46,16 +59,30 @@ export type Call = {
   readonly values: Values
   /** `--codebase` */
   readonly codebase: string | undefined
-  readonly cwd: string
+  /** Where the asker stands; in a chat nobody stands anywhere. */
+  readonly cwd: string | undefined
+  /** Set when it is a conversation that asks. */
+  readonly chat?: ChatCall
   readonly signal: AbortSignal
   readonly open: () => Promise<Workplace>
   /** A sentence beside the answer: offline, diverged, what was not brought back. */
   readonly notice: (text: string) => void
 }
 
+export type ChatCall = {
+  readonly conversation: Conversation
+  readonly controls: ChatControls
+  readonly context: ConversationsContext
+  /** Other conversations that the command let go of: whoever answers this one tells them. */
+  readonly letGo: LetGo[]
+}
+
+/** What a relative path is relative to. */
+export const standsIn = ({ cwd }: Pick<Call, 'cwd'>): string => cwd ?? '/'
+
 /** A command's logic answers a typed result; how it is shown to people and to programs stands beside it. */
-export type Implementation<Result> = {
-  readonly run: (call: Call) => Promise<Result>
+export type Implementation<Result, C extends Call = Call> = {
+  readonly run: (call: C) => Promise<Result>
   readonly toText: (result: Result, view: View) => string
   /** The view is that of a program: plain, with whole paths. */
   readonly toJson: (result: Result, view: View) => unknown
@@ -64,14 +91,19 @@ export type Implementation<Result> = {
 }
 
 /** The result is tied to the ways of showing it, so that the table can hold commands of all types. */
-export type LoadedCommand = { readonly execute: (call: Call) => Promise<Answered> }
+export type LoadedCommand<C extends Call = Call> = { readonly execute: (call: C) => Promise<Answered> }
 export type Answered = {
   readonly text: (view: View) => string
   readonly json: (view: View) => unknown
   readonly exitCode: number
 }
 
-export const command = <Result>({ run, toText, toJson, exitCode }: Implementation<Result>): LoadedCommand => ({
+export const command = <Result, C extends Call = Call>({
+  run,
+  toText,
+  toJson,
+  exitCode,
+}: Implementation<Result, C>): LoadedCommand<C> => ({
   execute: async (call) => {
     const result = await run(call)
     return {

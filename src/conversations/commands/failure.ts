@@ -1,5 +1,6 @@
-import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
+import { AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
 import type { GateAnswer } from '../../domain/gates.ts'
+import type { View } from './view.ts'
 
 /** A refusal or a failure as programs read it. */
 export type FailureJson = {
@@ -30,12 +31,27 @@ export const failureJson = ({ code, message, remedy }: AppError, redact: (text: 
 })
 
 /** One sentence of what happened and one of what to do; never a stack. */
-export const failureText = ({ code, message, remedy }: AppError): string => {
+export const failureText = (
+  { code, message, remedy }: AppError,
+  more = 'Run it again with --verbose to see more, or look at `coppice doctor`.',
+): string => {
   const what = sentence(message)
   if (remedy !== undefined) return `${what}\n${sentence(capital(remedy))}`
-  return code === 'unexpected' || code === 'git-failed'
-    ? `${what}\nRun it again with --verbose to see more, or look at \`coppice doctor\`.`
-    : what
+  return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
+}
+
+/** An error knows nothing of how commands are said here; those in its remedy stand in backticks or after a colon. */
+export const withWordsOf = (error: unknown, say: View['say']): unknown => {
+  if (!isAppError(error) || error.remedy === undefined) return error
+  const remedy = error.remedy.replaceAll(
+    /`coppice ([^`]+)`|(?<=: )coppice ([^`]+)$/g,
+    (all: string, quoted: string | undefined, last: string | undefined) => {
+      const text = quoted ?? last
+      if (text === undefined) return all
+      return quoted === undefined ? say(text) : `\`${say(text)}\``
+    },
+  )
+  return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
 }
 
 const sentence = (text: string): string => (/[.!?:)`…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`)

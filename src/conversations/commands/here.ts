@@ -1,13 +1,18 @@
-import type { Codebase } from '../../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import type { Call, Workplace } from './command.ts'
+import { isInside } from '../../isolation/paths.ts'
+import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
 
 export type Here = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
 /** The workplace and the codebase that the command is about. */
-export const here = async (call: Call, cwd = call.cwd): Promise<Here> => {
+export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
   const workplace = await call.open()
-  const codebase = await resolveCodebase(workplace.context, { name: call.codebase, cwd, signal: call.signal })
+  const codebase =
+    call.chat === undefined
+      ? await resolveCodebase(workplace.context, { name: call.codebase, cwd, signal: call.signal })
+      : await codebaseOf(workplace, call.chat)
   return { ...workplace, codebase, nameOf: () => codebase.name }
 }
 
@@ -19,4 +24,38 @@ export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
   for (const what of settled) call.notice(`settled an interrupted ${what}`)
   for (const what of left) call.notice(`left alone: ${what}`)
   return found
+}
+
+/** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */
+export const currentEnvironment = async (
+  call: Call,
+  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+): Promise<IsolatedEnvironment | undefined> => {
+  const live = await context.store.environments.live(codebase.id)
+  const { chat } = call
+  if (chat !== undefined) return live.find(({ id }) => id === chat.conversation.environmentId)
+  return live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
+}
+
+/** The conversation's codebase, if it has one that is there. */
+export const boundCodebase = async (
+  { context }: Pick<Workplace, 'context'>,
+  { conversation }: Pick<ChatCall, 'conversation'>,
+): Promise<Codebase | undefined> => {
+  const { codebaseId } = conversation
+  const codebase = codebaseId === undefined ? undefined : await context.store.codebases.get(codebaseId)
+  return codebase?.host === context.host ? codebase : undefined
+}
+
+const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebase> => {
+  const bound = await boundCodebase(workplace, chat)
+  if (bound !== undefined) return bound
+  const { store, host } = workplace.context
+  const names = (await store.codebases.list(host)).map(({ name }) => name)
+  throw new AppError('not-found', 'this conversation has no codebase yet', {
+    remedy:
+      names.length === 0
+        ? 'bring one in with `/clone <url>`'
+        : `bind one with \`/codebase <name>\` (there are ${names.join(', ')}), or bring one in with \`/clone <url>\``,
+  })
 }

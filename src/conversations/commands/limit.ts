@@ -1,14 +1,16 @@
-import type { LimitReport } from '../../isolation/room.ts'
+import { type LimitReport, limitMessage } from '../../isolation/room.ts'
 import type { FailureJson } from './failure.ts'
 import { count, type View } from './view.ts'
 
 /** The limit message in the words of whoever speaks. */
-export const limitText = (report: LimitReport, staleDays: number, { say, paint }: View): string =>
-  [
-    `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
-    ` ${breakdown(report, staleDays).join('   ')}`,
-    ...commandsFor(report).map((command) => `   ${say(command)}`),
-  ].join('\n')
+export const limitText = (report: LimitReport, staleDays: number, { say, paint, chat }: View): string =>
+  chat === true
+    ? limitMessage(report, staleDays)
+    : [
+        `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
+        ` ${breakdown(report, staleDays).join('   ')}`,
+        ...commandsFor(report).map((command) => `   ${say(command)}`),
+      ].join('\n')
 
 export const limitJson = (report: LimitReport, staleDays: number, { say }: View): FailureJson => ({
   error: {

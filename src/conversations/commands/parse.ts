@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util'
 import type { AppError } from '../../domain/errors.ts'
-import type { CommandRow, OptionRow, Values } from './command.ts'
+import type { CommandWords, OptionRow, Values } from './command.ts'
 import { nearest } from './suggest.ts'
 import { usage } from './usage.ts'
 
 /** Which commands there are where somebody speaks, and how they are said there. */
-export type Grammar = {
-  readonly rows: readonly CommandRow[]
+export type Grammar<Row extends CommandWords = CommandWords> = {
+  readonly rows: readonly Row[]
   /** Every command takes these. */
   readonly everywhere: Readonly<Record<string, OptionRow>>
   /** `coppice worktree list`, or `/worktree list`. */
@@ -15,14 +15,14 @@ export type Grammar = {
   readonly help: (name?: string) => string
 }
 
-export type Parsed =
+export type Parsed<Row extends CommandWords = CommandWords> =
   | { readonly kind: 'version' }
   /** Of one command, of a group of them, or of all. */
-  | { readonly kind: 'help'; readonly of: CommandRow | string | undefined }
-  | { readonly kind: 'command'; readonly row: CommandRow; readonly words: readonly string[]; readonly values: Values }
+  | { readonly kind: 'help'; readonly of: Row | string | undefined }
+  | { readonly kind: 'command'; readonly row: Row; readonly words: readonly string[]; readonly values: Values }
 
 /** Which command, with which words and options. Whatever is wrong is an error `usage` that names what is right. */
-export const parseWith = (grammar: Grammar, argv: readonly string[]): Parsed => {
+export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv: readonly string[]): Parsed<Row> => {
   const words = leadingWords(grammar, argv)
   if (words.length === 0) return withoutCommand(grammar, argv)
   const called = findCalled(grammar, words)
@@ -43,10 +43,13 @@ const leadingWords = ({ everywhere }: Grammar, argv: readonly string[]): string[
   return words
 }
 
-type Called = { readonly row: CommandRow; readonly by: readonly string[] }
+type Called<Row> = { readonly row: Row; readonly by: readonly string[] }
 
 /** The longest name that fits: `codebase list` is not the codebase `list`. */
-const findCalled = ({ rows }: Grammar, words: readonly string[]): Called | undefined => {
+const findCalled = <Row extends CommandWords>(
+  { rows }: Grammar<Row>,
+  words: readonly string[],
+): Called<Row> | undefined => {
   const fitting = rows.flatMap((row) =>
     [row.name, ...(row.aliases ?? [])]
       .map((name) => ({ row, by: name.split(' ') }))
@@ -55,14 +58,18 @@ const findCalled = ({ rows }: Grammar, words: readonly string[]): Called | undef
   return fitting.toSorted((a, b) => b.by.length - a.by.length)[0]
 }
 
-const withoutCommand = (grammar: Grammar, argv: readonly string[]): Parsed => {
+const withoutCommand = (grammar: Grammar, argv: readonly string[]): Parsed<never> => {
   if (argv.some((arg) => arg === '--version' || arg === '-V')) return { kind: 'version' }
   const { values } = read(grammar, argv, {}, undefined)
   if (values['help'] === true || argv.length === 0) return { kind: 'help', of: undefined }
   throw usage('a command is missing', `\`${grammar.help()}\` shows all of them`)
 }
 
-const withoutRow = (grammar: Grammar, argv: readonly string[], [first = '', second]: readonly string[]): Parsed => {
+const withoutRow = <Row extends CommandWords>(
+  grammar: Grammar<Row>,
+  argv: readonly string[],
+  [first = '', second]: readonly string[],
+): Parsed<Row> => {
   const names = grammar.rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
   const group = names.filter((name) => name.startsWith(`${first} `))
   if (first === 'help') return helpAbout(grammar, read(grammar, argv, {}, undefined).positionals.slice(1))
@@ -80,14 +87,18 @@ const withoutRow = (grammar: Grammar, argv: readonly string[], [first = '', seco
 }
 
 /** `help worktree` is about the group, `help worktree create` about the command. */
-const helpAbout = (grammar: Grammar, words: readonly string[]): Parsed => {
+const helpAbout = <Row extends CommandWords>(grammar: Grammar<Row>, words: readonly string[]): Parsed<Row> => {
   const [first] = words
   const row = findCalled(grammar, words)?.row
   if (first === undefined || row !== undefined) return { kind: 'help', of: row }
   return withoutRow(grammar, words, words)
 }
 
-const withRow = (grammar: Grammar, argv: readonly string[], { row, by }: Called): Parsed => {
+const withRow = <Row extends CommandWords>(
+  grammar: Grammar<Row>,
+  argv: readonly string[],
+  { row, by }: Called<Row>,
+): Parsed<Row> => {
   const { values, positionals } = read(grammar, argv, row.options, row)
   if (values['help'] === true) return { kind: 'help', of: row }
   const words = positionals.slice(by.length)
@@ -101,8 +112,8 @@ const withRow = (grammar: Grammar, argv: readonly string[], { row, by }: Called)
 const read = (
   grammar: Grammar,
   argv: readonly string[],
-  options: CommandRow['options'],
-  row: CommandRow | undefined,
+  options: CommandWords['options'],
+  row: CommandWords | undefined,
 ): { values: Values; positionals: string[] } => {
   const all = { ...options, ...grammar.everywhere }
   const config = Object.fromEntries(
@@ -151,5 +162,5 @@ const unknownCommand = (
     guess === undefined ? `\`${help(group)}\` shows what there is` : `did you mean \`${say(guess)}\`?`,
   )
 
-const remedyFor = ({ help }: Grammar, row: CommandRow | undefined): string =>
+const remedyFor = ({ help }: Grammar, row: CommandWords | undefined): string =>
   row === undefined ? `\`${help()}\` shows what there is` : `\`${help(row.name)}\` shows how it is used`

@@ -1,7 +1,9 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
+import { passOnLetGo } from './let-go.ts'
 import { aligned, type Cell, count, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -15,6 +17,11 @@ export type CleanupResult = {
 
 export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
   for (const notice of notices) call.notice(notice)
+}
+
+/** Conversations that a cleanup let go of hear of it, whoever cleaned. */
+export const passOnRemoved = async (call: Call, context: IsolationContext, report: CleanupReport): Promise<void> => {
+  for (const { environment, letGo, why } of report.removed) await passOnLetGo(call, context, environment, letGo, why)
 }
 
 export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
@@ -41,7 +48,7 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
   const kept = removed > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
-    ...(rows.length === 0 ? [] : aligned(rows, view)),
+    ...(rows.length === 0 ? [] : [aligned(rows, view)]),
     ...(unknown ? [`Take note of one that is not ours: ${view.say('worktree adopt <path>')}`] : []),
     `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
   ].join('\n')

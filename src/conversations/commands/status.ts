@@ -5,11 +5,13 @@ import { workLabel } from '../../domain/work.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { isInside } from '../../isolation/paths.ts'
 import { standings } from '../../isolation/standing.ts'
-import { type Call, command, type Workplace } from './command.ts'
+import type { Session } from '../../store/store.ts'
+import { type CurrentAgent, currentAgent } from './agent.ts'
+import { type Call, type ChatCall, command, standsIn, type Workplace } from './command.ts'
+import { boundCodebase, currentEnvironment } from './here.ts'
 import { codebaseJson, environmentJson } from './json.ts'
-import { count, facts, tilde, type View } from './view.ts'
+import { ago, code, count, facts, tilde, type View } from './view.ts'
 
 type Counts = {
   readonly total: number
@@ -30,7 +32,10 @@ export type StatusResult = {
   readonly home: string
   readonly worktrees: string
   readonly database: string
+  readonly chat: ChatStatus | undefined
 }
+
+type ChatStatus = { readonly session: Session | undefined; readonly agent: CurrentAgent }
 
 const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
@@ -40,7 +45,7 @@ const run = async (call: Call): Promise<StatusResult> => {
   return {
     codebase,
     codebases: (await context.store.codebases.list(context.host)).length,
-    environment: live.find(({ host, path }) => host === context.host && isInside(path, call.cwd)),
+    environment: codebase && (await currentEnvironment(call, { context, codebase })),
     counts: codebase && (await countsOf(context, codebase, live)),
     restorePoints: codebase === undefined ? 0 : (await restorablePoints(context, codebase)).length,
     limit: context.settings.worktreesPerCodebase,
@@ -48,13 +53,21 @@ const run = async (call: Call): Promise<StatusResult> => {
     home: context.home,
     worktrees: context.worktreesBase,
     database: workplace.databaseName,
+    chat: call.chat && (await chatStatus(call.chat, codebase)),
   }
 }
 
+const chatStatus = async (chat: ChatCall, codebase: Codebase | undefined): Promise<ChatStatus> => ({
+  session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
+  agent: await currentAgent(chat, codebase),
+})
+
 /** Not being in a repository is no fault when one only asks where one is. */
-const codebaseHere = async (call: Call, { context }: Workplace): Promise<Codebase | undefined> => {
+const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
+  if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
+  const { context } = workplace
   try {
-    return await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })
+    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
   } catch (error) {
     const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
     if (call.codebase !== undefined || !none) throw error
@@ -77,7 +90,8 @@ const countsOf = async (
 }
 
 const toText = (result: StatusResult, view: View): string => {
-  const { codebase, environment } = result
+  const { codebase, environment, chat } = result
+  if (chat !== undefined) return chatText(result, chat, view)
   return facts(
     [
       ...(codebase === undefined
@@ -92,6 +106,31 @@ const toText = (result: StatusResult, view: View): string => {
       ['home', tilde(result.home, view)],
       ['worktrees', tilde(result.worktrees, view)],
       ['database', result.database],
+    ],
+    view,
+  )
+}
+
+const chatText = (result: StatusResult, { session, agent }: ChatStatus, view: View): string => {
+  const { codebase, environment, counts, limit, staleDays } = result
+  return facts(
+    [
+      [
+        'Codebase',
+        codebase === undefined ? `none: bind one with ${view.say('codebase <name>')}` : code(codebase.name, view),
+      ],
+      [
+        'Environment',
+        environment === undefined
+          ? 'none yet: the first message gets one'
+          : `${workLabel(environment.work)}, ${code(tilde(environment.path, view), view)}${environment.status === 'active' ? '' : ` (${environment.status})`}`,
+      ],
+      ...(environment === undefined ? [] : [['Branch', code(environment.branch, view)] as const]),
+      ['Session', session === undefined ? 'none' : `${session.agent}, last used ${ago(session.lastUsedAt, view.now)}`],
+      ...(counts === undefined
+        ? []
+        : [['Worktrees', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
+      ['Agent', agent.name === undefined ? agent.problem : `${agent.name}, ${agent.reason}`],
     ],
     view,
   )

@@ -8,6 +8,8 @@ export type View = {
   readonly say: (command: string) => string
   /** How wide the terminal is; undefined where nobody counts, as in a file. */
   readonly columns: number | undefined
+  /** Markdown instead of colours: names in backticks, tables as blocks of code. */
+  readonly chat?: true
 }
 
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
@@ -25,6 +27,24 @@ const codes: Record<Style, readonly [number, number]> = {
 export const coloured: Paint = (style, text) =>
   text === '' ? '' : `\u001b[${codes[style][0]}m${text}\u001b[${codes[style][1]}m`
 export const plain: Paint = (_style, text) => text
+
+/** In a chat only what is bold stands out. */
+export const markdown: Paint = (style, text) => (style === 'bold' && text !== '' ? `**${text}**` : text)
+
+/** A branch, a codebase, a path: as it is typed. */
+export const code = (text: string, view: Pick<View, 'chat' | 'paint'>): string =>
+  view.chat === true ? fenced(printable(text), '`', '') : view.paint('bold', printable(text))
+
+/** Lines whose columns matter. */
+const block = (text: string, { chat }: Pick<View, 'chat'>): string => (chat === true ? fenced(text, '```', '\n') : text)
+
+/** A name may have backticks in it: the fence has one more. */
+const fenced = (text: string, least: string, inner: string): string => {
+  const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  if (longest < least.length) return `${least}${inner}${text}${inner}${least}`
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${inner || ' '}${text}${inner || ' '}${fence}`
+}
 
 /** https://no-color.org: any value but an empty one counts. */
 export const paintFor = (
@@ -68,9 +88,20 @@ export const table = (headings: readonly string[], rows: readonly (readonly Cell
 export const fittedTable = (
   headings: readonly string[],
   rows: readonly (readonly Cell[])[],
-  { paint, columns = Infinity }: View,
-  { drop = [], cut = [] }: Fit = {},
+  view: View,
+  fit: Fit = {},
 ): { text: string; dropped: readonly string[] } => {
+  const { lines, dropped } = fittedLines(headings, rows, view, fit)
+  return { text: block(lines.join('\n'), view), dropped }
+}
+
+const fittedLines = (
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  { paint: wanted, columns = Infinity, chat }: View,
+  { drop = [], cut = [] }: Fit,
+): { lines: readonly string[]; dropped: readonly string[] } => {
+  const paint = chat === true ? plain : wanted
   const lines: (readonly Cell[])[] = [headings.map((text): Cell => ({ text, style: 'dim' })), ...rows]
   const widths = headings.map((_, i) => Math.max(...lines.map((row) => width(row[i]?.text ?? ''))))
   let used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
@@ -88,21 +119,17 @@ export const fittedTable = (
     if (widest === undefined) break
     widths[widest] = (widths[widest] ?? 0) - 1
   }
-  return { text: lines.map((row) => lineOf(row, used, widths, paint)).join('\n'), dropped }
+  return { lines: lines.map((row) => lineOf(row, used, widths, paint)), dropped }
 }
 
 /** Narrower, a branch says nothing any more. */
 const leastWidth = 8
 
 /** Aligned columns without headings, as a report has them. */
-export const aligned = (rows: readonly (readonly Cell[])[], view: View): string[] => {
+export const aligned = (rows: readonly (readonly Cell[])[], view: View): string => {
   const most = Math.max(0, ...rows.map((row) => row.length))
-  const lines = table(
-    Array.from({ length: most }, () => ''),
-    rows,
-    view,
-  ).split('\n')
-  return lines.slice(1)
+  const headings = Array.from({ length: most }, () => '')
+  return block(fittedLines(headings, rows, view, {}).lines.slice(1).join('\n'), view)
 }
 
 const lineOf = (row: readonly Cell[], used: readonly number[], widths: readonly number[], paint: Paint): string =>
@@ -140,7 +167,9 @@ const width = (text: string): number => {
 }
 
 /** `label  value` lines, the labels aligned. */
-export const facts = (rows: readonly (readonly [label: string, value: string])[], { paint }: View): string => {
+export const facts = (rows: readonly (readonly [label: string, value: string])[], { paint, chat }: View): string => {
+  if (chat === true)
+    return rows.map(([label, value]) => `${paint('bold', label.trim())}: ${printable(value)}`).join('\n')
   const longest = Math.max(...rows.map(([label]) => label.length))
   return rows.map(([label, value]) => `${paint('dim', label.padEnd(longest))}  ${printable(value)}`).join('\n')
 }

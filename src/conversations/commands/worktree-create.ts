@@ -12,8 +12,10 @@ import { hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
 import { limitJson, limitText } from './limit.ts'
 import { usage } from './usage.ts'
+import { askerOf } from './let-go.ts'
+import { moveTo } from './place.ts'
 import { shellPath } from './shell.ts'
-import type { View } from './view.ts'
+import { code, tilde, type View } from './view.ts'
 
 export type CreateResult =
   | {
@@ -28,7 +30,12 @@ const run = async (call: Call): Promise<CreateResult> => {
   // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
   const wanted = wantedOf(call)
   const { context, provider, codebase, keepSpares } = await hereToChange(call)
-  const request = { ...wanted, codebase, createdBy: 'cli', signal: call.signal }
+  const request = {
+    ...wanted,
+    codebase,
+    createdBy: call.chat === undefined ? 'cli' : askerOf(call),
+    signal: call.signal,
+  }
   const own = await provider()
   const earlier = await context.store.environments.liveByWork(codebase.id, wanted.work)
   const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
@@ -43,6 +50,7 @@ const run = async (call: Call): Promise<CreateResult> => {
     if (now?.status === 'removed') call.notice(letGo(earlier))
   }
   if (how === 'created' && context.settings.spares > 0) keepSpares(codebase.id)
+  if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'keep')
   return { outcome: 'resolved', environment, how, codebase: codebase.name }
 }
 
@@ -140,10 +148,11 @@ const toText = (result: CreateResult, view: View): string => {
   if (result.outcome === 'limit') return limitText(result.report, result.staleDays, view)
   const { environment, how } = result
   const { branch, work, path } = environment
-  const { paint } = view
   return [
-    `${paint(how === 'created' ? 'green' : 'cyan', said[how])} ${paint('bold', branch)} for ${workLabel(work)}`,
-    `  cd ${shellPath(path, view)}`,
+    `${view.paint(how === 'created' ? 'green' : 'cyan', said[how])} ${code(branch, view)} for ${workLabel(work)}`,
+    view.chat === true
+      ? `This conversation works there from now on: ${code(tilde(path, view), view)}`
+      : `  cd ${shellPath(path, view)}`,
   ].join('\n')
 }
 

@@ -1,25 +1,45 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
 import { findEnvironment } from '../../isolation/find.ts'
-import { type Call, command, textOf } from './command.ts'
+import type { ConversationKey } from '../../store/store.ts'
+import { type Call, command, standsIn, textOf } from './command.ts'
 import { hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
+import { moveTo } from './place.ts'
 import { usage } from './usage.ts'
-import { printable } from './view.ts'
+import { code, printable } from './view.ts'
 
 export type LinkResult = {
   readonly environment: IsolatedEnvironment
   readonly codebase: string
-  readonly conversation: string
+  /** Undefined: the one that asked. */
+  readonly conversation: string | undefined
   readonly conversations: readonly string[]
 }
 
 const run = async (call: Call): Promise<LinkResult> => {
-  const { platform, conversationId } = conversationOf(textOf(call.values, 'conversation'))
+  const named = call.chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
   const { context, codebase } = await hereToChange(call)
-  const { store, clock, ids } = context
-  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', call.cwd)
+  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'end')
+  else if (named !== undefined) await bind(context, environment, named)
+  const all = await context.store.conversations.ofEnvironments([environment.id])
+  return {
+    environment,
+    codebase: codebase.name,
+    conversation: named && `${named.platform}:${named.conversationId}`,
+    conversations: all.map((one) => `${one.platform}:${one.conversationId}`),
+  }
+}
+
+const bind = async (
+  { store, clock, ids }: IsolationContext,
+  environment: IsolatedEnvironment,
+  { platform, conversationId }: ConversationKey,
+): Promise<void> => {
   const now = clock()
-  const bound = { codebaseId: codebase.id, environmentId: environment.id, lastActivityAt: now, closedAt: undefined }
+  const { codebaseId, id: environmentId } = environment
+  const bound = { codebaseId, environmentId, lastActivityAt: now, closedAt: undefined }
   await store.transaction(async (inside) => {
     const { id } = await inside.conversations.ensure({
       id: ids(),
@@ -33,17 +53,10 @@ const run = async (call: Call): Promise<LinkResult> => {
     })
     await inside.conversations.update(id, bound)
   })
-  const all = await store.conversations.ofEnvironments([environment.id])
-  return {
-    environment,
-    codebase: codebase.name,
-    conversation: `${platform}:${conversationId}`,
-    conversations: all.map((one) => `${one.platform}:${one.conversationId}`),
-  }
 }
 
 /** The platform is before the first colon; an id may have more of them (`slack:C123:1712.34`). */
-const conversationOf = (text: string | undefined): { platform: string; conversationId: string } => {
+const conversationOf = (text: string | undefined): ConversationKey => {
   const [, platform, conversationId] = /^([a-z][a-z0-9-]{0,30}):(.{1,500})$/.exec(text ?? '') ?? []
   if (platform === undefined || conversationId === undefined) {
     throw usage('--conversation names the conversation', 'give it as platform:id, such as slack:C123:1712.34')
@@ -53,8 +66,13 @@ const conversationOf = (text: string | undefined): { platform: string; conversat
 
 export const worktreeLink = command<LinkResult>({
   run,
-  toText: ({ environment, conversation }, { paint }) =>
-    `${paint('green', 'Linked')} ${printable(conversation)} to ${paint('bold', environment.branch)}`,
+  toText: ({ environment, conversation, conversations }, view) =>
+    conversation === undefined
+      ? [
+          `Linked this conversation to ${code(environment.branch, view)}: it works there from now on.`,
+          ...(conversations.length > 1 ? [`It is shared by ${printable(conversations.join(', '))}.`] : []),
+        ].join('\n')
+      : `${view.paint('green', 'Linked')} ${printable(conversation)} to ${code(environment.branch, view)}`,
   toJson: ({ environment, codebase, conversations }) => ({
     ...environmentJson(environment, () => codebase),
     conversations,

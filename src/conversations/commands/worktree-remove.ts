@@ -1,26 +1,37 @@
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import type { Released, Removed } from '../../isolation/provider.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type Call, command, isSet } from './command.ts'
+import { type Call, command, isSet, standsIn } from './command.ts'
 import { exitCodes } from './failure.ts'
-import { hereToChange } from './here.ts'
+import { currentEnvironment, type Here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
+import { askerOf, passOnLetGo } from './let-go.ts'
 import { type Refusal, refusalJson, refusalText } from './refusal.ts'
 import { pushCommand } from './push-command.ts'
 import { shellWord } from './shell.ts'
-import { count, printable, tilde, type View } from './view.ts'
+import { code, count, printable, tilde, type View } from './view.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
   readonly codebase: string
 }
 
 const run = async (call: Call): Promise<RemoveResult> => {
-  const { context, provider, codebase } = await hereToChange(call)
-  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', call.cwd)
+  const place = await hereToChange(call)
+  const { context, provider, codebase } = place
+  const environment = await meant(call, place)
   const forced = isSet(call.values, 'force')
-  const outcome = await (
-    await provider()
-  ).destroy(environment, { trigger: 'command', force: forced, signal: call.signal })
+  const askedBy = call.chat?.conversation.id
+  const own = await provider()
+  const outcome = await own.destroy(environment, {
+    trigger: 'command',
+    force: forced,
+    signal: call.signal,
+    ...(askedBy !== undefined && { askedBy }),
+  })
+  if (outcome.outcome === 'removed' || outcome.outcome === 'released') {
+    await passOnLetGo(call, context, environment, outcome.letGo, `by ${askerOf(call)}`)
+  }
   const more = { codebase: codebase.name, restoreDays: context.settings.restoreDays }
   switch (outcome.outcome) {
     case 'removed':
@@ -41,6 +52,17 @@ const run = async (call: Call): Promise<RemoveResult> => {
   }
 }
 
+/** Without a name the conversation's own is meant. */
+const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
+  const [ref] = call.words
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
+  const own = await currentEnvironment(call, place)
+  if (own !== undefined) return own
+  throw new AppError('not-found', 'this conversation has no worktree', {
+    remedy: 'name one: `coppice worktree remove <name>`; `coppice worktree list` shows what is there',
+  })
+}
+
 const toText = (result: RemoveResult, view: View): string => {
   const { paint } = view
   const { branch, path } = result.environment
@@ -48,7 +70,7 @@ const toText = (result: RemoveResult, view: View): string => {
     case 'refused':
       return refusalText(result, view)
     case 'released':
-      return `${paint('green', 'Let go of')} ${paint('bold', branch)}: it was adopted, so ${tilde(path, view)} stays as it is.`
+      return `${paint('green', 'Let go of')} ${code(branch, view)}: it was adopted, so ${tilde(path, view)} stays as it is.`
     case 'removed':
       return [
         ...headline(result, view),
@@ -69,10 +91,10 @@ const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedRe
   const { branch, path } = environment
   const restore = `kept for ${restoreDays} days: ${say(`worktree restore ${shellWord(branch)}`)}`
   if (!leftOut.some((left) => left.path === path)) {
-    return [`${paint('green', 'Removed')} ${paint('bold', branch)}${restorePoint === undefined ? '' : ` (${restore})`}`]
+    return [`${paint('green', 'Removed')} ${code(branch, view)}${restorePoint === undefined ? '' : ` (${restore})`}`]
   }
   return [
-    `${paint('green', 'Let go of')} ${paint('bold', branch)}: ${tilde(path, view)} was not there, so none of its files could be kept`,
+    `${paint('green', 'Let go of')} ${code(branch, view)}: ${tilde(path, view)} was not there, so none of its files could be kept`,
     ...(restorePoint === undefined ? [] : [`  what git knew of it (branch, index, history) is ${restore}`]),
   ]
 }

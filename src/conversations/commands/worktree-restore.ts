@@ -4,29 +4,39 @@ import type { RestorePoint } from '../../domain/restore-point.ts'
 import { workLabel } from '../../domain/work.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../../isolation/find.ts'
-import { type Call, command, isSet } from './command.ts'
+import { type Call, command, isSet, standsIn } from './command.ts'
 import { recogniseFullDisk } from '../../isolation/disk-full.ts'
-import { here, hereToChange } from './here.ts'
+import { currentEnvironment, here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
+import { moveTo } from './place.ts'
 import { usage } from './usage.ts'
 import { shellPath, shellWord } from './shell.ts'
-import { ago, count, fittedTable, type View } from './view.ts'
+import { ago, code, count, fittedTable, type View } from './view.ts'
 
 export type RestoreResult =
-  | { readonly kind: 'restored'; readonly environment: IsolatedEnvironment; readonly codebase: string }
+  | {
+      readonly kind: 'restored'
+      readonly environment: IsolatedEnvironment
+      readonly codebase: string
+      /** The conversation that asked works there from now on. */
+      readonly moved: boolean
+    }
   | { readonly kind: 'list'; readonly points: readonly RestorePoint[]; readonly codebase: string }
 
 const run = async (call: Call): Promise<RestoreResult> => {
   if (isSet(call.values, 'list')) return list(call)
-  const { context, provider, codebase } = await hereToChange(call)
+  const place = await hereToChange(call)
+  const { context, provider, codebase } = place
   const [ref] = call.words
-  const point = await findRestorePoint(context, codebase, ref, call.cwd)
+  const point = await findRestorePoint(context, codebase, ref, standsIn(call))
   await assertNotBack(context, codebase, point)
   const own = await provider()
-  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, call.cwd)
+  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, standsIn(call))
   const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
   for (const notice of notices) call.notice(notice)
-  return { kind: 'restored', environment, codebase: codebase.name }
+  const moved = call.chat !== undefined && (await currentEnvironment(call, place)) === undefined
+  if (call.chat !== undefined && moved) await moveTo(context, call.chat, environment, 'end')
+  return { kind: 'restored', environment, codebase: codebase.name, moved }
 }
 
 const list = async (call: Call): Promise<RestoreResult> => {
@@ -52,8 +62,9 @@ const toText = (result: RestoreResult, view: View): string => {
   if (result.kind === 'restored') {
     const { branch, work, path } = result.environment
     return [
-      `${view.paint('green', 'Restored')} ${view.paint('bold', branch)} for ${workLabel(work)}`,
-      `  cd ${shellPath(path, view)}`,
+      `${view.paint('green', 'Restored')} ${code(branch, view)} for ${workLabel(work)}`,
+      ...(view.chat === true ? [] : [`  cd ${shellPath(path, view)}`]),
+      ...(result.moved ? ['This conversation works there from now on.'] : []),
     ].join('\n')
   }
   const { points, codebase } = result

@@ -3,10 +3,10 @@ import type { Merged } from '../../domain/merge-proof.ts'
 import { workLabel } from '../../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../../isolation/facts.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { type Call, command } from '../../conversations/commands/command.ts'
-import { here } from '../../conversations/commands/here.ts'
-import { factsJson } from '../../conversations/commands/json.ts'
-import { ago, type Cell, count, fittedTable, tilde, type View } from '../../conversations/commands/view.ts'
+import { type Call, command } from './command.ts'
+import { currentEnvironment, here } from './here.ts'
+import { factsJson } from './json.ts'
+import { ago, type Cell, count, fittedTable, tilde, type View } from './view.ts'
 
 export type ListResult = {
   readonly codebase: string
@@ -15,8 +15,13 @@ export type ListResult = {
 }
 
 const run = async (call: Call): Promise<ListResult> => {
-  const { context, codebase } = await here(call)
-  const environments = await listWithFacts(context, codebase, { cwd: call.cwd, signal: call.signal })
+  const place = await here(call)
+  const { context, codebase } = place
+  const cwd = call.cwd ?? (await currentEnvironment(call, place))?.path
+  const environments = await listWithFacts(context, codebase, {
+    ...(cwd !== undefined && { cwd }),
+    signal: call.signal,
+  })
   return {
     codebase: codebase.name,
     limit: context.settings.worktreesPerCodebase,

@@ -1,0 +1,11 @@
+import type { Call, ChatCall } from './command.ts'
+import { usage } from './usage.ts'
+
+/** The conversation that a command is about; there are commands that mean nothing without one. */
+export const onlyInChat = ({ chat }: Pick<Call, 'chat'>, name: string): ChatCall => {
+  if (chat !== undefined) return chat
+  throw usage(
+    `/${name} is about a conversation`,
+    `say it to one: coppice chat ${JSON.stringify(`/${name}`)} --conversation <id>`,
+  )
+}

@@ -1,0 +1,39 @@
+import { usage } from './usage.ts'
+
+/** Splits a line into words as a shell would: quotes keep blanks together, a backslash keeps one character. */
+export const splitWords = (line: string): string[] => {
+  const words: string[] = []
+  let word: string | undefined
+  for (let i = 0; i < line.length; i++) {
+    const char = line[i] ?? ''
+    const quote = quotes[char]
+    if (quote !== undefined) {
+      const { text, end } = quoted(line, i + 1, quote)
+      word = (word ?? '') + text
+      i = end
+    } else if (/\s/.test(char)) {
+      if (word !== undefined) words.push(word)
+      word = undefined
+    } else if (char === '\\' && i + 1 < line.length) {
+      word = (word ?? '') + (line[++i] ?? '')
+    } else word = (word ?? '') + char
+  }
+  return word === undefined ? words : [...words, word]
+}
+
+/** Phones type the curved ones. */
+const quotes: Readonly<Record<string, string>> = { '"': '"', "'": "'", '“': '”', '‘': '’' }
+
+const quoted = (line: string, from: number, quote: string): { text: string; end: number } => {
+  let text = ''
+  for (let i = from; i < line.length; i++) {
+    const char = line[i] ?? ''
+    if (char === quote) return { text, end: i }
+    const next = line[i + 1]
+    if (char === '\\' && quote === '"' && (next === '"' || next === '\\')) {
+      text += next
+      i++
+    } else text += char
+  }
+  throw usage(`a ${quote} is missing`, `end what begins with it, or write \\${line[from - 1]} for the character itself`)
+}
