@@ -83,8 +83,9 @@ const begun = async <T>({ database }: Opened, work: Promise<T>): Promise<() => P
       where not l.granted and d.datname = current_database()`.execute(database.db)
     return (rows[0]?.n ?? 0) > 0
   }
-  const isPostgres = database.engine.name === 'postgres'
-  while (isPostgres && (await Promise.race([ended, pause(2)])) !== 'ended' && !(await waits()));
+  if (database.engine.name === 'postgres') {
+    while ((await Promise.race([ended, pause(2)])) !== 'ended' && !(await waits()));
+  }
   // Wrapped: a promise that is returned from inside the transaction would be waited for there.
   return () => work
 }
