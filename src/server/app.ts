@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { MiddlewareHandler } from 'hono'
+import { toAppError } from '../domain/errors.ts'
 import { addCleanup } from './api/cleanup.ts'
 import { addCodebases } from './api/codebases.ts'
 import { addConversations } from './api/conversations.ts'
@@ -17,14 +18,13 @@ import { securityHeaders } from './headers.ts'
 import { addHealth } from './health.ts'
 import { createHostCheck } from './host-check.ts'
 import { capBody, clientOf, createBucket, defaultLimits } from './limits.ts'
-import { addMetrics, createMetrics } from './metrics.ts'
+import { addMetrics } from './metrics.ts'
 import { addPage } from './page.ts'
 import { failures, newApp } from './routes.ts'
 
 /** All routes behind all guards. A route that is added here is guarded without having to think of it. */
 export const createApp = (deps: ServerDeps): App => {
   const { log, clock } = deps.context.isolation
-  const metrics = deps.metrics ?? createMetrics(deps.context.changes)
   const authentication = createAuthentication(deps.token, clock)
   const app = newApp()
   app.onError(errorAnswer(log, deps.redact))
@@ -38,7 +38,7 @@ export const createApp = (deps: ServerDeps): App => {
   app.use(capBody(deps.limits?.bodyBytes ?? defaultLimits.bodyBytes))
   addPage(app)
   addHealth(app, deps)
-  addMetrics(app, deps, metrics)
+  addMetrics(app, deps)
   addSession(app, authentication)
   addStatus(app, deps)
   addCodebases(app, deps)
@@ -82,7 +82,10 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
       })
     }
     c.set('authenticated', authenticated)
-    await next()
+    // The framework answers for errors only; whatever else is thrown would pass by everybody.
+    await next().catch((thrown: unknown) => {
+      throw thrown instanceof Error ? thrown : toAppError(thrown)
+    })
   }
 }
 

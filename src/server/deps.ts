@@ -29,8 +29,8 @@ export type ServerDeps = {
   /** Names by which the server may be called besides those of the loopback: `name` or `name:port`. */
   readonly allowedHosts?: readonly string[]
   readonly limits?: Partial<RequestLimits>
-  /** Given where others count too; the server makes its own without. */
-  readonly metrics?: Metrics
+  /** The same one that counts what the platforms accept. */
+  readonly metrics: Metrics
 }
 
 export type ServerEnv = {

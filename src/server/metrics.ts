@@ -7,8 +7,8 @@ import { failures } from './routes.ts'
 
 /** What has been counted since the start of the process. */
 export type Metrics = {
-  /** The same conversations, with what they accept counted. */
-  counting(conversations: Conversations): Conversations
+  /** The same door, with what goes through it counted: the one that every platform gets. */
+  counting(accept: Conversations['accept']): Conversations['accept']
   /** A message was worked on and how that ended. */
   handled(outcome: string): void
   counters(): readonly Sample[]
@@ -29,16 +29,11 @@ export const createMetrics = (changes: Changes): Metrics => {
     if (change.type === 'cleanup') count('coppice_cleanup_removed_total', {}, change.removed)
   })
   return {
-    counting: (conversations) => ({
-      ...conversations,
-      accept: async (message) => {
-        const answer = await conversations.accept(message)
-        const name =
-          answer.outcome === 'accepted' ? 'coppice_messages_accepted_total' : 'coppice_messages_duplicate_total'
-        count(name, { platform: message.platform })
-        return answer
-      },
-    }),
+    counting: (accept) => async (message) => {
+      const answer = await accept(message)
+      count(`coppice_messages_${answer.outcome}_total`, { platform: message.platform })
+      return answer
+    },
     handled: (outcome) => count('coppice_messages_handled_total', { outcome }),
     counters: () => [...samples.values()],
   }
@@ -51,7 +46,7 @@ const route = createRoute({
   responses: { 200: { description: 'Text', content: { 'text/plain': { schema: z.string() } } }, ...failures },
 })
 
-export const addMetrics = (app: App, { context, version }: ServerDeps, metrics: Metrics): void => {
+export const addMetrics = (app: App, { context, version, metrics }: ServerDeps): void => {
   app.openapi(route, async (c) => {
     const samples = [...metrics.counters(), ...(await gauges(context)), ...processGauges(version)]
     return c.text(exposition(samples), 200, { 'Content-Type': 'text/plain; version=0.0.4; charset=utf-8' })

@@ -8,6 +8,7 @@ import { localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
 import { createRedactor } from '../../src/process/redact.ts'
 import type { ServerDeps } from '../../src/server/deps.ts'
 import { type ListenOptions, type RunningServer, startServer } from '../../src/server/listen.ts'
+import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureToken } from '../../src/server/token-file.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import { makeWorld, type World, type WorldOptions } from './world.ts'
@@ -48,7 +49,8 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     ['cli', localPlatforms.cli()] as const,
     ...(options.testPlatform === false ? [] : [['test', localPlatforms.test()] as const]),
   ])
-  await startPlatforms(platforms.values(), conversations.accept, world.context.log)
+  const metrics = createMetrics(changes)
+  await startPlatforms(platforms.values(), metrics.counting(conversations.accept), world.context.log)
   const context = conversationsContext(world, changes)
   const server = await startServer(
     {
@@ -58,6 +60,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
       token,
       version: '1.2.3',
       databaseName: 'SQLite',
+      metrics,
       redact: createRedactor([options.secret ?? 'never-to-be-seen', token]),
       wake: () => {
         woken.count += 1

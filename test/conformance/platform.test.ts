@@ -1,0 +1,191 @@
+import { describe, expect, test } from 'vitest'
+import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
+import type { IncomingMessage } from '../../src/domain/message.ts'
+import type { LocalPlatform } from '../../src/platforms/local.ts'
+import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import { type LocalPlatformName, localPlatforms } from '../../src/platforms/registry.ts'
+
+/*
+ * One suite over all platforms. A platform joins with a line in `candidates`: how it is made, how its service delivers
+ * a message to it, and, where it reaches out, what its service received and how that service is made to fail.
+ */
+
+type Delivered = { readonly conversationId: string; readonly deliveryId: string; readonly text: string }
+
+type Candidate = {
+  readonly platform: Platform
+  /** As the service does it. Settles when the service has its acknowledgement; rejects when it got none. */
+  deliver(message: Delivered): Promise<unknown>
+  /** What arrived at the service; undefined where replies are read from our own records. */
+  readonly arrived?: () => readonly { readonly conversationId: string; readonly text: string }[]
+  /** It can tell that it has sent a message before. */
+  readonly sendsOnce?: boolean
+  /** From now on the service refuses, or cannot be reached. */
+  readonly breakService?: (how: 'refused' | 'unreachable') => void
+  close?(): Promise<void>
+}
+
+const local = (name: LocalPlatformName) => async (): Promise<Candidate> => {
+  const platform: LocalPlatform = localPlatforms[name]()
+  return {
+    platform,
+    deliver: ({ conversationId, deliveryId, text }) =>
+      platform.receive({ conversationId, deliveryId, kind: 'message', text, details: {} }),
+  }
+}
+
+const candidates: Record<string, () => Promise<Candidate>> = {
+  web: local('web'),
+  cli: local('cli'),
+  test: local('test'),
+}
+
+test('every platform of the registry is tried', () => {
+  expect(Object.keys(candidates)).toEqual(expect.arrayContaining(Object.keys(localPlatforms)))
+})
+
+type Received = Omit<IncomingMessage, 'platform'>
+
+const recordingInbox = (
+  answer: (message: Received, nth: number) => Promise<Accepted> = async (_message, nth) => ({
+    outcome: 'accepted',
+    id: `id-${nth}`,
+  }),
+): PlatformInbox & { readonly received: Received[] } => {
+  const received: Received[] = []
+  return {
+    received,
+    accept: (message) => {
+      received.push(message)
+      return answer(message, received.length)
+    },
+  }
+}
+
+const hello = { conversationId: 'conversation-1', deliveryId: 'delivery-1', text: 'fix the login bug' }
+
+const reply = (id: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
+  id,
+  conversationId: 'conversation-1',
+  role: 'agent',
+  text: 'Done.',
+  part: 1,
+  parts: 1,
+  ...more,
+})
+
+describe.each(Object.entries(candidates))('the platform %s', (name, make) => {
+  const using = async (use: (candidate: Candidate) => Promise<void>): Promise<void> => {
+    const candidate = await make()
+    try {
+      await use(candidate)
+    } finally {
+      await candidate.platform.stop()
+      await candidate.close?.()
+    }
+  }
+
+  test('goes by its name and has a sensible limit', () =>
+    using(async ({ platform }) => {
+      expect(platform.platform).toBe(name)
+      if (platform.limit !== undefined) expect(platform.limit).toBeGreaterThan(100)
+    }))
+
+  test('hands a message over exactly once, in the words that were said', () =>
+    using(async ({ platform, deliver }) => {
+      const inbox = recordingInbox()
+      await platform.start(inbox)
+      await deliver(hello)
+      expect(inbox.received).toHaveLength(1)
+      expect(inbox.received[0]).toMatchObject({ ...hello, kind: 'message' })
+    }))
+
+  test('acknowledges only after the message is durable', () =>
+    using(async ({ platform, deliver }) => {
+      const durable = Promise.withResolvers<Accepted>()
+      const handedOver = Promise.withResolvers<void>()
+      const inbox = recordingInbox(() => {
+        handedOver.resolve()
+        return durable.promise
+      })
+      await platform.start(inbox)
+      let acknowledged = false
+      const delivery = deliver(hello).then(() => {
+        acknowledged = true
+      })
+      await handedOver.promise
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(acknowledged).toBe(false)
+      durable.resolve({ outcome: 'accepted', id: 'id' })
+      await delivery
+      expect(acknowledged).toBe(true)
+    }))
+
+  test('does not acknowledge what could not be made durable: the service shall try again', () =>
+    using(async ({ platform, deliver }) => {
+      await platform.start(recordingInbox(() => Promise.reject(new Error('the disk is full'))))
+      await expect(deliver(hello)).rejects.toThrow(Error)
+    }))
+
+  test('acknowledges a delivery that is known already', () =>
+    using(async ({ platform, deliver }) => {
+      const inbox = recordingInbox(async (_message, nth) => ({
+        outcome: nth === 1 ? 'accepted' : 'duplicate',
+        id: 'id',
+      }))
+      await platform.start(inbox)
+      await deliver(hello)
+      await expect(deliver(hello)).resolves.not.toThrow()
+      expect(new Set(inbox.received.map(({ deliveryId }) => deliveryId)).size).toBe(1)
+    }))
+
+  test('accepts nothing before it is started and after it is stopped, and replies still go out', () =>
+    using(async ({ platform, deliver, arrived }) => {
+      await expect(deliver(hello)).rejects.toThrow(Error)
+      const inbox = recordingInbox()
+      await platform.start(inbox)
+      await platform.stop()
+      await expect(deliver(hello)).rejects.toThrow(Error)
+      expect(inbox.received).toEqual([])
+      await platform.send(reply('r-1.0'))
+      if (arrived !== undefined) expect(arrived().map(({ text }) => text)).toEqual(['Done.'])
+    }))
+
+  test('stops twice as well as once, and starts again', () =>
+    using(async ({ platform, deliver }) => {
+      await platform.start(recordingInbox())
+      await platform.stop()
+      await platform.stop()
+      const inbox = recordingInbox()
+      await platform.start(inbox)
+      await deliver(hello)
+      expect(inbox.received).toHaveLength(1)
+    }))
+
+  test('sends the same message again as the same message, where it says that it can tell', () =>
+    using(async ({ platform, arrived, sendsOnce }) => {
+      await platform.start(recordingInbox())
+      await platform.send(reply('r-1.0'))
+      await platform.send(reply('r-1.0'))
+      await platform.send(reply('r-1.1', { part: 2, parts: 2, text: 'And more.' }))
+      if (arrived === undefined) return
+      const texts = arrived().map(({ text }) => text)
+      if (sendsOnce === true) expect(texts).toEqual(['Done.', 'And more.'])
+      else expect(texts.at(-1)).toBe('And more.')
+    }))
+
+  test.each(['refused', 'unreachable'] as const)('says so when its service is %s', (how) =>
+    using(async ({ platform, breakService }) => {
+      await platform.start(recordingInbox())
+      if (breakService === undefined) {
+        // There is no service that could fail.
+        await expect(platform.send(reply('r-1.0'))).resolves.toBeUndefined()
+        return
+      }
+      breakService(how)
+      const failure = await platform.send(reply('r-1.0')).catch((error: unknown) => error)
+      expect(failure).toBeInstanceOf(DeliveryError)
+      expect(failure).toMatchObject({ kind: how })
+    }),
+  )
+})
