@@ -60,7 +60,11 @@ export const hints = z
   })
   .openapi('IsolationHints')
 
-export const codebaseName = line(100).openapi({ description: "A registered codebase's name" })
+/** A name and never a path: what only asks must not register a repository. */
+export const codebaseName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not the name of a codebase')
+  .openapi({ description: "A registered codebase's name" })
 
 export const incoming = {
   message: prose,

@@ -21,6 +21,7 @@ export type ServerUnderTest = {
   readonly changes: Changes
   readonly accepted: IncomingMessage[]
   readonly woken: { count: number }
+  readonly platforms: ServerDeps['platforms']
   /** With the token unless told otherwise. */
   call(path: string, init?: RequestInit & { readonly token?: string | null }): Promise<Response>
   post(path: string, body: unknown, init?: RequestInit & { readonly token?: string | null }): Promise<Response>
@@ -82,6 +83,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     changes,
     accepted,
     woken,
+    platforms,
     call,
     post: (path, body, init = {}) =>
       call(path, {

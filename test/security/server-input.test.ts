@@ -63,6 +63,8 @@ describe('a malformed body gets 400 and a reason', () => {
       '/api/conversations/c/messages?nothing=1',
       '/api/events?conversation=nocolon',
       '/api/environments?codebase=',
+      '/api/environments?codebase=%2Fetc',
+      '/api/environments?codebase=../project',
     ]) {
       expect((await under.call(path)).status, path).toBe(400)
     }
