@@ -30,7 +30,7 @@ const result = await build({
   target: 'node24',
   // What is imported with import() stays out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
-  plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers() })],
+  plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' })],
   chunkNames: 'chunks/[name]-[hash]',
   minifySyntax: true,
   minifyWhitespace: true,

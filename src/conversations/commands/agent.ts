@@ -1,4 +1,5 @@
 import type { AgentAvailability } from '../../agents/agent.ts'
+import { chooseAgent } from '../../agents/registry.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import { type Call, type ChatCall, command } from './command.ts'
@@ -24,8 +25,6 @@ export const currentAgent = async (
   codebase: Codebase | undefined,
 ): Promise<CurrentAgent> => {
   const { agents, isolation } = context
-  // Brings the agents along, which no command but this one needs.
-  const { chooseAgent } = await import('../../agents/registry.ts')
   try {
     const { agent, reason } = await chooseAgent({
       agents,
