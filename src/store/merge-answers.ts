@@ -1,10 +1,23 @@
 import type { Kysely } from 'kysely'
 import type { Merged } from '../domain/merge-proof.ts'
-import type { Sha } from '../domain/names.ts'
+import type { CodebaseId, Sha } from '../domain/names.ts'
 import { inTransaction } from './engine.ts'
 import { fromJson, toJson } from './rows.ts'
-import type { MergeAnswerStore } from './store.ts'
 import type { Tables } from './tables.ts'
+
+/** Proofs are facts about commits: (tip, base, start) never changes its answer, so it is asked once. */
+export type MergeQuestion = { readonly tip: Sha; readonly base: Sha; readonly start: Sha | undefined }
+export type MergeAnswerStore = {
+  /** One statement for many questions. */
+  find(codebaseId: CodebaseId, base: Sha): Promise<{ question: MergeQuestion; answer: Merged }[]>
+  save(
+    codebaseId: CodebaseId,
+    answers: readonly { question: MergeQuestion; answer: Merged }[],
+    at: number,
+  ): Promise<void>
+  /** Drops the answers about any other base. */
+  keepOnly(codebaseId: CodebaseId, base: Sha): Promise<void>
+}
 
 /** Six parameters a row; SQLite takes 32,766 in one statement. */
 const rowsPerStatement = 500

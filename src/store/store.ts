@@ -1,10 +1,10 @@
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
-import type { Merged } from '../domain/merge-proof.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
 import type { IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
+import type { MergeAnswerStore } from './merge-answers.ts'
 
 /** One interface, two engines; the same statements and the same conformance suite over both. */
 export type Store = {
@@ -322,20 +322,6 @@ export type PortStore = {
   ofEnvironment(environmentId: EnvironmentId): Promise<{ name: string; port: number }[]>
   taken(host: string): Promise<number[]>
   release(environmentId: EnvironmentId): Promise<void>
-}
-
-/** Proofs are facts about commits: (tip, base, start) never changes its answer, so it is asked once. */
-export type MergeQuestion = { readonly tip: Sha; readonly base: Sha; readonly start: Sha | undefined }
-export type MergeAnswerStore = {
-  /** One statement for many questions. */
-  find(codebaseId: CodebaseId, base: Sha): Promise<{ question: MergeQuestion; answer: Merged }[]>
-  save(
-    codebaseId: CodebaseId,
-    answers: readonly { question: MergeQuestion; answer: Merged }[],
-    at: number,
-  ): Promise<void>
-  /** Drops the answers about any other base. */
-  keepOnly(codebaseId: CodebaseId, base: Sha): Promise<void>
 }
 
 export type EventRow = {
