@@ -130,7 +130,6 @@ const cycle = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cyc
 /** Only where somebody works, and only where one is missing: each costs a checkout. */
 const keepWarm = async ({ context, keepSpares }: ScheduleOptions, codebase: Codebase): Promise<void> => {
   const { store, host, settings, clock } = context
-  if (settings.spares === 0) return
   const waiting = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   if (waiting.length >= settings.spares) return
   const [latest] = await store.conversations.recent({ codebaseId: codebase.id, limit: 1 })

@@ -98,8 +98,8 @@ test('what was done and said more than 30 days ago is forgotten, and nothing els
     for (const id of ['old', 'young', 'waiting']) if ((await get(id)) !== undefined) found.push(id)
     return found
   }
-  expect(await known(store.inbox.get)).toEqual(['young', 'waiting'])
-  expect(await known(store.outbox.get)).toEqual(['young', 'waiting'])
+  expect(await known((id) => store.inbox.get(id))).toEqual(['young', 'waiting'])
+  expect(await known((id) => store.outbox.get(id))).toEqual(['young', 'waiting'])
 })
 
 const conversation = { platform: 'test', conversationId: 'thread' }
@@ -195,6 +195,8 @@ test('a cycle that fails altogether is tried again at the next interval', async 
   await expect(schedule.runNow()).rejects.toThrow('the store is gone')
   await schedule.stop()
   expect(set).toEqual([])
+  // the store may be closed by now, so nobody asks it
+  expect(await schedule.runNow()).toMatchObject({ outcome: 'stopped' })
 })
 
 test('stopping waits for the codebase it is at and begins no other', async () => {
@@ -267,7 +269,7 @@ const process2 = (world: World, task: ScheduleOrder['task']) => {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   const heard: string[] = []
   child.stderr.on('data', (chunk: Buffer) => heard.push(chunk.toString()))
-  const line = async (): Promise<string> => String((await lines.next()).value ?? heard.join(''))
+  const line = async (): Promise<string> => (await lines.next()).value ?? heard.join('')
   return { child, line, exited: once(child, 'exit') }
 }
 
