@@ -104,11 +104,7 @@ const repositoryGone = ({ name, repoPath }: Codebase): AppError =>
   })
 
 /** A repository without any has nothing to start from. `own` is how it is called in the error. */
-export const assertCommits = async (
-  { git }: IsolationContext,
-  commonDir: string,
-  own: string = commonDir,
-): Promise<void> => {
+export const assertCommits = async ({ git }: IsolationContext, commonDir: string, own: string): Promise<void> => {
   const repo = { commonDir: toRepoPath(commonDir) }
   if ((await resolveCommit(git, repo, 'HEAD')) !== undefined) return
   if ((await listRefs(git, repo, ['refs/heads', 'refs/remotes'])).length > 0) return

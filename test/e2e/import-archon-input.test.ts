@@ -102,7 +102,9 @@ describe('what a row says is looked at before it is believed', () => {
     for (const path of [...rows, world.box.path('empty'), linked]) {
       await archon.insert('codebases', { name: `\u0007${path}`, default_cwd: path })
     }
+    const dry = await imported('--dry-run')
     const report = await imported()
+    expect(reasons(dry)).toEqual(reasons(report))
     expect(report.leftOut.map(({ reason }) => reason)).toEqual([
       expect.stringContaining('lies inside of one'),
       expect.stringContaining('is not in a git repository'),

@@ -1,4 +1,5 @@
 import { realpathSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type Discovered, discoverRepository } from '../../git/discover.ts'
@@ -71,19 +72,19 @@ const register = async (run: Import, row: ArchonCodebase, found: Discovered): Pr
   // Archon says `owner/name`, or a plain name; its directories are called `source`.
   const called = row.name?.split('/').at(-1)
   const github = githubOf(withoutSecret(row.repositoryUrl))
+  const place = checkoutPath ?? commonDir
   if (!dryRun) {
-    const place = checkoutPath ?? commonDir
     const options = { signal, ...(called !== undefined && { called }) }
     const { codebase } = await addCodebase(context, place, '/', options)
     if (codebase.github !== undefined || github === undefined) return codebase
     await context.store.codebases.update(codebase.id, { github })
     return { ...codebase, github }
   }
-  await assertCommits(context, commonDir)
+  await assertCommits(context, commonDir, place)
   return {
     id: codebaseId(context.host, commonDir),
     host: context.host,
-    name: plainName(called ?? ''),
+    name: plainName(called ?? basename(place)),
     repoPath: commonDir,
     checkoutPath,
     remote: undefined,
