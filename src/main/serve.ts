@@ -65,14 +65,14 @@ const run = async (
     { deliveries: platforms, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
-  const conversations = metrics.counting(engine.conversations)
+  const accept = metrics.counting(engine.conversations.accept)
   let ready = false
   await engine.conversations.start()
-  const { failed } = await startPlatforms(platforms.values(), conversations.accept, context.log)
+  const { failed } = await startPlatforms(platforms.values(), accept, context.log)
   const server = await startServer(
     {
       context: engine.context,
-      conversations,
+      conversations: engine.conversations,
       platforms,
       token,
       version,
@@ -88,6 +88,7 @@ const run = async (
   const schedule = createSchedule({
     context: quiet,
     provider: workplace.provider,
+    intervalHours: context.settings.cleanupIntervalHours,
     keepSpares: workplace.keepSpares,
     onReport: (codebase, report) => announce(engine, codebase, report),
   })
