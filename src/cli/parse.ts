@@ -1,4 +1,5 @@
 import { type Grammar, type Parsed, parseWith } from '../conversations/commands/parse.ts'
+import { aboutConversations } from '../conversations/commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
 
 /** Which command of the command line, with which words and options. */
@@ -8,5 +9,9 @@ const grammar: Grammar<CliRow> = {
   rows: commands,
   everywhere,
   say: (command) => `coppice ${command}`,
+  elsewhere: (word) =>
+    aboutConversations.has(word)
+      ? `it is about a conversation, so say it to one: coppice chat "/${word}" --conversation <id>`
+      : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),
 }

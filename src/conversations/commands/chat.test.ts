@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Chat, makeChat, missingAgent, readyAgent } from '../../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../../test/helpers/world.ts'
@@ -101,6 +102,28 @@ describe('what cannot be', () => {
     }
     expect(await unbound.say('/status')).toContain('**Codebase**: none: bind one with /codebase <name>')
     expect(await unbound.say('/codebase nope')).toContain('There is no codebase "nope".\nThere are project')
+  })
+
+  test('whatever is said is answered, in plain text', async () => {
+    const words = fc.constantFrom(
+      'help',
+      'agent',
+      'codebase',
+      'worktree',
+      'worktree remove',
+      'worktree link',
+      'diff',
+      'x',
+    )
+    await fc.assert(
+      fc.asyncProperty(words, fc.string({ unit: 'binary', maxLength: 30 }), async (word, rest) => {
+        const answer = await chat.ask(`/${word} ${rest}`)
+        expect(answer.kind === 'answer' && answer.text.trim() !== '').toBe(true)
+        // eslint-disable-next-line no-control-regex
+        expect(answer.kind === 'answer' && answer.text).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/)
+      }),
+      { numRuns: 150 },
+    )
   })
 
   test('being cancelled is no answer', async () => {

@@ -12,7 +12,7 @@ import { boundCodebase } from './here.ts'
 import { parseWith } from './parse.ts'
 import { nearest } from './suggest.ts'
 import { usage } from './usage.ts'
-import { markdown, type View } from './view.ts'
+import { markdown, printable, type View } from './view.ts'
 import { splitWords } from './words.ts'
 
 export type ChatControls = { stop(): Promise<'stopped' | 'nothing-running'> }
@@ -54,14 +54,14 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     const name = nameIn(request.text)
     const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
     if (own !== undefined) return own
-    return { kind: 'answer', text: await answerTo(context, request, view, letGo), letGo }
+    return { kind: 'answer', text: printable(await answerTo(context, request, view, letGo)), letGo }
   } catch (thrown) {
     const { fault, cancelled } = faultOf(thrown, request.signal)
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(withWordsOf(fault, view.say))
-    return { kind: 'answer', text: begun(failureText(told, 'The log says more.')), letGo }
+    return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))), letGo }
   }
 }
 

@@ -13,6 +13,8 @@ export type Grammar<Row extends CommandWords = CommandWords> = {
   readonly say: (command: string) => string
   /** What shows how this command or group is used; all of them without a name. */
   readonly help: (name?: string) => string
+  /** What to do for a command that there is only elsewhere. */
+  readonly elsewhere?: (word: string) => string | undefined
 }
 
 export type Parsed<Row extends CommandWords = CommandWords> =
@@ -80,6 +82,8 @@ const withoutRow = <Row extends CommandWords>(
     const guess = nearest(`${first} ${second}`, group)
     throw unknownCommand(grammar, `${first} ${second}`, guess, first)
   }
+  const elsewhere = grammar.elsewhere?.(first)
+  if (elsewhere !== undefined) throw usage(`there is no command \`${grammar.say(first)}\``, elsewhere)
   const firsts = [...new Set(names.map((name) => name.split(' ')[0] ?? name))]
   // `coppice list` and `coppice create` are what the hand types.
   const meant = names.find((name) => name.split(' ')[1] === first)

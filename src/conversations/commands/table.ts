@@ -2,6 +2,9 @@ import type { CommandRow, OptionRow } from './command.ts'
 
 export const dryRun: OptionRow = { type: 'boolean', summary: 'the same report, and nothing changes' }
 
+/** Those that only a conversation can be asked for, and that somebody may type on a command line. */
+export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'reset', 'stop'])
+
 /**
  * The commands that a chat and the command line share: each exists once. `/help` and `--help` are this table, read out;
  * a command's code is loaded when it is called.
