@@ -36,7 +36,7 @@ export const removeEnvironment = async (
   if (outcome.outcome === 'refused') {
     return { removed: false, refusal: await refusalOf(isolation, codebase, outcome, force, redact) }
   }
-  await tellLetGo(context, outcome.environment, outcome.letGo, 'on request')
+  await tellLetGo(context, outcome)
   changes.emit({ type: 'environment', id, codebaseId: codebase.id, status: outcome.environment.status })
   wake()
   const removed = outcome.outcome === 'removed' ? outcome : undefined
