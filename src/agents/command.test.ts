@@ -100,9 +100,12 @@ test('what a killed process left of its contexts goes with the next run; a livin
   mkdirSync(join(contextDirectory, name(other.pid, 'another start')), { recursive: true })
   mkdirSync(join(contextDirectory, living))
   mkdirSync(join(contextDirectory, 'not ours'))
-  await run('true')
-  expect(readdirSync(contextDirectory).sort()).toEqual([living, 'not ours'].sort())
-  process.kill(other.pid, 'SIGKILL')
+  try {
+    await run('true')
+    expect(readdirSync(contextDirectory).sort()).toEqual([living, 'not ours'].sort())
+  } finally {
+    process.kill(other.pid, 'SIGKILL')
+  }
   while (liveness(other) !== 'dead') await new Promise(setImmediate)
   await run('true')
   expect(readdirSync(contextDirectory)).toEqual(['not ours'])
