@@ -168,11 +168,11 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
       'conversation web:never-bound: it has no codebase',
     ])
     const list = await world.json<EnvironmentJson[]>(repo.path, 0, 'worktree', 'list')
-    const works = list.map(({ work, branch, owned, status }) => [`${work.type}:${work.id}`, branch, owned, status])
+    const works = list.map(({ work, branch, owned, status }) => `${work.type}:${work.id} ${branch} ${owned} ${status}`)
     expect(works.sort()).toEqual([
-      ['issue:42', 'issue-42', false, 'active'],
-      ['pr:99', 'fix-login', false, 'active'],
-      [`thread:${thread}`, threadBranch, false, 'active'],
+      'issue:42 issue-42 false active',
+      'pr:99 fix-login false active',
+      `thread:${thread} ${threadBranch} false active`,
     ])
     expect(await archon.dump()).toBe(dump)
     const { [join(repo.commonDir, 'coppice.lock')]: _, ...after } = outside()
