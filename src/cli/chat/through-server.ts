@@ -91,8 +91,17 @@ const openEvents = async (
   return response
 }
 
-/** Hands on what happens until the message is done or the stream ends. Never throws. */
-const follow = async (response: Response, id: string, watch: (change: Change) => void): Promise<void> => {
+/** Hands on what happens until the stream ends; answers when the message is done or the stream is. */
+const follow = (response: Response, id: string, watch: (change: Change) => void): Promise<void> => {
+  const done = Promise.withResolvers<void>()
+  void read(response, (change) => {
+    watch(change)
+    if (change.type === 'message' && change.id === id && change.state === 'done') done.resolve()
+  }).then(done.resolve)
+  return done.promise
+}
+
+const read = async (response: Response, watch: (change: Change) => void): Promise<void> => {
   let rest = ''
   try {
     for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
@@ -102,9 +111,7 @@ const follow = async (response: Response, id: string, watch: (change: Change) =>
       for (const event of events) {
         const data = /^data: (.*)$/m.exec(event)?.[1]
         if (data === undefined) continue
-        const change = JSON.parse(data) as Change
-        watch(change)
-        if (change.type === 'message' && change.id === id && change.state === 'done') return
+        watch(JSON.parse(data) as Change)
       }
     }
   } catch {

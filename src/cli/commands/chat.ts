@@ -17,8 +17,8 @@ export type ChatResult = {
   readonly conversationId: string
   readonly isNew: boolean
   readonly answers: readonly HistoryEntry[]
-  /** What was shown already while it happened. */
-  readonly shown: ReadonlySet<string>
+  /** Whether it was shown already while it happened. */
+  readonly wasShown: (answer: HistoryEntry) => boolean
   readonly isCommand: boolean
 }
 
@@ -28,7 +28,7 @@ const run = async (call: CliCall): Promise<ChatResult> => {
   const { context } = await call.open()
   const named = textOf(call.values, 'conversation')
   const conversationId = named ?? `cli-${context.ids().slice(0, 8)}`
-  const shown = new Set<string>()
+  const { watch, wasShown } = liveView(call.live)
   const answers = await exchangeFor(call, context.home)(
     {
       conversationId,
@@ -37,10 +37,10 @@ const run = async (call: CliCall): Promise<ChatResult> => {
       codebase: await codebaseHere(call),
       agent: textOf(call.values, 'agent'),
     },
-    liveView(call.live, shown),
+    watch,
     call.signal,
   )
-  return { conversationId, isNew: named === undefined, answers, shown, isCommand: isChatCommand(text) }
+  return { conversationId, isNew: named === undefined, answers, wasShown, isCommand: isChatCommand(text) }
 }
 
 /** The running server's, else our own. */
@@ -63,16 +63,24 @@ const codebaseHere = async (call: CliCall): Promise<string | undefined> => {
   }
 }
 
+type LiveView = {
+  readonly watch: (change: Change) => void
+  readonly wasShown: (answer: HistoryEntry) => boolean
+}
+
 /** What the agent says goes out as it says it; notices and what it does stand on lines of their own. */
-const liveView = (live: CliCall['live'], shown: Set<string>): ((change: Change) => void) => {
-  if (live === undefined) return () => undefined
+const liveView = (live: CliCall['live']): LiveView => {
+  if (live === undefined) return { watch: () => undefined, wasShown: () => false }
+  const shown = new Set<string>()
   let midLine = false
+  let spoken = ''
   const line = (text: string): void => {
     live(`${midLine ? '\n' : ''}${printable(text)}\n`)
     midLine = false
   }
-  let spoken = ''
-  return (change) => {
+  // What was streamed is the reply, unless the stream began too late to have all of it.
+  const wasSpoken = (text: string): boolean => spoken.trim() !== '' && spoken.trim() === text.trim()
+  const watch = (change: Change): void => {
     if (change.type === 'progress' && change.kind === 'tool') line(`  · ${change.text}`)
     if (change.type === 'progress' && change.kind === 'text') {
       const text = printable(change.text)
@@ -81,17 +89,14 @@ const liveView = (live: CliCall['live'], shown: Set<string>): ((change: Change) 
       midLine = !text.endsWith('\n')
     }
     if (change.type !== 'reply') return
-    if (change.role === 'system') line(change.text)
-    // What was streamed is the reply, unless the stream began too late to have all of it.
-    else if (spoken.trim() !== change.text.trim()) line(change.text)
-    else if (midLine) line('')
-    if (change.role === 'agent') spoken = ''
+    if (change.role === 'system' || !wasSpoken(change.text)) line(change.text)
     shown.add(change.id)
   }
+  return { watch, wasShown: ({ id, role, text }) => shown.has(id) || (role === 'agent' && wasSpoken(text)) }
 }
 
-const toText = ({ answers, shown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
-  const rest = answers.filter(({ id }) => !shown.has(id)).map(({ text }) => printable(text))
+const toText = ({ answers, wasShown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
+  const rest = answers.filter((answer) => !wasShown(answer)).map(({ text }) => printable(text))
   const goOn = view.say(`chat --conversation ${conversationId} "…"`)
   return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Go on with: ${goOn}`)] : [])].join('\n')
 }
