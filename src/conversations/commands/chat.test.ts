@@ -222,6 +222,18 @@ describe('worktree', () => {
     expect(await other.session()).toBeUndefined()
   })
 
+  test('an adopted one is let go of, and who asked is not told a second time', async () => {
+    const { path } = world.repo.worktree('by-hand', '-b', 'by-hand')
+    await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+    await chat.say('/worktree link by-hand')
+    expect(await chat.ask('/worktree remove')).toEqual({
+      kind: 'answer',
+      text: expect.stringMatching(/^Let go of `by-hand`: it was adopted, so .* stays as it is\.$/),
+      letGo: [],
+    })
+    expect((await chat.conversation()).environmentId).toBeUndefined()
+  })
+
   test('cleanup and orphans answer in the words of a chat', async () => {
     world.repo.worktree('by-hand', '-b', 'by-hand')
     expect(await chat.say('/worktree orphans')).toMatch(
@@ -258,7 +270,7 @@ describe('status', () => {
     expect(text).toContain('**Environment**: task mine, `')
     expect(text).toContain('**Branch**: `mine`')
     expect(text).toContain('**Session**: demo, last used just now')
-    expect(text).toContain('**Worktrees**: 1 of 25: 1 active')
+    expect(text).toContain('**Worktrees**: 1 of 25: 0 merged, 0 stale (no activity in 14+ days), 1 active')
     expect(text).toContain('**Agent**: demo, the first one that is ready')
   })
 })

@@ -129,12 +129,21 @@ const chatText = (result: StatusResult, { session, agent }: ChatStatus, view: Vi
       ['Session', session === undefined ? 'none' : `${session.agent}, last used ${ago(session.lastUsedAt, view.now)}`],
       ...(counts === undefined
         ? []
-        : [['Worktrees', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
+        : [['Worktrees', `${counts.total} of ${limit}: ${chatBreakdown(counts, staleDays)}`] as const]),
       ['Agent', agent.name === undefined ? agent.problem : `${agent.name}, ${agent.reason}`],
     ],
     view,
   )
 }
+
+/** As the limit message has it: all three, also where there are none. */
+const chatBreakdown = ({ active, merged, stale, missing }: Counts, staleDays: number): string =>
+  [
+    `${merged} merged`,
+    `${stale} stale (no activity in ${staleDays}+ days)`,
+    `${active} active`,
+    ...(missing > 0 ? [`${missing} missing`] : []),
+  ].join(', ')
 
 const codebaseLines = (
   { counts, limit, staleDays, restorePoints }: StatusResult,
