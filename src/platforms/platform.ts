@@ -7,6 +7,33 @@ export type Platform = Delivery & {
   start(inbox: PlatformInbox): Promise<void>
   /** Stops to accept. Replies can still be sent. */
   stop(): Promise<void>
+  /**
+   * What the service posts to /webhooks/<platform>. Verified here, over the raw bytes, before anything is read from
+   * them; acknowledged only once what it brought is durable.
+   */
+  webhook?(request: WebhookRequest): Promise<WebhookAnswer>
+  /** How it stands with the service, for `coppice platforms`; a platform without one needs no service. */
+  status?(): PlatformStatus
+}
+
+export type WebhookRequest = {
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Uint8Array
+}
+
+export type WebhookAnswer = {
+  readonly status: number
+  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export type PlatformStatus = {
+  readonly state: 'connected' | 'connecting' | 'disconnected'
+  /** Since when it is in this state. */
+  readonly since: number
+  readonly lastMessageAt: number | undefined
+  readonly lastError: string | undefined
 }
 
 /** Where a platform hands over what it has verified. It acknowledges only after this has answered. */

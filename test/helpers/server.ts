@@ -51,7 +51,11 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     ...(options.testPlatform === false ? [] : [['test', localPlatforms.test()] as const]),
   ])
   const metrics = createMetrics(changes)
-  await startPlatforms(platforms.values(), metrics.counting(conversations.accept), world.context.log)
+  await startPlatforms(
+    platforms.values(),
+    metrics.counting((message) => conversations.accept(message)),
+    world.context.log,
+  )
   const context = conversationsContext(world, changes)
   const server = await startServer(
     {

@@ -61,7 +61,7 @@ describe('the token file', () => {
           try {
             resolve(JSON.parse(out.replace('ready\n', '')) as { token: string; created: boolean })
           } catch (error) {
-            reject(error as Error)
+            reject(error)
           }
         })
       })

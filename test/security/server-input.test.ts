@@ -66,7 +66,7 @@ describe('a malformed body gets 400 and a reason', () => {
       '/api/environments?codebase=%2Fetc',
       '/api/environments?codebase=../project',
     ]) {
-      expect((await under.call(path)).status, path).toBe(400)
+      expect([path, (await under.call(path)).status]).toEqual([path, 400])
     }
     expect((await under.call('/api/environments/x?force=yes', { method: 'DELETE' })).status).toBe(400)
     expect((await under.post('/api/conversations/c/messages?platform=test', { message: 'm' })).status).toBe(400)
@@ -113,10 +113,14 @@ describe('too much', () => {
 
   test('a head without end gets 431, one that never ends is cut off', async () => {
     expect(statusOf(await under.raw(`GET /healthz HTTP/1.1\r\nx: ${'x'.repeat(20_000)}\r\n\r\n`))).toBe(431)
-    await using slow = await makeServer({ listen: { timeouts: { headersMs: 200, requestMs: 400, checkMs: 50 } } })
+    await using slow = await makeServer({ listen: { timeouts: { headersMs: 200, checkMs: 50 } } })
     expect(statusOf(await slow.raw('GET /healthz HTTP/1.1\r\nhost: x\r\n'))).toBe(408)
+  })
+
+  test('a body that never ends is cut off', async () => {
+    await using slow = await makeServer({ listen: { timeouts: { headersMs: 200, requestMs: 300, checkMs: 50 } } })
     const half = `POST /test/message HTTP/1.1\r\nhost: 127.0.0.1:${slow.server.port}\r\nauthorization: Bearer ${slow.token}\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{"a"`
-    expect([0, 408, 500]).toContain(statusOf(await slow.raw(half)))
+    expect(statusOf(await slow.raw(half))).toBe(408)
     expect(slow.accepted).toEqual([])
   })
 })
