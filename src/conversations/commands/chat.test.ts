@@ -234,6 +234,18 @@ describe('worktree', () => {
     expect((await chat.conversation()).environmentId).toBeUndefined()
   })
 
+  test('a cleanup that takes the own one ends the session and tells the others only', async () => {
+    await using eager = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
+    const [mine, other] = [await makeChat(eager), await makeChat(eager, { id: 'T2' })]
+    await mine.say('/worktree create shared')
+    await other.say('/worktree link shared')
+    await mine.startSession('/x')
+    const answer = await mine.ask('/worktree cleanup stale')
+    expect(answer).toMatchObject({ letGo: [{ conversation: { conversationId: 'T2' } }] })
+    expect(answer.kind === 'answer' && answer.letGo).toHaveLength(1)
+    expect(await mine.session()).toBeUndefined()
+  })
+
   test('cleanup and orphans answer in the words of a chat', async () => {
     world.repo.worktree('by-hand', '-b', 'by-hand')
     expect(await chat.say('/worktree orphans')).toMatch(
