@@ -18,7 +18,7 @@ import type { IsolationProvider } from './isolation/provider.ts'
 import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
 import { createLogger, type Logger } from './process/log.ts'
-import { createRedactor } from './process/redact.ts'
+import { createRedactor, type Redact } from './process/redact.ts'
 import { openStore } from './store/open.ts'
 
 /*
@@ -30,7 +30,9 @@ import { openStore } from './store/open.ts'
 const env: Env = process.env
 const clock = Date.now
 const cancel = new AbortController()
-const redact = createRedactor(secretsIn(env))
+const secrets = secretsIn(env)
+let redactKnown = createRedactor(secrets)
+const redact: Redact = (text) => redactKnown(text)
 const progress = createProgress({
   write: (text) => process.stderr.write(text),
   isTerminal: process.stderr.isTTY,
@@ -84,10 +86,15 @@ const exitCode = await runCli({
   redact,
   version,
   open,
-  serve: async (workplace, options) =>
-    (await import('./main/serve.ts')).serve(workplace, options, { version: version(), redact }),
+  serve: async (workplace, options) => {
+    const { serve } = await import('./main/serve.ts')
+    const { readPlatformSettings, secretsOf } = await import('./platforms/settings.ts')
+    const platformSettings = readPlatformSettings({ ...homeConfig(workplace.context.home), env })
+    redactKnown = createRedactor([...secrets, ...secretsOf(platformSettings)])
+    return serve(workplace, options, { version: version(), redact, platformSettings })
+  },
   ownEngine: async (workplace, conversationId) =>
-    (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId),
+    (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId, redact),
 })
 // An answer that nobody could read is a failure, whatever was done; the error may come after this line as well.
 if (process.exitCode === undefined) {
@@ -173,9 +180,12 @@ async function inBackground(log: Logger, command: string, args: readonly string[
 }
 
 async function settingsOf(home: string): Promise<Settings> {
+  return resolveSettings({ ...homeConfig(home), env })
+}
+
+function homeConfig(home: string): { homeFile: string; homeText?: string } {
   const homeFile = join(home, 'config.yaml')
-  const homeText = existsSync(homeFile) ? readFileSync(homeFile, 'utf8') : undefined
-  return resolveSettings({ homeFile, env, ...(homeText !== undefined && { homeText }) })
+  return existsSync(homeFile) ? { homeFile, homeText: readFileSync(homeFile, 'utf8') } : { homeFile }
 }
 
 async function tokenOf({ githubToken }: Settings): Promise<{ host: string; secret: string } | undefined> {
@@ -204,8 +214,10 @@ async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
 
 function secretsIn(variables: Env): string[] {
   const named = Object.entries(variables).filter(([name]) => /TOKEN|SECRET|PASSWORD|API_?KEY/.test(name))
-  const password = URL.parse(variables['COPPICE_DATABASE_URL'] ?? '')?.password
-  return [...named.map(([, value]) => value ?? ''), password ?? '', decoded(password ?? '')]
+  const passwords = ['COPPICE_DATABASE_URL', 'ARCHON_DATABASE_URL'].map(
+    (name) => URL.parse(variables[name] ?? '')?.password ?? '',
+  )
+  return [...named.map(([, value]) => value ?? ''), ...passwords, ...passwords.map(decoded)]
 }
 
 function decoded(text: string): string {

@@ -144,7 +144,9 @@ const sayWith =
   (text) => {
     const [codebase, home] = [textOf(values, 'codebase'), textOf(values, 'home')]
     const kept = [
-      ...(codebase === undefined || !/^(?:worktree|cleanup|diff)\b/.test(text) ? [] : [`--codebase ${shellWord(codebase)}`]),
+      ...(codebase === undefined || !/^(?:worktree|cleanup|diff)\b/.test(text)
+        ? []
+        : [`--codebase ${shellWord(codebase)}`]),
       ...(home === undefined ? [] : [`--home ${shellWord(home)}`]),
     ]
     return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')

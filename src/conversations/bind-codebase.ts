@@ -1,6 +1,7 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { MessageDetails } from '../domain/message.ts'
+import { addCodebase } from '../isolation/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation } from '../store/store.ts'
 
@@ -9,12 +10,13 @@ import type { Conversation } from '../store/store.ts'
  * Remembered in the conversation from then on. Undefined: it has to be bound by a person first.
  */
 export const codebaseFor = async (
-  context: Pick<IsolationContext, 'store' | 'host' | 'clock'>,
+  context: IsolationContext,
   conversation: Conversation,
-  { codebase: named, channelId }: MessageDetails,
+  { codebase: named, github, cloneUrl, channelId }: MessageDetails,
 ): Promise<Codebase | undefined> => {
   const { store, host } = context
   if (named !== undefined) return bind(context, conversation, await byName(context, named))
+  if (github !== undefined) return bind(context, conversation, await byGithub(context, github, cloneUrl))
   const own = await known(context, conversation.codebaseId)
   if (own !== undefined) return own
   const channel = channelId === undefined ? undefined : await store.conversations.find(conversation.platform, channelId)
@@ -40,6 +42,20 @@ const byName = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>,
   throw new AppError('not-found', `there is no codebase \`${name}\``, {
     remedy: names.length === 0 ? 'register one with `/clone <url>`' : `there are ${names.join(', ')}`,
   })
+}
+
+/** GitHub compares without case. An issue is about its own repository and no other, so nothing else is tried. */
+const byGithub = async (context: IsolationContext, github: string, cloneUrl: string | undefined): Promise<Codebase> => {
+  const wanted = github.toLowerCase()
+  const all = await context.store.codebases.list(context.host)
+  const known = all.find((one) => one.github?.toLowerCase() === wanted)
+  if (known !== undefined) return known
+  if (cloneUrl === undefined) {
+    throw new AppError('not-found', `\`${github}\` is not registered here`, {
+      remedy: `register it: coppice codebase add https://github.com/${github}`,
+    })
+  }
+  return (await addCodebase(context, cloneUrl, '/', { github })).codebase
 }
 
 /** Another codebase is another place: environment and session of the former one are let go of. */

@@ -1,6 +1,7 @@
 import type { Agent } from '../agents/agent.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { IsolationProvider } from '../isolation/provider.ts'
+import type { Redact } from '../process/redact.ts'
 import type { Changes } from './changes.ts'
 import type { Delivery } from './delivery.ts'
 import type { MessageQueue } from './queue.ts'
@@ -15,6 +16,8 @@ export type ConversationsContext = {
   readonly agents: ReadonlyMap<string, Agent>
   readonly deliveries: ReadonlyMap<string, Delivery>
   readonly changes: Changes
+  /** Over whatever an agent or a command says before anybody reads it or it is recorded. */
+  readonly redact: Redact
   /** Each codebase's own commands at the base commit they were last read from: a fact about a commit, read once. */
   readonly repoCommands: Map<string, { readonly sha: string; readonly commands: RepoCommands }>
   /** Prepares spares in the background. Never fails, never waits. */

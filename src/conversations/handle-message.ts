@@ -1,12 +1,12 @@
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
-import type { Conversation, InboxMessage, Store } from '../store/store.ts'
+import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
 import { tellRemoved } from './let-go.ts'
-import { closedNotice, failureNotice, givenUpNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
 import type { Turns } from './turns.ts'
@@ -41,6 +41,7 @@ export const handleMessage = async (
       ])
     }
     const conversation = await conversationOf(context, message)
+    await context.isolation.failpoint('message.opened')
     if (message.kind === 'closed') return await close(context, message, conversation)
     if (isChatCommand(message.text)) return await answerOrRun(context, message, conversation, run)
     return await work(context, message, conversation, run)
@@ -133,11 +134,12 @@ const close = async (
   message: InboxMessage,
   conversation: Conversation,
 ): Promise<Handled> => {
-  const { store, clock } = context.isolation
-  await store.sessions.end(conversation.id, 'closed', clock())
+  const { store, clock, failpoint } = context.isolation
+  const session = await store.sessions.live(conversation.id)
+  await failpoint('message.closing')
   const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
-  await context.isolation.failpoint('message.closed')
-  const text = closedNotice(outcome)
+  await failpoint('message.closed')
+  const text = closedNotice(outcome) ?? (await removedBefore(context, message, conversation, session))
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
   const letGo =
     outcome.outcome === 'asked' && (outcome.removal.outcome === 'removed' || outcome.removal.outcome === 'released')
@@ -149,7 +151,28 @@ const close = async (
             why: 'closed',
           }))
       : []
-  return answered(context, message, said, (inside) => tellRemoved(context.isolation, inside, letGo))
+  return answered(context, message, said, async (inside) => {
+    await inside.sessions.end(conversation.id, 'closed', clock())
+    await tellRemoved(context.isolation, inside, letGo)
+  })
+}
+
+/**
+ * The first run removed the environment and could not say so any more, and the conversation's reference went with it.
+ * Its session, which ends with the message, still names the directory.
+ */
+const removedBefore = async (
+  { isolation: { store } }: ConversationsContext,
+  { attempts, acceptedAt }: InboxMessage,
+  { codebaseId }: Conversation,
+  session: Session | undefined,
+): Promise<string | undefined> => {
+  if (attempts === 1 || codebaseId === undefined || session === undefined) return undefined
+  const points = await store.restorePoints.list(codebaseId)
+  const point = points.find(
+    ({ createdAt, contents }) => createdAt >= acceptedAt && contents.environment.path === session.directory,
+  )
+  return point === undefined ? undefined : removedNotice(point.contents.environment, 'closed')
 }
 
 /** Done and said in one transaction: a reply is recorded exactly when its message is done. */
@@ -160,7 +183,8 @@ const answered = async (
   record?: (store: Store) => Promise<void>,
 ): Promise<Handled> => {
   const finished = await context.queue.finish(message, async (store) => {
-    await say(context.isolation, store, about(message), said)
+    const fit = said.map((one) => ({ ...one, text: context.redact(one.text) }))
+    await say(context.isolation, store, about(message), fit)
     await record?.(store)
   })
   if (!finished) context.isolation.log.warn('a message was taken over by another process', { id: message.id })

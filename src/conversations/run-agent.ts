@@ -3,7 +3,7 @@ import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
-import { acquireLease } from '../isolation/lease.ts'
+import { acquireLease, type HeldLease } from '../isolation/lease.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
@@ -12,6 +12,7 @@ import { messageVariable } from './end-run.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
+import { patiently } from './patiently.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
 import { sessionFor } from './sessions.ts'
@@ -84,9 +85,7 @@ const readingPlace = async (
       : await isolation.store.environments.get(conversation.environmentId)
   if (own?.status === 'active') return { directory: own.path, environment: own }
   // A bare repository has no files to read: then an environment is made after all.
-  return codebase.checkoutPath === undefined
-    ? undefined
-    : { directory: codebase.checkoutPath, environment: undefined }
+  return codebase.checkoutPath === undefined ? undefined : { directory: codebase.checkoutPath, environment: undefined }
 }
 
 const isolatedPlace = async (
@@ -156,12 +155,33 @@ const inPlace = async (
     try {
       return await withAgent(context, message, task, agent, { directory, environment })
     } finally {
-      await lease.release()
+      await giveBack(context, lease)
     }
   } finally {
     done()
   }
 }
+
+/**
+ * A lease that stays would keep the environment for as long as we live, and an error here would cost the reply: a store
+ * that is away is tried again, and in the end without keeping the message waiting.
+ */
+const giveBack = async ({ isolation: { log } }: ConversationsContext, lease: HeldLease): Promise<void> => {
+  const what = `the end of lease ${lease.id}`
+  try {
+    await patiently(lease.release, { log, what })
+  } catch (error) {
+    log.error('a lease could not be given back yet', { lease: lease.id, error })
+    const again = setInterval(() => {
+      void lease.release().then(
+        () => clearInterval(again),
+        (problem: unknown) => log.warn('something could not be recorded yet', { what, error: problem }),
+      )
+    }, LEASE_RETRY_MS).unref()
+  }
+}
+
+const LEASE_RETRY_MS = 10_000
 
 const withAgent = async (
   context: ConversationsContext,
@@ -170,9 +190,10 @@ const withAgent = async (
   agent: Agent,
   place: Place,
 ): Promise<Ran> => {
-  const { isolation, changes, deliveries } = context
+  const { isolation, changes, deliveries, redact } = context
   const { platform, conversationId } = message
   const session = await sessionFor(context, conversation, agent.name, place.directory)
+  await isolation.failpoint('message.session')
   const tripwire = await armTripwire(isolation, codebase)
   const preview = deliveries.get(platform)?.preview
   let said = ''
@@ -181,16 +202,18 @@ const withAgent = async (
     switch (event.type) {
       case 'session':
         // At once: after a crash the next run goes on from it.
-        saving = saving.then(() => isolation.store.sessions.update(session.id, { agentSessionId: event.id }))
-        saving.catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
+        saving = saving
+          .then(() => isolation.store.sessions.update(session.id, { agentSessionId: event.id }))
+          // The next run begins anew then; this one's reply must not be lost over it.
+          .catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
         return
       case 'text':
         said += event.text
-        preview?.(conversationId, said)
-        changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
+        preview?.(conversationId, redact(said))
+        changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: redact(event.text) })
         return
       case 'tool':
-        changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+        changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: redact(event.line) })
     }
   }
   const result = await agent.run({
@@ -203,6 +226,7 @@ const withAgent = async (
     signal: run.signal,
     emit,
     onStart: async (child) => {
+      await isolation.failpoint('message.spawned')
       await context.queue.began(message, child)
       await isolation.failpoint('message.began')
     },
@@ -260,7 +284,9 @@ const worked = (
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
   const said: Said[] = [
     ...(reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
-    ...(outcome === 'failed' ? [{ key: 'problem', role: 'system', text: notices.failureNotice(failure) } as const] : []),
+    ...(outcome === 'failed'
+      ? [{ key: 'problem', role: 'system', text: notices.failureNotice(failure) } as const]
+      : []),
     ...(tripped.length === 0
       ? []
       : [{ key: 'tripwire', role: 'system', text: notices.trippedNotice(codebase, tripped) } as const]),

@@ -77,7 +77,8 @@ const LOOKS_PER_TURN = 500
 
 /** A file that is gone was deleted when its directory changed. */
 const isYounger = async (root: string, file: TreePath, since: number): Promise<boolean> => {
-  const changed = (await ctimeOf(joinTreePath(root, file))) ?? (await ctimeOf(Buffer.from(dirname(join(root, file.path)))))
+  const changed =
+    (await ctimeOf(joinTreePath(root, file))) ?? (await ctimeOf(Buffer.from(dirname(join(root, file.path)))))
   return changed === undefined || changed >= since
 }
 

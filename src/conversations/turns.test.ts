@@ -7,14 +7,18 @@ test('one at a time per key, in order of arrival, and other keys do not wait', a
   const turns = createTurns()
   const order: string[] = []
   const first = await turns.take('a', never, async () => {})
-  const second = turns.take('a', never, async () => void order.push('second waits')).then((done) => {
-    order.push('second')
-    done()
-  })
-  const third = turns.take('a', never, async () => void order.push('third waits')).then((done) => {
-    order.push('third')
-    done()
-  })
+  const second = turns
+    .take('a', never, async () => void order.push('second waits'))
+    .then((done) => {
+      order.push('second')
+      done()
+    })
+  const third = turns
+    .take('a', never, async () => void order.push('third waits'))
+    .then((done) => {
+      order.push('third')
+      done()
+    })
   const other = await turns.take('b', never, async () => void order.push('never'))
   other()
   order.push('first done')
@@ -29,10 +33,12 @@ test('whoever gives up does not let the next one in before those ahead are done'
   const impatient = new AbortController()
   const second = turns.take('a', impatient.signal, async () => {})
   let inside = false
-  const third = turns.take('a', never, async () => {}).then((done) => {
-    inside = true
-    done()
-  })
+  const third = turns
+    .take('a', never, async () => {})
+    .then((done) => {
+      inside = true
+      done()
+    })
   impatient.abort('stop')
   await expect(second).rejects.toBe('stop')
   await new Promise((resolve) => setImmediate(resolve))

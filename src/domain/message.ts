@@ -21,6 +21,10 @@ export type MessageDetails = {
   readonly hints?: IsolationHints
   /** The name of the codebase, where the caller knows it. */
   readonly codebase?: string
+  /** The repository it is about, where the platform knows that and not what it is called here: `owner/name`. */
+  readonly github?: string
+  /** Where that can be cloned from, if it is not known here and may be cloned. */
+  readonly cloneUrl?: string
   /** The channel that the thread is in: a new thread takes over the codebase that its channel is bound to. */
   readonly channelId?: string
   /** Telegram and its like: the environment is the user's own, no automation removes it. */

@@ -9,6 +9,7 @@ import type { Handled } from '../conversations/handle-message.ts'
 import { createOutbox, type Outbox } from '../conversations/outbox.ts'
 import { createStoreQueue } from '../conversations/queue-of-store.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
+import type { Redact } from '../process/redact.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 
 export type Engine = {
@@ -19,6 +20,7 @@ export type Engine = {
 }
 
 export type EngineOptions = {
+  readonly redact: Redact
   readonly deliveries: ReadonlyMap<string, Delivery>
   /** Who answers one conversation only: the command line without a server. */
   readonly conversation?: ConversationKey
@@ -28,7 +30,7 @@ export type EngineOptions = {
 /** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
 export const createEngine = (
   { context: isolation, provider, keepSpares }: Workplace,
-  { deliveries, conversation, onHandled }: EngineOptions,
+  { deliveries, redact, conversation, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, failpoint } = isolation
   const changes = createChanges()
@@ -52,6 +54,7 @@ export const createEngine = (
     agents,
     deliveries,
     changes,
+    redact,
     keepSpares,
     repoCommands: new Map(),
   }

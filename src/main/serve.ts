@@ -9,7 +9,10 @@ import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { reconcile } from '../isolation/reconcile.ts'
+import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
+import { type Refused, remotePlatforms } from '../platforms/remote.ts'
+import type { PlatformSettings } from '../platforms/settings.ts'
 import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
@@ -17,7 +20,11 @@ import { ensureToken } from '../server/token-file.ts'
 import type { Redact } from '../process/redact.ts'
 import { createEngine, type Engine } from './engine.ts'
 
-export type ServeParts = { readonly version: string; readonly redact: Redact }
+export type ServeParts = {
+  readonly version: string
+  readonly redact: Redact
+  readonly platformSettings: PlatformSettings
+}
 
 /** Becomes the server of this home. Answers when it listens; `stopped` when it has put everything away. */
 export const serve = async (workplace: Workplace, options: ServeOptions, parts: ServeParts): Promise<Serving> => {
@@ -47,37 +54,43 @@ const onlyServer = async <T>({ lock, home }: IsolationContext, work: () => Promi
 const run = async (
   { context, ...workplace }: Workplace,
   options: ServeOptions,
-  { version, redact }: ServeParts,
+  parts: ServeParts,
   started: (serving: Omit<Serving, 'stopped'>) => void,
 ): Promise<Stopped> => {
   // Nobody sits at this terminal: no questions, and no progress on it.
   const quiet: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const notices = await reconcileAll(quiet)
-  const platforms = new Map(
+  const locals = new Map(
     Object.entries(localPlatforms)
       .filter(([name]) => name !== 'test' || options.testPlatform)
       .map(([name, make]) => [name as keyof typeof localPlatforms, make()]),
   )
+  const remote = await remotePlatforms({ ...context, settings: parts.platformSettings })
+  const platforms = new Map<string, Platform>([...locals, ...remote.platforms])
+  const refused: Refused[] = [...remote.refused]
   let metrics: ReturnType<typeof createMetrics> | undefined
   const engine = createEngine(
     { ...workplace, context: quiet },
-    { deliveries: platforms, onHandled: (_message, handled) => metrics?.handled(handled) },
+    { deliveries: platforms, redact: parts.redact, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
   const accept = metrics.counting(engine.conversations.accept)
   let ready = false
   await engine.conversations.start()
   const { failed } = await startPlatforms(platforms.values(), accept, context.log)
+  refused.push(...failed)
   const server = await startServer(
     {
       context: engine.context,
       conversations: engine.conversations,
-      platforms,
+      platforms: locals,
+      remotes: remote.platforms,
+      refusedPlatforms: () => refused,
       token,
-      version,
+      version: parts.version,
       databaseName: workplace.databaseName,
-      redact,
+      redact: parts.redact,
       wake: engine.conversations.wake,
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -99,7 +112,7 @@ const run = async (
     url: server.url,
     tokenFile,
     newToken: created ? token : undefined,
-    notices: [...notices, ...failed.map(({ platform, problem }) => `${platform} is off: ${problem}`)],
+    notices: [...notices, ...refused.map(offNotice)],
   })
   await untilAborted(options.signal)
   ready = false
@@ -110,6 +123,9 @@ const run = async (
   await server.stop(LAST_REQUESTS_MS)
   return ended
 }
+
+const offNotice = ({ platform, problem, remedy }: Refused): string =>
+  `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`
 
 /** For requests that are being answered when everything else has stopped. */
 const LAST_REQUESTS_MS = 2_000

@@ -3,6 +3,7 @@ import type { IncomingMessage } from '../domain/message.ts'
 import type { Logger } from '../process/log.ts'
 import { createCliPlatform } from './cli/platform.ts'
 import type { Accepted, Platform } from './platform.ts'
+import type { Refused } from './remote.ts'
 import { createTestPlatform } from './test/platform.ts'
 import { createWebPlatform } from './web/platform.ts'
 
@@ -20,15 +21,16 @@ export const startPlatforms = async (
   platforms: Iterable<Platform>,
   accept: (message: IncomingMessage) => Promise<Accepted>,
   log: Logger,
-): Promise<{ readonly failed: readonly { readonly platform: string; readonly problem: string }[] }> => {
-  const failed: { platform: string; problem: string }[] = []
+): Promise<{ readonly failed: readonly Refused[] }> => {
+  const failed: Refused[] = []
   for (const one of platforms) {
     const { platform } = one
     try {
       await one.start({ accept: (message) => accept({ ...message, platform }) })
     } catch (error) {
       log.error('a platform could not be started', { platform, error })
-      failed.push({ platform, problem: toAppError(error).message })
+      const { message, remedy } = toAppError(error)
+      failed.push({ platform, problem: message, remedy })
     }
   }
   return { failed }

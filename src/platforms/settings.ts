@@ -11,7 +11,9 @@ const privateKey: Rule<string> = {
   expected: 'a private key in PEM form, beginning with -----BEGIN',
   secret: true,
   read: (value) =>
-    typeof value === 'string' && value.trim().startsWith('-----BEGIN') ? value.replaceAll(String.raw`\n`, '\n') : undefined,
+    typeof value === 'string' && value.trim().startsWith('-----BEGIN')
+      ? value.replaceAll(String.raw`\n`, '\n')
+      : undefined,
 }
 
 const url: Rule<string> = {
@@ -22,8 +24,14 @@ const url: Rule<string> = {
   },
 }
 
+/** YAML reads the ids of some services as numbers. */
+const userId: Rule<string> = {
+  expected: 'a user id',
+  read: (value) => rule.text.read(typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value),
+}
+
 const users: Rule<readonly string[]> = {
-  ...rule.list({ ...rule.text, expected: 'a user id' }, 1_000),
+  ...rule.list(userId, 1_000),
   expected: 'a list of user ids (not names: those can change hands)',
   fromText: (text) =>
     text

@@ -10,7 +10,8 @@ import { listProcPids } from './table.ts'
  */
 export const processesWithVariable = async (name: string, value: string): Promise<ProcessIdentity[]> => {
   if (process.platform !== 'linux') return []
-  const wanted = `${name}=${value}`
+  // As bytes: the environment is read as such.
+  const wanted = Buffer.from(`${name}=${value}`).toString('latin1')
   const found: ProcessIdentity[] = []
   for (const pid of listProcPids()) {
     // Before the environment is read: a pid that changes hands in between then has another start time.

@@ -6,6 +6,7 @@ import { addCodebases } from './api/codebases.ts'
 import { addConversations } from './api/conversations.ts'
 import { addEnvironments } from './api/environments.ts'
 import { addMessages } from './api/messages.ts'
+import { addPlatforms } from './api/platforms.ts'
 import { addSession } from './api/session.ts'
 import { addStatus } from './api/status.ts'
 import { addTestPlatform } from './api/test-platform.ts'
@@ -21,6 +22,7 @@ import { capBody, clientOf, createBucket, defaultLimits } from './limits.ts'
 import { addMetrics } from './metrics.ts'
 import { addPage } from './page.ts'
 import { failures, newApp } from './routes.ts'
+import { addWebhooks, isWebhook, WEBHOOK_BYTES } from './webhooks.ts'
 
 /** All routes behind all guards. A route that is added here is guarded without having to think of it. */
 export const createApp = (deps: ServerDeps): App => {
@@ -35,7 +37,8 @@ export const createApp = (deps: ServerDeps): App => {
   })
   app.use(securityHeaders)
   app.use(guard(deps, authentication))
-  app.use(capBody(deps.limits?.bodyBytes ?? defaultLimits.bodyBytes))
+  const [capped, cappedWebhook] = [capBody(deps.limits?.bodyBytes ?? defaultLimits.bodyBytes), capBody(WEBHOOK_BYTES)]
+  app.use((c, next) => (isWebhook(c.req.path) ? cappedWebhook(c, next) : capped(c, next)))
   addPage(app)
   addHealth(app, deps)
   addMetrics(app, deps)
@@ -45,10 +48,12 @@ export const createApp = (deps: ServerDeps): App => {
   addEnvironments(app, deps)
   addConversations(app, deps)
   addMessages(app, deps)
+  addPlatforms(app, deps)
   addCleanup(app, deps)
   addWake(app, deps)
   addEvents(app, deps)
   if (deps.platforms.has('test')) addTestPlatform(app, deps)
+  addWebhooks(app, deps)
   addDocument(app, deps)
   return app
 }
@@ -68,12 +73,14 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
   }
   const hosts = createHostCheck(deps.allowedHosts ?? [])
   return async (c, next) => {
-    hosts.host(c)
+    // A webhook comes through somebody's tunnel under whatever name; its signature is what it is judged by.
+    const webhook = c.req.method === 'POST' && isWebhook(c.req.path)
+    if (!webhook) hosts.host(c)
     if (!changesNothing.has(c.req.method)) hosts.origin(c)
     const client = clientOf(c.env.incoming.socket.remoteAddress)
     const authenticated = authentication.check(c)
     if (authenticated !== undefined) buckets.authenticated.take(client)
-    else if (open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
+    else if (webhook || open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
     else {
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {

@@ -3,6 +3,8 @@ import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { ConversationsContext } from '../conversations/context.ts'
 import type { Conversations } from '../conversations/conversations.ts'
 import type { LocalPlatform } from '../platforms/local.ts'
+import type { Platform } from '../platforms/platform.ts'
+import type { Refused } from '../platforms/remote.ts'
 import type { LocalPlatformName } from '../platforms/registry.ts'
 import type { Redact } from '../process/redact.ts'
 import type { Authenticated } from './auth.ts'
@@ -15,6 +17,10 @@ export type ServerDeps = {
   readonly conversations: Conversations
   /** Those that are on; without `test` its routes do not exist. */
   readonly platforms: ReadonlyMap<LocalPlatformName, LocalPlatform>
+  /** Those of services out there, for their webhooks. */
+  readonly remotes?: ReadonlyMap<string, Platform>
+  /** Those that are configured and could not be started, and why. */
+  readonly refusedPlatforms?: () => readonly Refused[]
   readonly token: string
   readonly version: string
   /** `SQLite, /home/…/coppice.db` */

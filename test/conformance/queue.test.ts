@@ -109,7 +109,14 @@ onEachEngine((engine) => {
     await queue.accept(aMessage('a', 'hello'))
     const message = await queue.claim('turn')
     if (message === undefined) throw new Error('nothing was claimed')
-    const said = { role: 'agent', text: 'hi', platform: 'test', conversationId: 'a', nextAttemptAt: 0, createdAt: 0 } as const
+    const said = {
+      role: 'agent',
+      text: 'hi',
+      platform: 'test',
+      conversationId: 'a',
+      nextAttemptAt: 0,
+      createdAt: 0,
+    } as const
     await expect(
       queue.finish(message, async (inside) => {
         await inside.outbox.append([{ ...said, id: 'r1', inboxId: message.id, key: 'reply' }])

@@ -27,6 +27,7 @@ export const chatContext = ({ context, provider }: World, agents: readonly Agent
   agents: new Map(agents.map((agent) => [agent.name, agent])),
   deliveries: new Map(),
   changes: createChanges(),
+  redact: (text) => text,
   keepSpares: () => undefined,
   repoCommands: new Map(),
 })

@@ -131,6 +131,7 @@ const conversationsContext = ({ context, provider }: World, changes: Changes): C
   agents: new Map(),
   deliveries: new Map(),
   changes,
+  redact: (text) => text,
   repoCommands: new Map(),
   keepSpares: () => undefined,
 })

@@ -1,0 +1,29 @@
+import type { Context } from 'hono'
+import type { App, ServerDeps, ServerEnv } from './deps.ts'
+import { HttpError } from './errors.ts'
+
+/** GitHub posts up to 25 MB. */
+export const WEBHOOK_BYTES = 25_000_000
+
+/**
+ * What services post. No token of ours: each platform verifies its own signature over the raw bytes, so they are handed
+ * on untouched. Acknowledged when the platform has answered, which is when the message is durable.
+ */
+export const addWebhooks = (app: App, { remotes, ready }: ServerDeps): void => {
+  app.post('/webhooks/:platform', async (c) => {
+    const platform = remotes?.get(c.req.param('platform'))
+    if (platform?.webhook === undefined) throw new HttpError(404, 'not-found', 'there is no such webhook here')
+    // A service tries again later what it could not deliver now.
+    if (!ready()) throw new HttpError(503, 'busy', 'no messages are accepted at the moment')
+    const body = new Uint8Array(await c.req.arrayBuffer())
+    const answer = await platform.webhook({ headers: headersOf(c), body })
+    return new Response(answer.body ?? '', {
+      status: answer.status,
+      headers: { 'content-type': 'text/plain; charset=utf-8', ...answer.headers },
+    })
+  })
+}
+
+export const isWebhook = (path: string): boolean => /^\/webhooks\/[a-z]+$/.test(path)
+
+const headersOf = (c: Context<ServerEnv>): Record<string, string> => Object.fromEntries(c.req.raw.headers)
