@@ -1,15 +1,30 @@
+import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import type { App, ServerDeps, ServerEnv } from './deps.ts'
 import { HttpError } from './errors.ts'
+import { failures } from './routes.ts'
 
 /** GitHub posts up to 25 MB. */
 export const WEBHOOK_BYTES = 25_000_000
+
+const route = createRoute({
+  method: 'post',
+  path: '/webhooks/{platform}',
+  summary: 'What a service posts, signed by it',
+  security: [],
+  request: { params: z.strictObject({ platform: z.string() }) },
+  responses: {
+    200: { description: 'Taken', content: { 'text/plain': { schema: z.string() } } },
+    ...failures,
+  },
+})
 
 /**
  * What services post. No token of ours: each platform verifies its own signature over the raw bytes, so they are handed
  * on untouched. Acknowledged when the platform has answered, which is when the message is durable.
  */
 export const addWebhooks = (app: App, { remotes, ready }: ServerDeps): void => {
+  app.openAPIRegistry.registerPath(route)
   app.post('/webhooks/:platform', async (c) => {
     const platform = remotes?.get(c.req.param('platform'))
     if (platform?.webhook === undefined) throw new HttpError(404, 'not-found', 'there is no such webhook here')
