@@ -1,4 +1,5 @@
 import { join, normalize } from 'node:path'
+import { acpAgents, type AcpAgentSettings, permissions, type Permissions, withVariables } from './config-agents.ts'
 import type { Known } from './config-file.ts'
 import * as rule from './config-rules.ts'
 import type { Rule } from './config-rules.ts'
@@ -29,8 +30,32 @@ export type Settings = {
   readonly regenerable: readonly string[]
   readonly agentDefault: string | undefined
   readonly agentCommand: string | undefined
+  /** A program on the PATH, or its path. */
+  readonly claudeCommand: string
+  readonly claudePermissionMode: ClaudePermissionMode
+  readonly codexCommand: string
+  /** undefined: writing where the work is, unless a container is the only fence there can be. */
+  readonly codexSandbox: CodexSandbox | undefined
+  /** An agent that says nothing for so long, and has no tool running, is taken for stuck. */
+  readonly agentSilenceMinutes: number
+  readonly acpAgents: readonly AcpAgentSettings[]
+  /** What an agent that asks before it acts is told, where it stays inside its environment. */
+  readonly agentPermissions: Permissions
+  /** An agent that says nothing for so long, with no tool at work, has stalled. */
+  readonly agentSilenceMinutes: number
+  /** Undefined: no limit. */
+  readonly budgetConversationUsd: number | undefined
+  readonly budgetDayUsd: number | undefined
+  readonly budgetConversationTurns: number | undefined
+  readonly budgetDayTurns: number | undefined
   readonly githubToken: string | undefined
 }
+
+export const claudePermissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk', 'plan'] as const
+export type ClaudePermissionMode = (typeof claudePermissionModes)[number]
+
+export const codexSandboxes = ['read-only', 'workspace-write', 'danger-full-access'] as const
+export type CodexSandbox = (typeof codexSandboxes)[number]
 
 export const defaultSettings: Settings = {
   databaseUrl: undefined,
@@ -67,6 +92,19 @@ export const defaultSettings: Settings = {
   ],
   agentDefault: undefined,
   agentCommand: undefined,
+  claudeCommand: 'claude',
+  // The one that works as root too, where the program refuses to bypass its permissions.
+  claudePermissionMode: 'acceptEdits',
+  codexCommand: 'codex',
+  codexSandbox: undefined,
+  agentSilenceMinutes: 30,
+  acpAgents: [],
+  agentPermissions: 'allow',
+  agentSilenceMinutes: 30,
+  budgetConversationUsd: undefined,
+  budgetDayUsd: undefined,
+  budgetConversationTurns: undefined,
+  budgetDayTurns: undefined,
   githubToken: undefined,
 }
 
@@ -84,9 +122,11 @@ export const resolveSettings = async (from: { homeText?: string; homeFile: strin
     return [name, value] as const
   })
   const settings = { ...defaultSettings, ...Object.fromEntries(given.filter(([, value]) => value !== undefined)) }
-  return settings.worktreesBase === undefined
-    ? settings
-    : { ...settings, worktreesBase: expandHome(settings.worktreesBase, from.env) }
+  return {
+    ...settings,
+    acpAgents: withVariables(settings.acpAgents, from.env),
+    worktreesBase: settings.worktreesBase === undefined ? undefined : expandHome(settings.worktreesBase, from.env),
+  }
 }
 
 export type RepoConfig = {
@@ -145,6 +185,9 @@ type Setting<T> = { readonly key?: string; readonly variable?: string; readonly 
 
 const days = (min: number, example: number): Rule<number> => rule.number(min, 36_500, example)
 
+const dollars = rule.number(0, 1_000_000, 5)
+const turns = rule.wholeNumber(0, 10_000_000, 200)
+
 const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Settings[Name]>> } = {
   databaseUrl: { key: 'database.url', variable: 'COPPICE_DATABASE_URL', rule: rule.databaseUrl },
   worktreesBase: { key: 'worktrees.base', variable: 'WORKTREE_BASE', rule: rule.directory },
@@ -178,6 +221,13 @@ const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Set
   regenerable: { key: 'cleanup.regenerable', rule: rule.list(rule.directoryName, 200) },
   agentDefault: { key: 'agent.default', variable: 'COPPICE_AGENT', rule: rule.text },
   agentCommand: { key: 'agent.command', variable: 'COPPICE_AGENT_COMMAND', rule: rule.command },
+  acpAgents: { key: 'agent.acp', rule: acpAgents },
+  agentPermissions: { key: 'agent.permissions', rule: permissions },
+  agentSilenceMinutes: { key: 'agent.silenceMinutes', rule: rule.number(0.01, 10_000, 30) },
+  budgetConversationUsd: { key: 'budget.conversationUsd', rule: dollars },
+  budgetDayUsd: { key: 'budget.dayUsd', rule: dollars },
+  budgetConversationTurns: { key: 'budget.conversationTurns', rule: turns },
+  budgetDayTurns: { key: 'budget.dayTurns', rule: turns },
   // No key: a token in a file that people show each other is a token that leaks.
   githubToken: { variable: 'GITHUB_TOKEN', rule: { ...rule.text, secret: true } },
 }

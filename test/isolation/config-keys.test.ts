@@ -89,6 +89,13 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   cleanupIntervalHours: 'not read by isolation or cleanup',
   agentDefault: 'not read by isolation or cleanup',
   agentCommand: 'not read by isolation or cleanup',
+  acpAgents: 'not read by isolation or cleanup',
+  agentPermissions: 'not read by isolation or cleanup',
+  agentSilenceMinutes: 'not read by isolation or cleanup',
+  budgetConversationUsd: 'not read by isolation or cleanup',
+  budgetDayUsd: 'not read by isolation or cleanup',
+  budgetConversationTurns: 'not read by isolation or cleanup',
+  budgetDayTurns: 'not read by isolation or cleanup',
   githubToken: 'not read by isolation or cleanup',
   spares: async () => {
     await using world = await makeWorld({ settings: { spares: 2 } })
