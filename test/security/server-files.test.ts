@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import {
   chmodSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -99,7 +100,11 @@ describe('the token file', () => {
     expect(() => ensureToken(home)).toThrow(/is a link/)
     expect(statSync(other).mode & 0o777).toBe(0o644)
     rmSync(join(home, 'token'))
-    expect(() => readToken(join(home, 'other'))).toThrow(/cannot be used: ENOTDIR/)
+    mkdirSync(join(home, 'token'), { mode: 0o755 })
+    expect(() => ensureToken(home)).toThrow(/is not a plain file/)
+    expect(mode()).toBe(0o755)
+    // A home that is a file.
+    expect(() => readToken(other)).toThrow(/cannot be used: ENOTDIR/)
   })
 })
 
