@@ -1,5 +1,15 @@
 import { join, normalize } from 'node:path'
-import { acpAgents, type AcpAgentSettings, permissions, type Permissions, withVariables } from './config-agents.ts'
+import {
+  acpAgents,
+  type AcpAgentSettings,
+  type ClaudePermissionMode,
+  claudePermissionModes,
+  type CodexSandbox,
+  codexSandboxes,
+  permissions,
+  type Permissions,
+  withVariables,
+} from './config-agents.ts'
 import type { Known } from './config-file.ts'
 import * as rule from './config-rules.ts'
 import type { Rule } from './config-rules.ts'
@@ -36,8 +46,6 @@ export type Settings = {
   readonly codexCommand: string
   /** undefined: writing where the work is, unless a container is the only fence there can be. */
   readonly codexSandbox: CodexSandbox | undefined
-  /** An agent that says nothing for so long, and has no tool running, is taken for stuck. */
-  readonly agentSilenceMinutes: number
   readonly acpAgents: readonly AcpAgentSettings[]
   /** What an agent that asks before it acts is told, where it stays inside its environment. */
   readonly agentPermissions: Permissions
@@ -50,12 +58,6 @@ export type Settings = {
   readonly budgetDayTurns: number | undefined
   readonly githubToken: string | undefined
 }
-
-export const claudePermissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk', 'plan'] as const
-export type ClaudePermissionMode = (typeof claudePermissionModes)[number]
-
-export const codexSandboxes = ['read-only', 'workspace-write', 'danger-full-access'] as const
-export type CodexSandbox = (typeof codexSandboxes)[number]
 
 export const defaultSettings: Settings = {
   databaseUrl: undefined,
@@ -97,7 +99,6 @@ export const defaultSettings: Settings = {
   claudePermissionMode: 'acceptEdits',
   codexCommand: 'codex',
   codexSandbox: undefined,
-  agentSilenceMinutes: 30,
   acpAgents: [],
   agentPermissions: 'allow',
   agentSilenceMinutes: 30,
@@ -221,6 +222,10 @@ const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Set
   regenerable: { key: 'cleanup.regenerable', rule: rule.list(rule.directoryName, 200) },
   agentDefault: { key: 'agent.default', variable: 'COPPICE_AGENT', rule: rule.text },
   agentCommand: { key: 'agent.command', variable: 'COPPICE_AGENT_COMMAND', rule: rule.command },
+  claudeCommand: { key: 'agent.claude.command', variable: 'COPPICE_CLAUDE_COMMAND', rule: rule.text },
+  claudePermissionMode: { key: 'agent.claude.permissionMode', rule: rule.oneOf(claudePermissionModes) },
+  codexCommand: { key: 'agent.codex.command', variable: 'COPPICE_CODEX_COMMAND', rule: rule.text },
+  codexSandbox: { key: 'agent.codex.sandbox', rule: rule.oneOf(codexSandboxes) },
   acpAgents: { key: 'agent.acp', rule: acpAgents },
   agentPermissions: { key: 'agent.permissions', rule: permissions },
   agentSilenceMinutes: { key: 'agent.silenceMinutes', rule: rule.number(0.01, 10_000, 30) },
