@@ -34,11 +34,13 @@ export type ConversationsOptions = {
   readonly outbox: Outbox
   /** Told of each message's end. */
   readonly onHandled?: (message: InboxMessage, handled: Handled) => void
+  /** How often to look for what nobody woke us for. */
+  readonly tickMs?: number
 }
 
 export const createConversations = (
   context: ConversationsContext,
-  { outbox, onHandled }: ConversationsOptions,
+  { outbox, onHandled, tickMs = TICK_MS }: ConversationsOptions,
 ): Conversations => {
   const { isolation, queue, changes } = context
   const { store, settings, clock, log } = isolation
@@ -47,6 +49,7 @@ export const createConversations = (
   let working = false
   let pumping: Promise<void> | undefined
   let again = false
+  let looking = false
   let ticking: NodeJS.Timeout | undefined
   let unsubscribe: (() => void) | undefined
 
@@ -63,7 +66,7 @@ export const createConversations = (
         onHandled?.(message, handled)
       })
       .catch((error: unknown) => {
-        // The store is away. The row still says that it is ours; the tick finds it when the store is back.
+        // The store is away. The row still says that it is ours; the tick puts it back when the store is back.
         log.error('a message was worked on and its end could not be recorded', { id, error })
       })
       .finally(() => {
@@ -77,6 +80,7 @@ export const createConversations = (
   const takeAll = async (): Promise<void> => {
     do {
       again = false
+      if (looking) await putBackForgotten()
       for (const lane of ['at-once', 'turn'] as const) {
         const most = lane === 'turn' ? settings.concurrentConversations : Infinity
         while (working && inLane(lane) < most) {
@@ -114,9 +118,18 @@ export const createConversations = (
     outbox.kick()
   }
 
+  const notLookedAt = (error: unknown): void => log.warn('interrupted messages could not be looked at', { error })
+
+  /** Among the claims and never beside one: a row that is being claimed is ours before anybody here knows of it. */
+  const putBackForgotten = async (): Promise<void> => {
+    looking = false
+    await queue.recoverOwn((id) => running.has(id)).catch(notLookedAt)
+  }
+
   /** For what other processes recorded or left: a look at two indexes, no program is started. */
   const tick = async (): Promise<void> => {
-    await queue.recover().catch((error: unknown) => log.warn('interrupted messages could not be looked at', { error }))
+    await queue.recover().catch(notLookedAt)
+    looking = true
     pump()
     outbox.kick()
   }
@@ -153,7 +166,7 @@ export const createConversations = (
         pump()
         outbox.kick()
       })
-      ticking = setInterval(() => void tick(), TICK_MS).unref()
+      ticking = setInterval(() => void tick(), tickMs).unref()
       await queue.recover()
       pump()
       outbox.kick()

@@ -134,6 +134,20 @@ const close = async (
   message: InboxMessage,
   conversation: Conversation,
 ): Promise<Handled> => {
+  const { store, clock } = context.isolation
+  try {
+    return await endOrKeep(context, message, conversation)
+  } catch (error) {
+    await store.sessions.end(conversation.id, 'closed', clock())
+    throw error
+  }
+}
+
+const endOrKeep = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  conversation: Conversation,
+): Promise<Handled> => {
   const { store, clock, failpoint } = context.isolation
   const session = await store.sessions.live(conversation.id)
   await failpoint('message.closing')

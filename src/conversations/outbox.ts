@@ -1,9 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import type { Logger } from '../process/log.ts'
 import type { Reply, Store } from '../store/store.ts'
 import type { Changes } from './changes.ts'
 import { type Delivery, DeliveryError } from './delivery.ts'
+import { patiently } from './patiently.ts'
 import { splitReply } from './split.ts'
 
 export type OutboxDependencies = {
@@ -98,6 +98,9 @@ const deliver = async (
   if (delivery === undefined) return
   const { id, platform, conversationId, role, text } = reply
   const parts = splitReply(text, delivery.limit)
+  // It is out: a store that is away for a moment must not turn it into a doubled one.
+  const record = (patch: Parameters<Store['outbox']['update']>[1]): Promise<void> =>
+    patiently(() => store.outbox.update(id, patch), { log, what: `the delivery of reply ${id}` })
   try {
     for (let part = reply.sentParts; part < parts.length; part++) {
       if (stopping.aborted) return
@@ -111,9 +114,9 @@ const deliver = async (
         parts: parts.length,
       })
       await failpoint('reply.sent')
-      if (part + 1 < parts.length) await store.outbox.update(id, { sentParts: part + 1 })
+      if (part + 1 < parts.length) await record({ sentParts: part + 1 })
     }
-    await store.outbox.update(id, { state: 'sent', sentParts: parts.length, sentAt: clock(), error: undefined })
+    await record({ state: 'sent', sentParts: parts.length, sentAt: clock(), error: undefined })
     changes.emit({ type: 'reply', platform, conversationId, id, role, text })
     await failpoint('reply.recorded')
   } catch (error) {
@@ -134,15 +137,7 @@ const postpone = async (store: Store, reply: Reply, error: unknown, clock: Clock
   const asked = error instanceof DeliveryError ? error.retryAfterMs : undefined
   const pause = Math.max(asked ?? 0, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10)))
   log.warn('a reply could not be delivered yet', { id, platform, conversationId, attempts, pause, error })
-  // A store that is away for a moment must not turn a delivered reply into a doubled one: try to say so again.
-  for (let tries = 0; ; tries++) {
-    try {
-      return await store.outbox.update(id, { attempts, nextAttemptAt: clock() + pause, error: message })
-    } catch (problem) {
-      if (tries >= 3) throw problem
-      await delay(100 * 2 ** tries)
-    }
-  }
+  await store.outbox.update(id, { attempts, nextAttemptAt: clock() + pause, error: message })
 }
 
 const FIRST_PAUSE_MS = 1_000

@@ -2,7 +2,9 @@ import type { Clock, Ids } from '../domain/clock.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Logger } from '../process/log.ts'
 import { liveness } from '../process/identity.ts'
+import { isSame } from '../process/tree.ts'
 import type { ConversationKey, InboxMessage, MessageHolder, Store } from '../store/store.ts'
+import { patiently } from './patiently.ts'
 import type { MessageQueue } from './queue.ts'
 
 export type StoreQueueDependencies = {
@@ -35,12 +37,30 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
     for (const listener of listeners) listener()
   }
   const accepting = createGroupCommit(store)
+  const isOurs = ({ holder: by }: InboxMessage): boolean => by?.host === host && isSame(by.process, self)
+  /** Ends what is left of each and puts it back; one that may still run is left alone. */
+  const putBackAll = async (interrupted: readonly InboxMessage[]): Promise<{ putBack: number; left: number }> => {
+    let putBack = 0
+    let left = 0
+    for (const message of interrupted) {
+      // Cannot tell is never dead: two agents at one message would be worse than one that waits.
+      if (stateOf(message.holder, host) === 'cannot-tell' || !(await endRun(message))) {
+        left += 1
+        log.warn('an interrupted message was left alone', { id: message.id, holder: message.holder })
+        continue
+      }
+      if (await store.inbox.transition(message.id, 'running', 'waiting', message.holder)) putBack += 1
+    }
+    if (putBack > 0) wake()
+    return { putBack, left }
+  }
   return {
     accept: async (message) => {
       const row = { ...message, text: message.text.replaceAll('\0', '\uFFFD'), id: ids(), acceptedAt: clock() }
+      await failpoint('inbox.accepting')
       const answer = await accepting(row)
-      await failpoint('inbox.accepted')
       if (answer.outcome === 'accepted') wake()
+      await failpoint('inbox.accepted')
       return answer
     },
     claim: (lane) =>
@@ -52,11 +72,14 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
       }),
     began: (message, child) => store.inbox.setChild(message.id, child),
     finish: async (message, record) => {
-      const finished = await store.transaction(async (inside) => {
-        if (!(await inside.inbox.transition(message.id, 'running', 'done', holder))) return false
-        await record(inside)
-        return true
-      })
+      const end = (): Promise<boolean> =>
+        store.transaction(async (inside) => {
+          if (!(await inside.inbox.transition(message.id, 'running', 'done', holder))) return false
+          await record(inside)
+          return true
+        })
+      // What was said is in nobody's memory but ours.
+      const finished = await patiently(end, { log, what: `the end of message ${message.id}` })
       if (finished) wake()
       return finished
     },
@@ -64,21 +87,12 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
       await store.inbox.transition(message.id, 'running', 'waiting', holder)
     },
     recover: async () => {
-      let putBack = 0
-      let left = 0
-      for (const message of await store.inbox.running()) {
-        const state = stateOf(message.holder, host)
-        if (state === 'alive') continue
-        // Cannot tell is never dead: two agents at one message would be worse than one that waits.
-        if (state === 'cannot-tell' || !(await endRun(message))) {
-          left += 1
-          log.warn('an interrupted message was left alone', { id: message.id, holder: message.holder })
-          continue
-        }
-        if (await store.inbox.transition(message.id, 'running', 'waiting', message.holder)) putBack += 1
-      }
-      if (putBack > 0) wake()
-      return { putBack, left }
+      const running = await store.inbox.running()
+      return putBackAll(running.filter(({ holder: by }) => stateOf(by, host) !== 'alive'))
+    },
+    recoverOwn: async (isWorkedOn) => {
+      const running = await store.inbox.running()
+      return putBackAll(running.filter((message) => isOurs(message) && !isWorkedOn(message.id)))
     },
     spoke: wake,
     onWake: (listener) => {

@@ -23,6 +23,11 @@ export type MessageQueue = {
   putBack(message: InboxMessage): Promise<void>
   /** Messages of holders that died are put back, their agents' processes ended first. Answers how many. */
   recover(): Promise<{ putBack: number; left: number }>
+  /**
+   * The same for messages of this very process that nobody in it works on: a claim whose answer was lost, an end that
+   * could not be recorded. Not to be called while something is being claimed.
+   */
+  recoverOwn(isWorkedOn: (id: string) => boolean): Promise<{ putBack: number; left: number }>
   /** Something was recorded to be said while a message is still being worked on. */
   spoke(): void
   /** Calls whenever there may be something to claim or to deliver. */

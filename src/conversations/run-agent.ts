@@ -3,16 +3,16 @@ import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
-import { acquireLease, type HeldLease } from '../isolation/lease.ts'
+import { acquireLease } from '../isolation/lease.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { messageVariable } from './end-run.ts'
+import { giveBack } from './give-back.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
-import { patiently } from './patiently.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
 import { sessionFor } from './sessions.ts'
@@ -162,27 +162,6 @@ const inPlace = async (
   }
 }
 
-/**
- * A lease that stays would keep the environment for as long as we live, and an error here would cost the reply: a store
- * that is away is tried again, and in the end without keeping the message waiting.
- */
-const giveBack = async ({ isolation: { log } }: ConversationsContext, lease: HeldLease): Promise<void> => {
-  const what = `the end of lease ${lease.id}`
-  try {
-    await patiently(lease.release, { log, what })
-  } catch (error) {
-    log.error('a lease could not be given back yet', { lease: lease.id, error })
-    const again = setInterval(() => {
-      void lease.release().then(
-        () => clearInterval(again),
-        (problem: unknown) => log.warn('something could not be recorded yet', { what, error: problem }),
-      )
-    }, LEASE_RETRY_MS).unref()
-  }
-}
-
-const LEASE_RETRY_MS = 10_000
-
 const withAgent = async (
   context: ConversationsContext,
   message: InboxMessage,
@@ -222,6 +201,7 @@ const withAgent = async (
     context: contextOf(message),
     session: session.agentSessionId,
     rules: rulesOf(asked?.command),
+    untrusted: place.environment?.isFork ?? false,
     environment: await environmentOf(context, message, codebase, place),
     signal: run.signal,
     emit,

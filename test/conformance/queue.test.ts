@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { createEndRun, messageVariable } from '../../src/conversations/end-run.ts'
 import { createStoreQueue, type StoreQueueDependencies } from '../../src/conversations/queue-of-store.ts'
+import { AppError } from '../../src/domain/errors.ts'
 import type { IncomingMessage, Lane } from '../../src/domain/message.ts'
 import { identifySync, liveness, selfIdentity } from '../../src/process/identity.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -120,7 +121,7 @@ onEachEngine((engine) => {
     await expect(
       queue.finish(message, async (inside) => {
         await inside.outbox.append([{ ...said, id: 'r1', inboxId: message.id, key: 'reply' }])
-        throw new Error('in the middle')
+        throw new AppError('illegal-transition', 'in the middle')
       }),
     ).rejects.toThrow('in the middle')
     expect(await store.outbox.ofConversation(message, 10)).toEqual([])

@@ -1,0 +1,33 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { isAppError } from '../domain/errors.ts'
+import type { Logger } from '../process/log.ts'
+
+export type Patience = {
+  readonly log: Logger
+  /** What is tried, for the log. */
+  readonly what: string
+}
+
+/** 50 ms and twice as long each time: 13 s in all, enough for a database that restarts. */
+const FIRST_PAUSE_MS = 50
+const MOST_PAUSES = 8
+
+/**
+ * For what must be recorded although the store may be away for a moment: an agent's hour of work, a reply that is out.
+ * Only for writes that may be made twice, since a connection may break after the commit and before its answer.
+ */
+export const patiently = async <T>(work: () => Promise<T>, { log, what }: Patience): Promise<T> => {
+  for (let paused = 0; ; paused++) {
+    try {
+      return await work()
+    } catch (error) {
+      if (paused >= MOST_PAUSES || !mayPass(error)) throw error
+      log.warn('something could not be recorded yet', { what, paused, error })
+      await delay(FIRST_PAUSE_MS * 2 ** paused)
+    }
+  }
+}
+
+/** A fault with a code of its own is an answer and would be the same again; what a driver throws may be anything. */
+const mayPass = (error: unknown): boolean =>
+  !isAppError(error) || error.code === 'store-failed' || error.code === 'disk-full' || error.code === 'busy'
