@@ -39,10 +39,15 @@ export const serve = async (workplace: Workplace, options: ServeOptions, parts: 
 const onlyServer = async <T>({ lock, home }: IsolationContext, work: () => Promise<T>): Promise<T> => {
   const place = join(home, 'locks', 'server')
   mkdirSync(place, { recursive: true, mode: 0o700 })
+  let held = false
   try {
-    return await lock.withRepositoryLock(place, { purpose: 'serving', timeoutMs: 1_000 }, work)
+    return await lock.withRepositoryLock(place, { purpose: 'serving', timeoutMs: 1_000 }, () => {
+      held = true
+      return work()
+    })
   } catch (error) {
-    if (!isAppError(error, 'busy') && !isAppError(error, 'timeout')) throw error
+    // A port that is in use is busy as well, and no sign of another server of this home.
+    if (held || (!isAppError(error, 'busy') && !isAppError(error, 'timeout'))) throw error
     const url = runningServer(home)?.url
     throw new AppError('busy', `a server of this home is running already${url === undefined ? '' : ` at ${url}`}`, {
       cause: error,
