@@ -9,6 +9,7 @@ import { type OpenOptions, runCli } from './cli/run.ts'
 import { paintFor, printable } from './conversations/commands/view.ts'
 import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
 import { AppError } from './domain/errors.ts'
+import { createOnLetGo } from './conversations/let-go.ts'
 import { toRepoPath } from './domain/names.ts'
 import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
@@ -131,8 +132,10 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     worktreesBase: worktreeBase(settings, home),
     self: selfIdentity(),
     programEnvironment: allowedEnvironment(env),
+    ownEnvironment: env,
     progress: progress.say,
     approve: await approveOnTerminal(),
+    onLetGo: createOnLetGo({ ids: randomUUID, clock }),
     reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},

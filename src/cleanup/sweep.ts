@@ -110,7 +110,7 @@ const removeOne = async (
   dryRun: boolean,
 ): Promise<void> => {
   try {
-    const outcome = await provider.destroy(environment, { trigger, dryRun })
+    const outcome = await provider.destroy(environment, { trigger, dryRun, why })
     if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
     else draft.removed.push(removedRow(outcome, why))
   } catch (error) {

@@ -5,7 +5,6 @@ import { codebaseFor } from './bind-codebase.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
-import { tellRemoved } from './let-go.ts'
 import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
@@ -103,9 +102,7 @@ const answerOrRun = async (
     signal: run.signal,
   })
   if (answer.kind === 'run') return work(context, message, conversation, run, answer)
-  return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }], (store) =>
-    tellRemoved(context.isolation, store, answer.letGo),
-  )
+  return answered(context, message, [{ key: 'reply', role: 'system', text: answer.text }])
 }
 
 const work = async (
@@ -155,19 +152,8 @@ const endOrKeep = async (
   await failpoint('message.closed')
   const text = closedNotice(outcome) ?? (await removedBefore(context, message, conversation, session))
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
-  const letGo =
-    outcome.outcome === 'asked' && (outcome.removal.outcome === 'removed' || outcome.removal.outcome === 'released')
-      ? outcome.removal.letGo
-          .filter(({ id }) => id !== conversation.id)
-          .map((one) => ({
-            conversation: one,
-            environment: outcome.removal.environment,
-            why: 'closed',
-          }))
-      : []
   return answered(context, message, said, async (inside) => {
     await inside.sessions.end(conversation.id, 'closed', clock())
-    await tellRemoved(context.isolation, inside, letGo)
   })
 }
 

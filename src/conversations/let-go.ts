@@ -1,26 +1,21 @@
-import type { IsolatedEnvironment } from '../domain/environment.ts'
-import type { IsolationContext } from '../isolation/context.ts'
-import type { Conversation, Store } from '../store/store.ts'
-import { removedNotice } from './notices.ts'
+import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
+import type { Store } from '../store/store.ts'
+import { releasedNotice, removedNotice } from './notices.ts'
 import { say } from './replies.ts'
 
-/** A conversation that lost its environment to a removal that another one, or nobody, asked for. */
-export type LetGo = {
-  readonly conversation: Conversation
-  readonly environment: IsolatedEnvironment
-  readonly why: string
-}
-
-/** They hear of it in their own thread. In a transaction it is recorded exactly if that commits. */
-export const tellRemoved = async (
-  context: Pick<IsolationContext, 'ids' | 'clock'>,
-  store: Store,
-  letGo: readonly LetGo[],
-): Promise<void> => {
-  for (const { conversation, environment, why } of letGo) {
-    const { platform, conversationId } = conversation
-    await say(context, store, { platform, conversationId, inboxId: undefined }, [
-      { key: `removed:${environment.id}`, role: 'system', text: removedNotice(environment, why) },
-    ])
+/**
+ * A removal took the environment from these conversations. Their sessions were about files that are gone; the one that
+ * asked knows from its answer, the others hear of it in their own threads. All of it in the removal's own transaction.
+ */
+export const createOnLetGo =
+  (context: Pick<IsolationContext, 'ids' | 'clock'>): IsolationContext['onLetGo'] =>
+  async (store: Store, { environment, how, conversations, askedBy, why }: LostEnvironment) => {
+    for (const { id, platform, conversationId } of conversations) {
+      await store.sessions.end(id, `worktree ${how}`, context.clock())
+      if (id === askedBy) continue
+      const text = how === 'removed' ? removedNotice(environment, why) : releasedNotice(environment)
+      await say(context, store, { platform, conversationId, inboxId: undefined }, [
+        { key: `lost:${environment.id}`, role: 'system', text },
+      ])
+    }
   }
-}

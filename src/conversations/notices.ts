@@ -38,6 +38,10 @@ export const unboundNotice = (names: readonly string[]): string =>
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
   `Worktree \`${environment.branch}\` was removed (${why}). Bring it back with \`/worktree restore ${environment.branch}\`.`
 
+/** Of an adopted one nothing was removed, and there is nothing to bring back. */
+export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
+  `Let go of \`${branch}\`: it was adopted, so it stays as it is.`
+
 /** What became of the environment when the conversation closed; undefined when there is nothing to say. */
 export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
   switch (outcome.outcome) {
@@ -58,7 +62,7 @@ const removalNotice = (removal: Extract<ClosedOutcome, { outcome: 'asked' }>['re
     case 'removed':
       return `${removedNotice(removal.environment, 'closed')} Branch ${removal.branchDeleted ? 'deleted' : 'kept'}: ${removal.branchNote}.`
     case 'released':
-      return `Let go of \`${branch}\`: it was adopted, so it stays as it is.`
+      return releasedNotice(removal.environment)
     case 'refused':
       return keptNotice(branch, removal.reasons)
     case 'would-remove':

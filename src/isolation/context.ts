@@ -1,9 +1,10 @@
 import type { Clock, Ids } from '../domain/clock.ts'
 import type { RepoConfig, Settings } from '../domain/config.ts'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
-import type { Store } from '../store/store.ts'
+import type { Conversation, Store } from '../store/store.ts'
 import type { RepositoryLock } from './lock.ts'
 
 /** What every part of isolation stands on. `main.ts` is the only place that makes one. */
@@ -23,16 +24,32 @@ export type IsolationContext = {
   readonly self: ProcessIdentity
   /** The allow-listed environment for setup, teardown and agents. */
   readonly programEnvironment: Readonly<Record<string, string>>
+  /** Our own variables. Of these an agent is given what its own list names, such as the key of its model. */
+  readonly ownEnvironment?: Readonly<Record<string, string | undefined>>
   /** Each codebase's configuration at the base commit it was last read from: a fact about a commit, read once. */
   readonly repoConfigs: Map<string, { readonly sha: string; readonly config: RepoConfig }>
   /** Called with what we are waiting for, for anything that may take over a second. */
   readonly progress: (message: string) => void
   /** Asks a person whether these commands of the repository may run; undefined where nobody can be asked. */
   readonly approve: ((question: ApprovalQuestion) => Promise<boolean>) | undefined
+  /**
+   * Called inside the transaction that takes an environment from conversations, whoever removed it: what is recorded
+   * there for them is recorded exactly if they lose it, also when a crash came between and recovery finished it.
+   */
+  readonly onLetGo: (store: Store, lost: LostEnvironment) => Promise<void>
   /** Deletes trash without keeping the caller waiting. */
   readonly reap: (paths: readonly string[]) => void
   /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */
   readonly failpoint: (name: string) => Promise<void>
+}
+
+export type LostEnvironment = {
+  readonly environment: IsolatedEnvironment
+  readonly how: 'removed' | 'released'
+  readonly conversations: readonly Conversation[]
+  /** The conversation that asked knows from its answer. */
+  readonly askedBy: string | undefined
+  readonly why: string
 }
 
 export type ApprovalQuestion = { readonly codebase: string; readonly commands: readonly string[] }

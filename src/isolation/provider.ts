@@ -38,6 +38,8 @@ export type RemoveOptions = {
   readonly force?: boolean
   /** Why: shown in reports and given to those who are told. */
   readonly trigger: 'command' | 'closed' | 'merged' | 'stale' | 'room' | 'fleet'
+  /** Who or what for, in words that finish "it was removed (…)": for those who are told. */
+  readonly why?: string
   /** The conversation that asks does not hold the environment against itself. */
   readonly askedBy?: string
   readonly dryRun?: boolean

@@ -4,7 +4,6 @@ import { createSchedule } from '../cleanup/schedule.ts'
 import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
-import { tellRemoved } from '../conversations/let-go.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -136,7 +135,7 @@ const offNotice = ({ platform, problem, remedy }: Refused): string =>
 const LAST_REQUESTS_MS = 2_000
 
 /** Before anything is accepted: what a crash left half done is finished or undone. */
-const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
+export const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
   const notices: string[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
     try {
@@ -150,18 +149,13 @@ const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
   return notices
 }
 
-/** Those who lost an environment to a cycle hear of it in their own thread. */
-const announce = async (
-  { context: { isolation, changes }, outbox }: Engine,
+/** For who watches; those who lost an environment to it have been told by the removal. */
+const announce = (
+  { context: { changes }, outbox }: Engine,
   codebase: Codebase,
   { removed, skipped }: CleanupReport,
-): Promise<void> => {
-  for (const { environment, letGo, why } of removed) {
-    await tellRemoved(
-      isolation,
-      isolation.store,
-      letGo.map((conversation) => ({ conversation, environment, why })),
-    )
+): void => {
+  for (const { environment } of removed) {
     changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'removed' })
   }
   changes.emit({ type: 'cleanup', codebaseId: codebase.id, removed: removed.length, skipped: skipped.length })

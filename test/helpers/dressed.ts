@@ -59,6 +59,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     progress: (message) => progress.push(message),
     approve: undefined,
     repoConfigs: new Map(),
+    onLetGo: async () => undefined,
     reap: () => undefined,
     failpoint: () => Promise.resolve(),
     ...options.context,

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { createOnLetGo } from '../../src/conversations/let-go.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
@@ -87,6 +88,7 @@ export const makeContext = async (
     progress: () => undefined,
     approve: undefined,
     repoConfigs: new Map(),
+    onLetGo: createOnLetGo({ ids: randomUUID, clock: Date.now }),
     reap: (paths) => {
       for (const path of paths) rmSync(path, { recursive: true, force: true })
     },

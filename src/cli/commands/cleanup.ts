@@ -8,7 +8,6 @@ import {
   cleanupExit,
   cleanupJson,
   cleanupText,
-  passOnRemoved,
   tellNotices,
 } from '../../conversations/commands/report.ts'
 
@@ -24,7 +23,6 @@ const run = async (call: Call): Promise<CleanupResult> => {
     try {
       const report = await runScheduledCleanup(context, await provider(), codebase, { dryRun })
       tellNotices(call, report)
-      await passOnRemoved(call, context, report)
       parts.push({ codebase: codebase.name, report })
     } catch (error) {
       // One repository that cannot be read must not keep the others from being cleaned.

@@ -213,11 +213,11 @@ describe('worktree', () => {
     expect(await other.session()).toBeUndefined()
     await other.startSession(await ownPath())
     expect(await chat.say('/worktree remove')).toContain('test:T2 is using it')
-    const answer = await chat.ask('/worktree remove --force')
-    expect(answer).toMatchObject({
-      kind: 'answer',
-      letGo: [{ conversation: { conversationId: 'T2' }, environment: { branch: 'shared' }, why: 'by test:T1' }],
-    })
+    await chat.say('/worktree remove --force')
+    expect(await toldIn(world, 'T2')).toEqual([
+      'Worktree `shared` was removed (by test:T1). Bring it back with `/worktree restore shared`.',
+    ])
+    expect(await toldIn(world, 'T1')).toEqual([])
     expect((await other.conversation()).environmentId).toBeUndefined()
     expect(await other.session()).toBeUndefined()
   })
@@ -229,20 +229,19 @@ describe('worktree', () => {
     expect(await chat.ask('/worktree remove')).toEqual({
       kind: 'answer',
       text: expect.stringMatching(/^Let go of `by-hand`: it was adopted, so .* stays as it is\.$/),
-      letGo: [],
     })
+    expect(await toldIn(world, 'T1')).toEqual([])
     expect((await chat.conversation()).environmentId).toBeUndefined()
   })
 
-  test('a cleanup that takes the own one ends the session and tells the others only', async () => {
+  test('a cleanup ends the sessions of all that it takes a worktree from, and tells them', async () => {
     await using eager = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
     const [mine, other] = [await makeChat(eager), await makeChat(eager, { id: 'T2' })]
     await mine.say('/worktree create shared')
     await other.say('/worktree link shared')
     await mine.startSession('/x')
-    const answer = await mine.ask('/worktree cleanup stale')
-    expect(answer).toMatchObject({ letGo: [{ conversation: { conversationId: 'T2' } }] })
-    expect(answer.kind === 'answer' && answer.letGo).toHaveLength(1)
+    await mine.say('/worktree cleanup stale')
+    expect(await toldIn(eager, 'T2')).toEqual([expect.stringContaining('was removed (no activity since')])
     expect(await mine.session()).toBeUndefined()
   })
 
@@ -400,3 +399,7 @@ const ownPath = async (): Promise<string> => {
   if (!environment) throw new Error('the conversation has no environment')
   return environment.path
 }
+
+/** What was recorded to be said there. */
+const toldIn = async (of: World, conversationId: string): Promise<string[]> =>
+  (await of.context.store.outbox.ofConversation({ platform: 'test', conversationId }, 10)).map(({ text }) => text)

@@ -2,7 +2,6 @@ import { toAppError } from '../../domain/errors.ts'
 import type { Lane } from '../../domain/message.ts'
 import type { Conversation } from '../../store/store.ts'
 import type { ConversationsContext } from '../context.ts'
-import type { LetGo } from '../let-go.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../repo-commands.ts'
 import { chatCommands, chatGrammar, sayInChat } from './chat-table.ts'
 import type { Call, CommandRow, Values } from './command.ts'
@@ -18,8 +17,7 @@ import { splitWords } from './words.ts'
 export type ChatControls = { stop(): Promise<'stopped' | 'nothing-running'> }
 
 export type ChatAnswer =
-  /** `letGo`: other conversations that lost their environment by it, and must be told. */
-  | { readonly kind: 'answer'; readonly text: string; readonly letGo: readonly LetGo[] }
+  | { readonly kind: 'answer'; readonly text: string }
   /** The repository's own command: its prompt is for the agent. */
   | { readonly kind: 'run'; readonly command: RepoCommand; readonly prompt: string }
 
@@ -48,20 +46,19 @@ const nameIn = (text: string): string => (called.exec(text)?.[1] ?? '').toLowerC
  * what happened and one of what to do. Only being cancelled is thrown.
  */
 export const answerCommand = async (context: ConversationsContext, request: ChatRequest): Promise<ChatAnswer> => {
-  const letGo: LetGo[] = []
   const view = viewOf(context)
   try {
     const name = nameIn(request.text)
     const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
     if (own !== undefined) return own
-    return { kind: 'answer', text: printable(await answerTo(context, request, view, letGo)), letGo }
+    return { kind: 'answer', text: printable(await answerTo(context, request, view)) }
   } catch (thrown) {
     const { fault, cancelled } = faultOf(thrown, request.signal)
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(withWordsOf(fault, view.say))
-    return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))), letGo }
+    return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))) }
   }
 }
 
@@ -82,7 +79,6 @@ const answerTo = async (
   context: ConversationsContext,
   request: ChatRequest,
   view: View,
-  letGo: LetGo[],
 ): Promise<string> => {
   const parsed = parseWith(chatGrammar, wordsOf(request.text))
   switch (parsed.kind) {
@@ -91,7 +87,7 @@ const answerTo = async (
     case 'help':
       return helpText(parsed.of, view)
     case 'command':
-      return execute(context, request, parsed, view, letGo)
+      return execute(context, request, parsed, view)
   }
 }
 
@@ -102,7 +98,6 @@ const execute = async (
   { conversation, controls, signal }: ChatRequest,
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
-  letGo: LetGo[],
 ): Promise<string> => {
   const notices: string[] = []
   const call: Call = {
@@ -110,7 +105,7 @@ const execute = async (
     values,
     codebase: undefined,
     cwd: undefined,
-    chat: { conversation, controls, context, letGo },
+    chat: { conversation, controls, context },
     signal,
     open: async () => ({
       context: context.isolation,

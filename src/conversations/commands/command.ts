@@ -2,7 +2,6 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import type { IsolationProvider } from '../../isolation/provider.ts'
 import type { Conversation } from '../../store/store.ts'
 import type { ConversationsContext } from '../context.ts'
-import type { LetGo } from '../let-go.ts'
 import type { ChatControls } from './chat.ts'
 import type { View } from './view.ts'
 
@@ -73,8 +72,6 @@ export type ChatCall = {
   readonly conversation: Conversation
   readonly controls: ChatControls
   readonly context: ConversationsContext
-  /** Other conversations that the command let go of: whoever answers this one tells them. */
-  readonly letGo: LetGo[]
 }
 
 /** What a relative path is relative to. */

@@ -1,9 +1,7 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
-import type { IsolationContext } from '../../isolation/context.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
-import { passOnLetGo } from './let-go.ts'
 import { aligned, type Cell, count, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -17,11 +15,6 @@ export type CleanupResult = {
 
 export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
   for (const notice of notices) call.notice(notice)
-}
-
-/** Conversations that a cleanup let go of hear of it, whoever cleaned. */
-export const passOnRemoved = async (call: Call, context: IsolationContext, report: CleanupReport): Promise<void> => {
-  for (const { environment, letGo, why } of report.removed) await passOnLetGo(call, context, environment, letGo, why)
 }
 
 export const cleanupExit = ({ parts, failed }: CleanupResult): number =>

@@ -2,7 +2,7 @@ import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import { type Call, command, isSet } from './command.ts'
 import { here, hereToChange } from './here.ts'
 import { usage } from './usage.ts'
-import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, passOnRemoved, tellNotices } from './report.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from './report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const [only] = call.words
@@ -13,7 +13,6 @@ const run = async (call: Call): Promise<CleanupResult> => {
   const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
   const report = await runScheduledCleanup(context, await provider(), codebase, { only, dryRun })
   tellNotices(call, report)
-  await passOnRemoved(call, context, report)
   const parts = [{ codebase: codebase.name, report }]
   return { parts, nameOf, failed: [], dryRun, restoreDays: context.settings.restoreDays }
 }

@@ -6,7 +6,7 @@ import { type Call, command, isSet, standsIn } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { currentEnvironment, type Here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
-import { askerOf, passOnLetGo } from './let-go.ts'
+import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './refusal.ts'
 import { pushCommand } from './push-command.ts'
 import { shellWord } from './shell.ts'
@@ -27,11 +27,9 @@ const run = async (call: Call): Promise<RemoveResult> => {
     trigger: 'command',
     force: forced,
     signal: call.signal,
+    why: `by ${askerOf(call)}`,
     ...(askedBy !== undefined && { askedBy }),
   })
-  if (outcome.outcome === 'removed' || outcome.outcome === 'released') {
-    await passOnLetGo(call, context, environment, outcome.letGo, `by ${askerOf(call)}`)
-  }
   const more = { codebase: codebase.name, restoreDays: context.settings.restoreDays }
   switch (outcome.outcome) {
     case 'removed':

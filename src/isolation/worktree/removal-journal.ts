@@ -9,6 +9,7 @@ import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { repairWorktree } from '../../git/worktree-repair.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
+import type { RemoveOptions } from '../provider.ts'
 import { settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
@@ -20,13 +21,20 @@ import { isUntouched, recordFiles } from './record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { giveUp, trashPath } from './trash.ts'
 
+export type Removal = {
+  readonly root: string | undefined
+  readonly adminDir: string | undefined
+  readonly fate: BranchFate
+  readonly options: RemoveOptions
+}
+
 /** The intent of a removal, and how to take it back or carry it through from wherever it stopped. */
 
 export const beginRemoval = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  { root, adminDir, fate }: { root: string | undefined; adminDir: string | undefined; fate: BranchFate },
+  { root, adminDir, fate, options }: Removal,
 ): Promise<JournalEntry> => {
   const entry: JournalEntry = {
     id: context.ids(),
@@ -42,6 +50,8 @@ export const beginRemoval = async (
       branchGoes: fate.goes,
       tip: fate.tip ?? null,
       note: fate.note,
+      askedBy: options.askedBy ?? null,
+      why: whyOf(options),
     },
     holder: context.self,
     child: undefined,
@@ -162,7 +172,7 @@ export const finishRemoval = async (
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
-  const { root, branchGoes, tip, note } = read(entry)
+  const { root, branchGoes, tip, note, askedBy, why } = read(entry)
   const branchDeleted =
     branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
   await dropPullRequestRef(context, codebase, environment)
@@ -175,6 +185,7 @@ export const finishRemoval = async (
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.letGo(environment.id)
+    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, why })
     await store.journal.end(entry.id)
     return conversations
   })
@@ -186,6 +197,18 @@ export const finishRemoval = async (
     letGo,
     notices: await verifyGone(environment, entry),
   }
+}
+
+/** For those who are told. */
+export const whyOf = ({ why, trigger }: RemoveOptions): string => why ?? reasons[trigger]
+
+const reasons: Record<RemoveOptions['trigger'], string> = {
+  command: 'on request',
+  closed: 'closed',
+  merged: 'merged',
+  stale: 'stale',
+  room: 'merged, to make room',
+  fleet: 'with its fleet',
 }
 
 /** The PR's head was kept for as long as an environment was of it; the restore point holds what was worked on. */
@@ -229,5 +252,7 @@ const read = ({ data }: JournalEntry) => ({
   branchGoes: data['branchGoes'] === true,
   tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,
   note: typeof data['note'] === 'string' ? data['note'] : '',
+  askedBy: typeof data['askedBy'] === 'string' ? data['askedBy'] : undefined,
+  why: typeof data['why'] === 'string' ? data['why'] : 'on request',
   files: Array.isArray(data['files']) ? data['files'].map(String) : [],
 })

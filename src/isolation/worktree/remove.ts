@@ -14,7 +14,7 @@ import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
-import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 import { saveMissing } from './save-missing.ts'
 import { runTeardown } from './scripts.ts'
@@ -67,7 +67,7 @@ const remove = async (
   const reasons = refusals(answers, options.force === true)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
-  if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate)
+  if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, notices)
 }
@@ -84,7 +84,7 @@ const removePresent = async (
   const { codebase, environment, options } = subject
   const root = await managedRoot(environment.path, context.host)
   if (root === undefined) return unanswered(environment)
-  const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate })
+  const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate, options })
   try {
     const { dirt, notices: torn } = await afterTeardown(context, subject, tree, seen)
     const point = await writeRestorePoint(context, { codebase, environment, tree, dirt, id: entry.id, fate })
@@ -178,7 +178,10 @@ const release = async (
     await store.environments.transition(environment.id, environment.status, 'released')
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
-    return store.conversations.letGo(environment.id)
+    const conversations = await store.conversations.letGo(environment.id)
+    const { askedBy } = options
+    await context.onLetGo(store, { environment, how: 'released', conversations, askedBy, why: whyOf(options) })
+    return conversations
   })
   const others = letGo.filter(({ id }) => id !== options.askedBy)
   return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }

@@ -4,7 +4,7 @@ import { readAdminDir, readToken } from '../../git/admin-dir.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
-import type { Removed } from '../provider.ts'
+import type { Removed, RemoveOptions } from '../provider.ts'
 import type { BranchFate } from './branch-fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
@@ -18,6 +18,7 @@ export const saveMissing = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
+  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and the work was taken up anew' },
 ): Promise<Removed> => {
   const missing = await asMissing(context, environment)
   const adminDir = await recordOf(codebase, missing)
@@ -27,7 +28,7 @@ export const saveMissing = async (
     goes: false,
     note: 'its directory is missing',
   }
-  const entry = await beginRemoval(context, codebase, missing, { root: undefined, adminDir, fate })
+  const entry = await beginRemoval(context, codebase, missing, { root: undefined, adminDir, fate, options })
   try {
     const point =
       adminDir === undefined

@@ -2,14 +2,12 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import { reportJson } from '../../conversations/commands/json.ts'
-import { removedNotice } from '../../conversations/notices.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import type { App, ServerDeps } from '../deps.ts'
 import { failures, json, missing } from '../routes.ts'
 import { codebaseName, reportAnswer } from '../schemas.ts'
-import { tellEach } from './let-go.ts'
 
 const route = createRoute({
   method: 'post',
@@ -58,9 +56,6 @@ const cleanAll = async (
       const report = await runScheduledCleanup(context.isolation, await context.provider(), codebase, { dryRun })
       reports.push(report)
       if (dryRun) continue
-      for (const { environment, letGo, why } of report.removed) {
-        await tellEach(context, environment, letGo, removedNotice(environment, why))
-      }
       const { removed, skipped } = report
       context.changes.emit({
         type: 'cleanup',

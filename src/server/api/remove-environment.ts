@@ -10,7 +10,6 @@ import type { Refused } from '../../isolation/provider.ts'
 import { settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { ErrorBody } from '../errors.ts'
-import { tellLetGo } from './let-go.ts'
 
 export type RemovalAnswer = {
   readonly environment: ReturnType<typeof environmentJson>
@@ -36,7 +35,6 @@ export const removeEnvironment = async (
   if (outcome.outcome === 'refused') {
     return { removed: false, refusal: await refusalOf(isolation, codebase, outcome, force, redact) }
   }
-  await tellLetGo(context, outcome)
   changes.emit({ type: 'environment', id, codebaseId: codebase.id, status: outcome.environment.status })
   wake()
   const removed = outcome.outcome === 'removed' ? outcome : undefined
