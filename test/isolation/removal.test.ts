@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { acquireLease } from '../../src/isolation/lease.ts'
-import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import type { Conversation } from '../../src/store/store.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
   conversation,
@@ -253,8 +256,30 @@ describe.concurrent('holds of conversations', () => {
       const after = await world.context.store.conversations.find(platform, conversationId)
       expect(after?.environmentId).toBeUndefined()
     }
+    expect(await toldTo(world, other)).toEqual([
+      expect.stringContaining('Worktree `issue-42` was removed (on request)'),
+    ])
+    expect(await toldTo(world, asker)).toEqual([])
+  })
+
+  test('they are told once also when the removal is interrupted and recovery finishes it', async () => {
+    const { world, environment } = await start()
+    await using _ = world
+    const other = await conversation(world, { environmentId: environment.id })
+    const failpoint = async (name: string): Promise<void> => {
+      if (name === 'remove.forgotten') throw new Error('interrupted')
+    }
+    const interrupted = createWorktreeProvider({ ...world.context, failpoint })
+    await interrupted.destroy(environment, { trigger: 'command', force: true }).catch(() => undefined)
+    await reconcile(world.context, world.codebase)
+    expect((await world.context.store.environments.get(environment.id))?.status).toBe('removed')
+    expect(await toldTo(world, other)).toHaveLength(1)
   })
 })
+
+/** What was recorded to be said there. */
+const toldTo = async (world: World, key: Conversation): Promise<string[]> =>
+  (await world.context.store.outbox.ofConversation(key, 10)).map(({ text }) => text)
 
 describe.concurrent('the branch', () => {
   test('that was there before the environment stays', async () => {
