@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { EnvironmentId } from '../domain/names.ts'
@@ -83,11 +85,9 @@ export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): P
     }
     await context.failpoint('lease.dropped')
     // Not only where a lease was dropped: a crash may have come between a row's end and its lock's.
-    for (const environment of await context.store.environments.live(codebase.id)) {
-      if (environment.host === context.host && environment.status === 'active') {
-        await unlockIfUnused(context, codebase, environment)
-      }
-    }
+    const live = await context.store.environments.live(codebase.id)
+    const usable = live.filter(({ host, status }) => host === context.host && status === 'active')
+    await unlockUnused(context, codebase, usable)
     return dropped
   })
 
@@ -117,15 +117,26 @@ const releaseLease = async (context: IsolationContext, codebase: Codebase, lease
     await context.store.leases.remove(lease.id)
     await context.failpoint('lease.released')
     const environment = await context.store.environments.get(lease.environmentId)
-    if (environment?.status === 'active') await unlockIfUnused(context, codebase, environment)
+    if (environment?.status === 'active') await unlockUnused(context, codebase, [environment])
   })
 
-const unlockIfUnused = async (
-  context: IsolationContext,
+/** One question to the store for all that are locked: leases are made and ended under the lock that the caller holds. */
+const unlockUnused = async (
+  { store }: IsolationContext,
   codebase: Codebase,
-  environment: IsolatedEnvironment,
+  environments: readonly IsolatedEnvironment[],
 ): Promise<void> => {
-  if ((await context.store.leases.ofEnvironments([environment.id])).length > 0) return
+  const locked = environments.filter((environment) => mayBeLocked(codebase, environment))
+  const leases = await store.leases.ofEnvironments(locked.map(({ id }) => id))
+  const used = new Set(leases.map(({ environmentId }) => environmentId))
+  for (const environment of locked) if (!used.has(environment.id)) await unlock(codebase, environment)
+}
+
+/** A look at one name, where presence opens five files: a start with 1,000 environments took 200 ms longer. */
+const mayBeLocked = ({ repoPath }: Codebase, { adminName }: IsolatedEnvironment): boolean =>
+  adminName === undefined || existsSync(join(repoPath, 'worktrees', adminName, 'locked'))
+
+const unlock = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<void> => {
   const presence = await presenceOf(codebase, environment)
   // Not this instance, or not to be seen: then its lock is not ours to clear.
   if (presence.state !== 'present') return
