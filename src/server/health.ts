@@ -14,9 +14,13 @@ const route = createRoute({
 })
 
 export const addHealth = (app: App, { ready, stopping }: ServerDeps): void => {
+  let wasReady = false
   app.openapi(route, (c) => {
-    if (stopping.aborted) return c.json({ status: 'stopping' as const }, 503)
-    if (!ready()) return c.json({ status: 'starting' as const }, 503)
+    wasReady ||= ready()
+    if (stopping.aborted || !ready()) {
+      // What was ready and is not any more lets running work finish before it ends.
+      return c.json({ status: wasReady || stopping.aborted ? ('stopping' as const) : ('starting' as const) }, 503)
+    }
     return c.json({ status: 'ok' as const, uptimeSeconds: Math.round(process.uptime()) }, 200)
   })
 }
