@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { agentStart } from './agent-start.ts'
 import { cliStart } from './cli-start.ts'
 import { createWithSpare } from './create-with-spare.ts'
 import { createWithoutSpare } from './create-without-spare.ts'
@@ -9,10 +10,22 @@ import { parallelCreations } from './parallel-creations.ts'
 import { remove } from './remove.ts'
 import { type Measured, report, table } from './report.ts'
 import { resolve } from './resolve.ts'
+import { serverStart } from './server-start.ts'
 import { makeStage } from './stage.ts'
 import { sweep } from './sweep.ts'
 
-const all = [createWithoutSpare, createWithSpare, remove, resolve, list, parallelCreations, sweep, cliStart]
+const all = [
+  createWithoutSpare,
+  createWithSpare,
+  remove,
+  resolve,
+  list,
+  parallelCreations,
+  sweep,
+  cliStart,
+  agentStart,
+  serverStart,
+]
 
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((word) => !all.some(({ name }) => name.includes(word)))

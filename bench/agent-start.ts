@@ -1,0 +1,146 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { join } from 'node:path'
+import { performance } from 'node:perf_hooks'
+import { keepSpares } from '../src/isolation/worktree/spare.ts'
+import { createTestPlatform } from '../src/platforms/test/platform.ts'
+import { answeringEngine } from './answering.ts'
+import { furnish } from './furnished.ts'
+import { interleaved, median, ratioRow, type Row } from './measure.ts'
+import type { Bench, Stage, World } from './stage.ts'
+
+const environments = 200
+const messages = 400
+
+export const agentStart: Bench = {
+  name: 'agent-start',
+  title: 'from a message to the start of its agent',
+  inside: `From the call that accepts a message until the agent is called, in a warm process with the product’s engine: the durable row, the claim, the conversation, its codebase and agent, \`resolveIsolation\`, the lease with git’s lock, the session, the arming of the tripwire, the agent’s environment. The agent answers at once and starts no process; what comes after its start (the tripwire’s look at the shared checkout, the reply) is waited for off the clock. *Environment known*: ${messages} messages in ${environments} conversations that each have their environment; every process that is started between the two moments is counted, git or not. *New, with a warm spare*: a conversation’s first message in a codebase of 30,000 files, a spare prepared off the clock. Against: \`git worktree add --no-track -b\` in the same repository.`,
+  measure: async (stage) => [...(await known(stage)), ...(await fresh(stage))],
+}
+
+const known = async (stage: Stage): Promise<Row[]> => {
+  await using world = await stage.world(3_000)
+  await furnish(stage, world, 1, environments + 1)
+  const { store } = world.context
+  const live = await store.environments.live(world.codebase.id)
+  for (const [i, environment] of live.entries()) await bind(world, `c${i}`, environment.id)
+  await using started = await timedEngine(world)
+  for (let i = 0; i < 20; i += 1) await started.say(`c${i}`)
+  const samples: number[] = []
+  let processes = 0
+  for (let i = 0; i < messages; i += 1) {
+    // 7 and 200 have no common divisor: every conversation has its turn.
+    const { ms, started: count } = await started.say(`c${(i * 7) % environments}`)
+    samples.push(ms)
+    processes += count
+  }
+  return [
+    {
+      figure: 'from a message to its agent’s start, environment known',
+      ours: samples,
+      raw: undefined,
+      result: `${processes} processes, ${median(samples).toFixed(1)} ms`,
+      toReach: 'no process',
+      reached: processes === 0,
+    },
+  ]
+}
+
+const fresh = async (stage: Stage): Promise<Row[]> => {
+  await using world = await stage.world(30_000, { spares: 1 })
+  const { context, codebase } = world
+  const spares = async (): Promise<number> => (await context.store.spares.list(codebase.id)).length
+  await using started = await timedEngine(world)
+  const samples = await interleaved(
+    {
+      ours: {
+        prepare: async (round) => {
+          await bind(world, `new-${round}`, undefined)
+          await keepSpares(context, codebase)
+          if ((await spares()) !== 1) throw new Error('no spare was prepared')
+        },
+        run: async (round) => started.begin(`new-${round}`),
+        after: async () => {
+          await started.ended()
+          if ((await spares()) !== 0) throw new Error('the spare was not used')
+        },
+      },
+      raw: {
+        run: (round) => {
+          const path = join(world.root, 'raw', `raw-${round}`)
+          world.raw('worktree', 'add', '--no-track', '-b', `raw-${round}`, path, 'main')
+        },
+      },
+    },
+    { rounds: 5, settle: stage.settle },
+  )
+  return [ratioRow('from a message to its agent’s start, new with a warm spare, 30,000 files', samples, 0.5)]
+}
+
+const bind = async ({ context, codebase }: World, conversationId: string, environmentId: Bound): Promise<void> => {
+  const now = context.clock()
+  await context.store.conversations.ensure({
+    id: context.ids(),
+    platform: 'test',
+    conversationId,
+    codebaseId: codebase.id,
+    environmentId,
+    persistent: false,
+    agent: undefined,
+    lastActivityAt: now,
+    closedAt: undefined,
+    createdAt: now,
+  })
+}
+
+type Bound = Awaited<ReturnType<World['create']>>['id'] | undefined
+
+type TimedEngine = AsyncDisposable & {
+  /** Answers when the agent is called. */
+  begin(conversationId: string): Promise<void>
+  /** Answers when the last message is done. */
+  ended(): Promise<void>
+  /** Begin and end; answers the time of the first part, and how many processes were started in it. */
+  say(conversationId: string): Promise<{ readonly ms: number; readonly started: number }>
+}
+
+const timedEngine = async (world: World): Promise<TimedEngine> => {
+  let called = Promise.withResolvers<void>()
+  let done = Promise.withResolvers<void>()
+  let processes = 0
+  let said = 0
+  const count = (): void => {
+    processes += 1
+  }
+  subscribe('child_process', count)
+  const engine = answeringEngine(world, new Map([['test', createTestPlatform()]]), () => called.resolve())
+  engine.changes.subscribe((change) => {
+    if (change.type === 'message' && change.state === 'done') done.resolve()
+  })
+  await engine.conversations.start()
+  const begin = async (conversationId: string): Promise<void> => {
+    called = Promise.withResolvers()
+    done = Promise.withResolvers()
+    said += 1
+    const message = { platform: 'test', conversationId, deliveryId: `d${said}`, kind: 'message', details: {} } as const
+    await engine.conversations.accept({ ...message, text: 'fix the login bug' })
+    await Promise.race([called.promise, done.promise.then(() => Promise.reject(new Error('no agent was called')))])
+  }
+  const ended = (): Promise<void> => done.promise
+  return {
+    begin,
+    ended,
+    say: async (conversationId) => {
+      const before = processes
+      const at = performance.now()
+      await begin(conversationId)
+      const answer = { ms: performance.now() - at, started: processes - before }
+      await ended()
+      return answer
+    },
+    [Symbol.asyncDispose]: async () => {
+      unsubscribe('child_process', count)
+      await engine.conversations.stop(10_000)
+    },
+  }
+}

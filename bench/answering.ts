@@ -1,0 +1,33 @@
+import type { Agent } from '../src/agents/agent.ts'
+import { createConversations } from '../src/conversations/conversations.ts'
+import type { Delivery } from '../src/conversations/delivery.ts'
+import { createEngine, type Engine } from '../src/main/engine.ts'
+import { createRedactor } from '../src/process/redact.ts'
+import type { World } from './stage.ts'
+
+/** The product's engine with one agent that answers at once and starts no process: what is measured is ours alone. */
+export const answeringEngine = (
+  { context: isolation, provider }: World,
+  deliveries: ReadonlyMap<string, Delivery>,
+  onRun: (prompt: string, directory: string) => void,
+): Engine => {
+  const workplace = {
+    context: isolation,
+    provider: async () => provider,
+    keepSpares: () => undefined,
+    databaseName: 'SQLite',
+  }
+  const engine = createEngine(workplace, { deliveries, redact: createRedactor(['a-secret-of-the-bench']) })
+  const agent = answeringAgent(onRun)
+  const context = { ...engine.context, agents: new Map([[agent.name, agent]]) }
+  return { ...engine, context, conversations: createConversations(context, { outbox: engine.outbox }) }
+}
+
+const answeringAgent = (onRun: (prompt: string, directory: string) => void): Agent => ({
+  name: 'answering',
+  availability: async () => ({ state: 'ready', version: undefined }),
+  run: async ({ prompt, directory }) => {
+    onRun(prompt, directory)
+    return { outcome: 'done', text: prompt }
+  },
+})
