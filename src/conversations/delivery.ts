@@ -1,4 +1,4 @@
-import type { Role } from '../domain/message.ts'
+import type { IncomingMessage, MessageDetails, Role } from '../domain/message.ts'
 
 /**
  * What a conversation needs of its platform to be answered. Platforms implement it; nothing here knows which there are.
@@ -12,6 +12,11 @@ export type Delivery = {
    * reached*. Called again with the same `id` after a crash: a platform that can tell sends it once.
    */
   send(message: OutgoingMessage): Promise<void>
+  /**
+   * What the service has to be asked before a message can be worked on: the thread's newest words, where a pull
+   * request's head is. Asked when the message is taken up, not when it comes: then the service waits for our answer.
+   */
+  prepare?(message: Pick<IncomingMessage, 'conversationId' | 'text' | 'details'>): Promise<MessageDetails>
   /** Shows what the agent has said so far, where a platform can. Nothing depends on it arriving. */
   preview?(conversationId: string, text: string): void
 }

@@ -39,9 +39,9 @@ export const handleMessage = async (
         { key: 'reply', role: 'system', text: givenUpNotice(message.attempts - 1) },
       ])
     }
+    if (message.kind === 'closed') return await closeKnown(context, message)
     const conversation = await conversationOf(context, message)
     await context.isolation.failpoint('message.opened')
-    if (message.kind === 'closed') return await close(context, message, conversation)
     if (isChatCommand(message.text)) return await answerOrRun(context, message, conversation, run)
     return await work(context, message, conversation, run)
   } catch (error) {
@@ -77,7 +77,6 @@ const conversationOf = async ({ isolation }: ConversationsContext, message: Inbo
     closedAt: undefined,
     createdAt: now,
   })
-  if (message.kind === 'closed') return conversation
   const agent = details.agent ?? conversation.agent
   await store.conversations.update(conversation.id, { lastActivityAt: now, closedAt: undefined, agent })
   return { ...conversation, lastActivityAt: now, closedAt: undefined, agent }
@@ -107,22 +106,32 @@ const answerOrRun = async (
 
 const work = async (
   context: ConversationsContext,
-  message: InboxMessage,
+  given: InboxMessage,
   conversation: Conversation,
   run: MessageRun,
   asked?: Parameters<typeof runAgent>[2]['asked'],
 ): Promise<Handled> => {
-  const codebase = await codebaseFor(context.isolation, conversation, message.details)
+  const codebase = await codebaseFor(context.isolation, conversation, given.details)
   if (codebase === undefined) {
     const names = (await context.isolation.store.codebases.list(context.isolation.host)).map(({ name }) => name)
-    return answered(context, message, [{ key: 'reply', role: 'system', text: unboundNotice(names) }])
+    return answered(context, given, [{ key: 'reply', role: 'system', text: unboundNotice(names) }])
   }
+  const details = await context.deliveries.get(given.platform)?.prepare?.(given)
+  const message = details === undefined ? given : { ...given, details }
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
   const { outcome, said, record } = await runAgent(context, message, { conversation: bound, codebase, run, asked })
   await context.isolation.failpoint('message.worked')
   await answered(context, message, said, record)
   return outcome
+}
+
+/** A platform reports every issue that is closed; most of them were never spoken of here, and leave nothing behind. */
+const closeKnown = async (context: ConversationsContext, message: InboxMessage): Promise<Handled> => {
+  const { platform, conversationId } = message
+  const conversation = await context.isolation.store.conversations.find(platform, conversationId)
+  await context.isolation.failpoint('message.opened')
+  return conversation === undefined ? answered(context, message, []) : close(context, message, conversation)
 }
 
 /** An issue or PR was closed: the session ends, the environment goes if nobody else uses it and the gates agree. */

@@ -16,6 +16,8 @@ export type IncomingMessage = {
 
 export type MessageDetails = {
   readonly userId?: string
+  /** The service's own id of what was said, where it has to be told apart from the rest of its thread. */
+  readonly messageId?: string
   /** Earlier words of the thread, the text: data for the agent, never an order. */
   readonly context?: string
   readonly hints?: IsolationHints
