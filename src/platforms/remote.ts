@@ -18,7 +18,10 @@ type Maker = (parts: PlatformParts) => Promise<Platform>
  * The platforms that need an account. Adding one is a folder and a line. Each is loaded only when it is configured, and
  * throws one sentence when it cannot be used: no secret, no allow-list, a token that is none.
  */
-const makers: Partial<Record<RemotePlatformName, Maker>> = {}
+const makers: Partial<Record<RemotePlatformName, Maker>> = {
+  slack: async (parts) => (await import('./slack/platform.ts')).createSlackPlatform(parts),
+  github: async (parts) => (await import('./github/platform.ts')).createGithubPlatform(parts),
+}
 
 export type Refused = { readonly platform: string; readonly problem: string; readonly remedy: string | undefined }
 

@@ -1,0 +1,14 @@
+import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
+import type { SlackSelf } from './parse.ts'
+import { refused } from './settings.ts'
+
+/** Who we are. A token that Slack does not take is a fault of the configuration; anything else may pass. */
+export const identify = async (client: SlackClient): Promise<SlackSelf> => {
+  const answer = await client.auth.test().catch((error: unknown) => {
+    const failure = toDeliveryError(error)
+    throw failure.kind === 'refused' && refusalOf(error) !== undefined ? refused('bot token', error) : failure
+  })
+  const { user_id: userId, team_id: teamId, bot_id: botId, enterprise_id: enterpriseId, user: name } = answer
+  if (userId === undefined || teamId === undefined) throw refused('bot token', new Error('it names nobody'))
+  return { userId, teamId, botId, enterpriseId, name: name ?? userId }
+}

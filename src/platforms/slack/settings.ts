@@ -1,0 +1,52 @@
+import { AppError } from '../../domain/errors.ts'
+import type { PlatformSettings } from '../settings.ts'
+import { refusalOf } from './client.ts'
+
+export type SlackSettings = {
+  readonly botToken: string
+  /** Socket Mode: we call Slack. */
+  readonly appToken: string | undefined
+  /** Signed HTTP: Slack calls us at /webhooks/slack. */
+  readonly signingSecret: string | undefined
+  readonly allowedUsers: readonly string[]
+  readonly apiUrl: string | undefined
+}
+
+/** What is needed to begin, or one sentence about what is not there. */
+export const slackSettings = ({ slack }: PlatformSettings): SlackSettings => {
+  const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl } = slack
+  if (botToken === undefined) {
+    throw invalid('Slack has no bot token', 'set SLACK_BOT_TOKEN to the one that begins with xoxb-')
+  }
+  if (botToken.startsWith('xapp-')) {
+    throw invalid('SLACK_BOT_TOKEN is an app-level token', 'put it into SLACK_APP_TOKEN, and the one with xoxb- here')
+  }
+  if (appToken === undefined && signingSecret === undefined) {
+    throw invalid(
+      'Slack has no way to reach us',
+      'set SLACK_APP_TOKEN for Socket Mode, or SLACK_SIGNING_SECRET for events by HTTP',
+    )
+  }
+  if (appToken !== undefined && !appToken.startsWith('xapp-')) {
+    throw invalid(
+      'SLACK_APP_TOKEN is no app-level token',
+      'make one with the scope connections:write: it begins with xapp-',
+    )
+  }
+  if (allowedUsers.length === 0) {
+    throw invalid(
+      'nobody may speak to the bot in Slack',
+      'list who may by user id: SLACK_ALLOWED_USERS=U0123ABCD,U0456EFGH',
+    )
+  }
+  return { botToken, appToken, signingSecret, allowedUsers, apiUrl }
+}
+
+/** A token that Slack does not take. */
+export const refused = (what: string, cause: unknown): AppError =>
+  new AppError('config-invalid', `Slack does not take the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
+    cause,
+    remedy: 'see what it lacks: coppice platforms setup slack',
+  })
+
+const invalid = (message: string, remedy: string): AppError => new AppError('config-invalid', message, { remedy })

@@ -1,0 +1,159 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { SocketModeReceiver, type webApi } from '@slack/bolt'
+import type { Logger } from '../../process/log.ts'
+import { refusalOf, sdkLogger, toDeliveryError } from './client.ts'
+
+export type SocketParts = {
+  readonly appToken: string
+  readonly options: webApi.WebClientOptions
+  readonly log: Logger
+  /** Answers when what it brought is durable: only then is it acknowledged. */
+  readonly onEvent: (body: unknown, retry: number | undefined) => Promise<void>
+  readonly onState: (state: 'connected' | 'connecting' | 'disconnected', problem?: string) => void
+}
+
+export type Socket = {
+  /** Answers when it is connected or has to wait for Slack; throws what Slack refused. It reconnects by itself. */
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** From the call to Slack's `hello`. */
+const HELLO_MS = 15_000
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 30_000
+/** Slack may take its time to say goodbye. */
+const GOODBYE_MS = 2_000
+
+/**
+ * Socket Mode with a connection of its own each time. The SDK can reconnect by itself, but what fails then is a rejected
+ * promise that nobody holds, which ends the process: an hour of trouble at Slack would end the server.
+ */
+export const createSocket = ({ appToken, options, log, onEvent, onState }: SocketParts): Socket => {
+  let stopping: AbortController | undefined
+  let working: Promise<void> | undefined
+  const inFlight = new Set<Promise<void>>()
+
+  const connect = (): Connection => {
+    const receiver = new SocketModeReceiver({
+      appToken,
+      logger: sdkLogger(log),
+      autoReconnectEnabled: false,
+      // A copy: the SDK writes into it.
+      installerOptions: { clientOptions: { ...options } },
+    })
+    const { client } = receiver
+    const ended = new Promise<void>((resolve) => client.once('disconnected', () => resolve()))
+    client.on('slack_event', (delivery: SocketDelivery) => {
+      if (stopping?.signal.aborted !== false) return
+      const work = take(delivery)
+      inFlight.add(work)
+      void work.finally(() => inFlight.delete(work))
+    })
+    let closed = false
+    const close = async (): Promise<void> => {
+      closed = true
+      await Promise.race([client.disconnect(), delay(GOODBYE_MS, undefined, { ref: false })])
+    }
+    const start = async (signal: AbortSignal): Promise<void> => {
+      const hello = async (): Promise<void> => {
+        await client.start()
+        // It came after all, when nobody waited any more.
+        if (closed) await close()
+      }
+      await Promise.race([hello(), tooLong(HELLO_MS), untilAborted(signal)])
+      signal.throwIfAborted()
+    }
+    return { ended, start, close }
+  }
+
+  const take = async ({ type, body, retry_num: retry, ack }: SocketDelivery): Promise<void> => {
+    try {
+      if (type === 'events_api') await onEvent(body, retry)
+      await ack()
+    } catch (error) {
+      // Not acknowledged: Slack delivers it again, and what is known already is told from what is new.
+      log.warn('an event of Slack was not taken', { error })
+    }
+  }
+
+  const once = async (first: PromiseWithResolvers<void>, signal: AbortSignal): Promise<boolean> => {
+    const connection = connect()
+    const close = (): void => void connection.close().catch(() => undefined)
+    try {
+      await connection.start(signal)
+      onState('connected')
+      first.resolve()
+      signal.addEventListener('abort', close, { once: true })
+      if (signal.aborted) close()
+      await connection.ended
+      return true
+    } catch (error) {
+      close()
+      if (refusalOf(error) !== undefined && toDeliveryError(error).kind === 'refused') first.reject(error)
+      first.resolve()
+      if (!signal.aborted)
+        onState('connecting', toDeliveryError(error ?? new Error('the connection was closed')).message)
+      return false
+    } finally {
+      signal.removeEventListener('abort', close)
+    }
+  }
+
+  const run = async (first: PromiseWithResolvers<void>, signal: AbortSignal): Promise<void> => {
+    for (let failed = 0; !signal.aborted;) {
+      // Slack recycles each connection after some hours, and says so: then there is nothing to wait for.
+      failed = (await once(first, signal)) ? 0 : failed + 1
+      if (signal.aborted) break
+      onState('connecting')
+      const pause = failed === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed - 1))
+      await delay(pause, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  const stop = async (): Promise<void> => {
+    stopping?.abort()
+    await Promise.allSettled(inFlight)
+    await working
+    working = undefined
+  }
+  return {
+    start: async () => {
+      const first = Promise.withResolvers<void>()
+      stopping = new AbortController()
+      onState('connecting')
+      working = run(first, stopping.signal)
+      try {
+        await first.promise
+      } catch (error) {
+        await stop()
+        throw error
+      }
+    },
+    stop,
+  }
+}
+
+type Connection = {
+  readonly ended: Promise<void>
+  readonly start: (signal: AbortSignal) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+type SocketDelivery = {
+  readonly type: string
+  readonly body: unknown
+  readonly retry_num?: number
+  readonly ack: () => Promise<void>
+}
+
+const tooLong = async (ms: number): Promise<never> => {
+  await delay(ms, undefined, { ref: false })
+  throw new Error('Slack did not say hello in time')
+}
+
+const untilAborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
