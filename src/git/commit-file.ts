@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { commitTree, type NewCommit, showFile } from './objects.ts'
+import { withPrivateIndex } from './private-index.ts'
 import { recordFormat } from './record-format.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
 
@@ -67,9 +65,8 @@ const nextCommit = async (
   options: CallOptions,
 ): Promise<Sha> => {
   const blob = await writeBlob(git, tree, next(await showFile(git, tree, head, path, options)), options)
-  const directory = mkdtempSync(join(tmpdir(), 'coppice-commit-'))
-  const common = { at: tree, indexFile: join(directory, 'index'), locks: true, ...signalOf(options) }
-  try {
+  return withPrivateIndex(git, async (indexFile) => {
+    const common = { at: tree, indexFile, locks: true, ...signalOf(options) }
     await git.run({ ...common, operation: 'read-tree', args: ['read-tree', '--end-of-options', head] })
     await git.run({
       ...common,
@@ -78,10 +75,8 @@ const nextCommit = async (
       stdin: `100644 ${blob}\t${path}\0`,
     })
     const { stdout } = await git.run({ ...common, operation: 'write-tree', args: ['write-tree'] })
-    return await commitTree(git, tree, { tree: toSha(stdout.trim()), parents: [head], message, by }, options)
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
-  }
+    return commitTree(git, tree, { tree: toSha(stdout.trim()), parents: [head], message, by }, options)
+  })
 }
 
 const writeBlob = async (git: Git, tree: Tree, content: Buffer, options: CallOptions): Promise<Sha> => {
