@@ -5,6 +5,8 @@ export type Agent = {
   readonly name: string
   /** Is it there, and can it work? Asked by `coppice agents` and before a default is chosen. */
   availability(): Promise<AgentAvailability>
+  /** A closer look that may take seconds, where there is more to know: its version, whether it is logged in. */
+  inspect?(): Promise<AgentAvailability>
   /**
    * Works in the directory until it is done. What it says on the way goes to `emit`, in order. Resolves for every end
    * that the agent itself can have; when `signal` aborts, its whole process tree is dead before this settles.
@@ -27,13 +29,19 @@ export type AgentRequest = {
   /** The agent's own id of an earlier run in this conversation, to go on from. */
   readonly session: string | undefined
   readonly rules: AgentRules
+  /** A stranger's tree (a fork's pull request): what it says about how agents work is not obeyed. */
+  readonly untrusted: boolean
   /** The whole environment of its process: allow-listed, with the COPPICE_* variables and leased ports in it. */
   readonly environment: Readonly<Record<string, string>>
   readonly signal: AbortSignal
   readonly emit: (event: AgentEvent) => void
   /** Called with the process as soon as it exists and awaited before it is given anything to do. */
   readonly onStart: (process: ProcessIdentity) => Promise<void>
+  /** Asks the conversation whether the agent may do this; undefined when there is nobody to ask. */
+  readonly ask?: (question: AgentQuestion) => Promise<boolean | undefined>
 }
+
+export type AgentQuestion = { readonly agent: string; readonly what: string }
 
 export type AgentRules = {
   /** `read`: writing tools are denied. */

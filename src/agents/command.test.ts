@@ -40,6 +40,7 @@ const run = async (
     context: undefined,
     session: undefined,
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
+    untrusted: false,
     environment: { PATH },
     signal: new AbortController().signal,
     emit: (event) => events.push(event),

@@ -30,6 +30,7 @@ const run = async (
     context: undefined,
     session: undefined,
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
+    untrusted: false,
     environment: message === undefined ? {} : { COPPICE_MESSAGE: message },
     signal: new AbortController().signal,
     emit: (event) => events.push(event),

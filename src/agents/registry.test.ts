@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
+import { defaultSettings } from '../domain/config.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
 import type { Agent, AgentAvailability } from './agent.ts'
@@ -7,12 +8,13 @@ import { chooseAgent, createAgents } from './registry.ts'
 
 const made = (agentCommand?: string): ReadonlyMap<string, Agent> =>
   createAgents({
-    settings: { agentCommand },
+    settings: { ...defaultSettings, agentCommand, claudeCommand: 'no-such-claude', codexCommand: 'no-such-codex' },
     git: createGit({ env: {}, home: tmpdir(), now: Date.now }),
     clock: Date.now,
     ids: () => 'id',
     self: selfIdentity(),
     contextDirectory: tmpdir(),
+    ownEnvironment: {},
   })
 
 const nothing = { wanted: undefined, codebaseDefault: undefined, settings: { agentDefault: undefined } }
@@ -23,8 +25,8 @@ const choose = async (choice: Partial<Parameters<typeof chooseAgent>[0]>, agents
 }
 
 test('the command is there only if one is configured, and the demo is last', () => {
-  expect([...made().keys()]).toEqual(['demo'])
-  expect([...made('cat').keys()]).toEqual(['command', 'demo'])
+  expect([...made().keys()]).toEqual(['claude', 'codex', 'demo'])
+  expect([...made('cat').keys()]).toEqual(['command', 'claude', 'codex', 'demo'])
   for (const [name, agent] of made('cat')) expect(agent.name).toBe(name)
 })
 
@@ -37,8 +39,10 @@ test('the nearest word counts: the conversation, then the codebase, then the con
 
 test('without a word the first that is ready is taken, and it is said why not the one before', async () => {
   expect(await choose({})).toBe('command, the first one that is ready')
-  expect(await choose({}, made())).toBe('demo, the first one that is ready')
-  const agents = new Map([['claude', unready('claude')], ...made()])
+  expect(await choose({}, made())).toMatch(
+    /^demo, .*claude: Claude Code is not installed.*codex: Codex is not installed/,
+  )
+  const agents = new Map([['claude', unready('claude')], ...demoOnly()])
   expect(await choose({}, agents)).toBe('demo, the first one that is ready (claude: it is not logged in)')
   await expect(choose({}, new Map([['claude', unready('claude')]]))).rejects.toMatchObject({
     code: 'not-found',
@@ -47,21 +51,25 @@ test('without a word the first that is ready is taken, and it is said why not th
 })
 
 test('one that was named is taken even if it is not ready: its own failure says what is missing', async () => {
-  expect(await choose({ wanted: 'claude' }, new Map([['claude', unready('claude')], ...made()]))).toMatch(/^claude,/)
+  expect(await choose({ wanted: 'claude' }, new Map([['claude', unready('claude')], ...demoOnly()]))).toMatch(
+    /^claude,/,
+  )
 })
 
 test('an unknown name is an error that names the known ones and where it came from', async () => {
   await expect(choose({ wanted: 'clod' })).rejects.toMatchObject({
     code: 'not-found',
     message: 'there is no agent "clod" (as this conversation asked for)',
-    remedy: 'choose one of: command, demo',
+    remedy: 'choose one of: command, claude, codex, demo',
   })
   await expect(choose({ codebaseDefault: '__proto__' })).rejects.toMatchObject({ code: 'not-found' })
   await expect(choose({ wanted: 'command' }, made())).rejects.toMatchObject({
     message: expect.stringContaining('not set up'),
-    remedy: expect.stringMatching(/COPPICE_AGENT_COMMAND.*choose one of: demo/),
+    remedy: expect.stringMatching(/COPPICE_AGENT_COMMAND.*choose one of: claude, codex, demo/),
   })
 })
+
+const demoOnly = () => [...made()].filter(([name]) => name === 'demo')
 
 const unready = (name: string): Agent => ({
   name,

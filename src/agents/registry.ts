@@ -4,15 +4,22 @@ import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'
 import type { Agent } from './agent.ts'
+import { createClaudeAgent } from './claude.ts'
+import { createCodexAgent } from './codex.ts'
 import { createCommandAgent } from './command.ts'
 import { createDemoAgent } from './demo.ts'
 
 export type AgentParts = {
-  readonly settings: Pick<Settings, 'agentCommand'>
+  readonly settings: Pick<
+    Settings,
+    'agentCommand' | 'claudeCommand' | 'claudePermissionMode' | 'codexCommand' | 'codexSandbox' | 'agentSilenceMinutes'
+  >
   readonly git: Git
   readonly clock: Clock
   readonly ids: Ids
   readonly self: ProcessIdentity
+  /** Our own variables: each agent takes from them what its list names. */
+  readonly ownEnvironment: Readonly<Record<string, string | undefined>>
   /** In the home, for what an agent is given beside the message. */
   readonly contextDirectory: string
 }
@@ -33,8 +40,30 @@ const members = {
     },
     remedy: 'set COPPICE_AGENT_COMMAND (or agent.command in config.yaml) to the program to run',
   },
+  claude: {
+    make: (parts) =>
+      createClaudeAgent({
+        ...parts,
+        command: parts.settings.claudeCommand,
+        permissionMode: parts.settings.claudePermissionMode,
+        silenceMs: silenceOf(parts),
+      }),
+    remedy: '',
+  },
+  codex: {
+    make: (parts) =>
+      createCodexAgent({
+        ...parts,
+        command: parts.settings.codexCommand,
+        sandbox: parts.settings.codexSandbox,
+        silenceMs: silenceOf(parts),
+      }),
+    remedy: '',
+  },
   demo: { make: createDemoAgent, remedy: '' },
 } as const satisfies Readonly<Record<string, Member>>
+
+const silenceOf = ({ settings }: AgentParts): number => settings.agentSilenceMinutes * 60_000
 
 /** By name, in the order in which a default is looked for. */
 export const createAgents = (parts: AgentParts): ReadonlyMap<string, Agent> =>

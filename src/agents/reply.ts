@@ -2,6 +2,8 @@ import type { AgentEvent } from './agent.ts'
 
 export type ReplyText = {
   readonly add: (text: string) => void
+  /** What comes next is another paragraph than what was said last. */
+  readonly part: () => void
   /** Everything that was emitted, put together. Emits what is owed of a reply that was cut. */
   readonly end: () => string
 }
@@ -16,6 +18,7 @@ export const createReply = (limitBytes: number, emit: (event: AgentEvent) => voi
   let said = ''
   let rest = ''
   let left = 0
+  let parted = false
   const say = (text: string): void => {
     if (text === '') return
     said += text
@@ -24,7 +27,9 @@ export const createReply = (limitBytes: number, emit: (event: AgentEvent) => voi
   return {
     add: (piece) => {
       // PostgreSQL has no text with a NUL in it, and no platform shows one.
-      const text = piece.replaceAll('\0', '')
+      const plain = piece.replaceAll('\0', '')
+      const text = parted && plain !== '' ? gapAfter(said + rest) + plain : plain
+      if (plain !== '') parted = false
       const head = rest === '' && left === 0 ? firstBytes(text, room) : ''
       room -= Buffer.byteLength(head)
       say(head)
@@ -32,6 +37,9 @@ export const createReply = (limitBytes: number, emit: (event: AgentEvent) => voi
       const kept = lastBytes(rest, tailBytes)
       left += Buffer.byteLength(rest) - Buffer.byteLength(kept)
       rest = kept
+    },
+    part: () => {
+      parted = true
     },
     end: () => {
       if (left > 0) say(`\n\n[… cut here: ${left} bytes of the output were left out …]\n\n`)
@@ -41,6 +49,9 @@ export const createReply = (limitBytes: number, emit: (event: AgentEvent) => voi
     },
   }
 }
+
+const gapAfter = (said: string): string =>
+  said === '' || said.endsWith('\n\n') ? '' : said.endsWith('\n') ? '\n' : '\n\n'
 
 /** As many whole characters as fit. */
 const firstBytes = (text: string, limit: number): string => {

@@ -7,6 +7,8 @@ export type AcpAgentSettings = {
   readonly command: readonly string[]
   /** Variables of ours that it is granted beside the allow-list: the key of its model, for one. */
   readonly variables: Readonly<Record<string, string>>
+  /** Whether it may run in the tree of a fork, where a stranger may have put settings for it. */
+  readonly forks: boolean
 }
 
 export type Permissions = 'allow' | 'ask' | 'deny'
@@ -47,9 +49,10 @@ const MOST_AGENTS = 50
 const acpAgent = (name: string, entry: unknown): AcpAgentSettings | undefined => {
   if (!/^[a-z][a-z0-9-]{0,31}$/.test(name) || taken.has(name)) return undefined
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return undefined
-  const { command, variables = [], ...unknown } = entry as Record<string, unknown>
+  const { command, variables = [], forks = false, ...unknown } = entry as Record<string, unknown>
   if (Object.keys(unknown).length > 0 || !isCommand(command) || !isNames(variables)) return undefined
-  return { name, command, variables: Object.fromEntries(variables.map((variable) => [variable, ''])) }
+  if (typeof forks !== 'boolean') return undefined
+  return { name, command, variables: Object.fromEntries(variables.map((variable) => [variable, ''])), forks }
 }
 
 const taken: ReadonlySet<string> = new Set(['acp', 'claude', 'codex', 'command', 'demo'])
@@ -69,3 +72,10 @@ const isNames = (value: unknown): value is string[] =>
   value.every((name) => typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !ours.test(name))
 
 const ours = /^(?:COPPICE_.*|GIT_.*|GITHUB_.*|SLACK_.*|DISCORD_.*|TELEGRAM_.*|LD_.*|DYLD_.*|NODE_OPTIONS)$/i
+
+/** `manual` is missing: nobody sits there who could be asked. */
+export const claudePermissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk', 'plan'] as const
+export type ClaudePermissionMode = (typeof claudePermissionModes)[number]
+
+export const codexSandboxes = ['read-only', 'workspace-write', 'danger-full-access'] as const
+export type CodexSandbox = (typeof codexSandboxes)[number]

@@ -48,6 +48,11 @@ export const text: Rule<string> = {
     typeof value === 'string' && value.trim() !== '' && !control.test(value) ? value.trim() : undefined,
 }
 
+export const oneOf = <T extends string>(values: readonly T[]): Rule<T> => ({
+  expected: `one of ${values.join(', ')}`,
+  read: (value) => values.find((known) => known === value),
+})
+
 export const flag: Rule<boolean> = {
   expected: 'true or false',
   read: (value) => (typeof value === 'boolean' ? value : undefined),

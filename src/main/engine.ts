@@ -46,7 +46,9 @@ export const createEngine = (
     platforms: [...deliveries.keys()],
     ...(conversation !== undefined && { conversation }),
   })
-  const agents = createAgents({ settings, git, clock, ids, self, contextDirectory: join(home, 'context') })
+  const { ownEnvironment = {} } = isolation
+  const contextDirectory = join(home, 'context')
+  const agents = createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment })
   const context: ConversationsContext = {
     isolation,
     provider,

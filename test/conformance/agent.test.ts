@@ -33,6 +33,7 @@ const request = (events: AgentEvent[], overrides: Partial<AgentRequest> = {}): A
   context: undefined,
   session: undefined,
   rules: { access: 'write', allowedTools: [], disallowedTools: [] },
+  untrusted: false,
   environment: { ...scene.box.env, COPPICE_MESSAGE: 'message-1' },
   signal: new AbortController().signal,
   emit: (event) => events.push(event),

@@ -1,0 +1,117 @@
+import type { AgentEvent, AgentUsage } from './agent.ts'
+import { claudeDeed } from './claude-tools.ts'
+import { type Fields, fieldsOf, listOf, numberOf, textOf } from './fields.ts'
+import type { ProgramEvent } from './program.ts'
+import type { ReplyText } from './reply.ts'
+import type { Deed } from './tool-line.ts'
+
+export type ClaudeReader = {
+  readonly onEvent: (event: ProgramEvent) => void
+  readonly toolAtWork: () => boolean
+  /** How it ended, in its own words; undefined when it ended without any. */
+  readonly ending: () => ClaudeEnding | undefined
+}
+
+export type ClaudeEnding = {
+  readonly failed: boolean
+  readonly words: string
+  readonly apiStatus: number | undefined
+  readonly usage: AgentUsage
+}
+
+/** Reads what `claude --output-format stream-json` tells, as it comes. */
+export const createClaudeReader = (
+  directory: string,
+  { reply, emit }: { readonly reply: ReplyText; readonly emit: (event: AgentEvent) => void },
+): ClaudeReader => {
+  const tools = new Map<string, Deed>()
+  const streamed = new Set<string>()
+  let spoke = false
+  let ending: ClaudeEnding | undefined
+  const say = (text: string): void => {
+    spoke ||= text !== ''
+    reply.add(text)
+  }
+  const onStream = (event: Fields): void => {
+    if (event['type'] === 'message_start') streamed.add(textOf(fieldsOf(event['message'])['id']) ?? '')
+    // What it said before a tool and what it says after are two paragraphs.
+    if (event['type'] === 'content_block_start' && fieldsOf(event['content_block'])['type'] === 'text') reply.part()
+    if (event['type'] === 'content_block_delta') say(textOf(fieldsOf(event['delta'])['text']) ?? '')
+  }
+  const onAssistant = (message: Fields, own: boolean): void => {
+    // Its own words about an error of the model are the ending's.
+    const unsaid = own && message['model'] !== '<synthetic>' && !streamed.has(textOf(message['id']) ?? '')
+    for (const block of listOf(message['content'])) {
+      if (block['type'] === 'text' && unsaid) {
+        reply.part()
+        say(textOf(block['text']) ?? '')
+      }
+      const id = textOf(block['id'])
+      if (block['type'] !== 'tool_use' || id === undefined) continue
+      tools.set(id, claudeDeed(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory))
+    }
+  }
+  const onResults = (message: Fields): void => {
+    for (const block of listOf(message['content'])) {
+      const id = textOf(block['tool_use_id'])
+      const deed = id === undefined ? undefined : tools.get(id)
+      if (id === undefined || deed === undefined) continue
+      tools.delete(id)
+      emit({ type: 'tool', line: block['is_error'] === true ? deed.failed : deed.done })
+    }
+  }
+  const onEvent = (event: ProgramEvent): void => {
+    const own = event['parent_tool_use_id'] === null || event['parent_tool_use_id'] === undefined
+    const session = textOf(event['session_id'])
+    switch (event['type']) {
+      case 'system':
+        if (event['subtype'] === 'init' && session !== undefined) emit({ type: 'session', id: session })
+        return
+      case 'stream_event':
+        if (own) onStream(fieldsOf(event['event']))
+        return
+      case 'assistant':
+        onAssistant(fieldsOf(event['message']), own)
+        return
+      case 'user':
+        onResults(fieldsOf(event['message']))
+        return
+      case 'result':
+        ending = endingOf(event)
+        if (!ending.failed && !spoke) say(ending.words)
+    }
+  }
+  return { onEvent, toolAtWork: () => tools.size > 0, ending: () => ending }
+}
+
+const endingOf = (event: ProgramEvent): ClaudeEnding => {
+  const errors = Array.isArray(event['errors']) ? event['errors'].map((error) => textOf(error) ?? '') : []
+  return {
+    failed: event['is_error'] === true || event['subtype'] !== 'success',
+    words: textOf(event['result']) ?? errors.join(' · '),
+    apiStatus: numberOf(event['api_error_status']),
+    usage: usageOf(event),
+  }
+}
+
+const usageOf = (event: ProgramEvent): AgentUsage => {
+  const used = fieldsOf(event['usage'])
+  const input = ['input_tokens', 'cache_creation_input_tokens', 'cache_read_input_tokens'].map((name) =>
+    numberOf(used[name]),
+  )
+  const [costUsd, outputTokens, turns] = [costOf(event), numberOf(used['output_tokens']), numberOf(event['num_turns'])]
+  return {
+    ...(costUsd !== undefined && { costUsd }),
+    ...(input[0] !== undefined && { inputTokens: input.reduce<number>((sum, part) => sum + (part ?? 0), 0) }),
+    ...(outputTokens !== undefined && { outputTokens }),
+    ...(turns !== undefined && { turns }),
+  }
+}
+
+/** The total is the whole session's, all its earlier messages among it; what this run cost stands beside it, by model. */
+const costOf = (event: ProgramEvent): number | undefined => {
+  const perModel = Object.values(fieldsOf(event['model_usage_since_last_result']))
+  const costs = perModel.map((used) => numberOf(fieldsOf(used)['costUSD']))
+  if (costs.length === 0 || costs.includes(undefined)) return numberOf(event['total_cost_usd'])
+  return costs.reduce<number>((sum, cost) => sum + (cost ?? 0), 0)
+}

@@ -1,0 +1,152 @@
+import type { Clock, Ids } from '../domain/clock.ts'
+import type { ClaudePermissionMode } from '../domain/config-agents.ts'
+import type { Agent, AgentAvailability, AgentRequest, AgentResult } from './agent.ts'
+import { claudeArguments } from './claude-arguments.ts'
+import { type ClaudeEnding, createClaudeReader } from './claude-events.ts'
+import { contextBlock } from './context-block.ts'
+import { grantedVariables, type GrantList } from './granted.ts'
+import { askProgram, type Installed, onceReady, versionOf } from './installed.ts'
+import { asClause, endFailure, type Failure } from './program-failure.ts'
+import { type ProgramEnd, runAgentProgram } from './program.ts'
+import { createReply } from './reply.ts'
+import { resumable } from './resumable.ts'
+
+export type ClaudeAgentOptions = {
+  /** A program on the PATH, or its path. */
+  readonly command: string
+  readonly permissionMode: ClaudePermissionMode
+  readonly silenceMs: number
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly ownEnvironment: Readonly<Record<string, string | undefined>>
+  readonly outputLimitBytes?: number
+}
+
+/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+const REPLY_LIMIT_BYTES = 100_000
+
+/** The user's own Claude Code, by its documented streaming JSON interface. */
+export const createClaudeAgent = (options: ClaudeAgentOptions): Agent => {
+  const granted = grantedVariables(options.ownEnvironment, grants(options.ownEnvironment))
+  const installed = { ...options, own: options.ownEnvironment, granted }
+  return {
+    name: 'claude',
+    availability: onceReady(() => availability(installed)),
+    run: (request) => resumable(request, (given) => runOnce(options, granted, given)),
+  }
+}
+
+const runOnce = async (
+  options: ClaudeAgentOptions,
+  granted: Readonly<Record<string, string>>,
+  request: AgentRequest,
+): Promise<AgentResult | 'no-such-session'> => {
+  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const reader = createClaudeReader(request.directory, { reply, emit: request.emit })
+  const { permissionMode: mode, command, clock, silenceMs } = options
+  const run = {
+    command,
+    args: claudeArguments(request, { mode, session: request.session }),
+    stdin: `${JSON.stringify(message(request, options.ids()))}\n`,
+    granted,
+    clock,
+    id: options.ids(),
+    silenceMs,
+    onEvent: reader.onEvent,
+    toolAtWork: reader.toolAtWork,
+  }
+  const end = await runAgentProgram(run, request)
+  const ending = reader.ending()
+  if (request.session !== undefined && isUnknownSession(end, ending)) return 'no-such-session'
+  const text = reply.end()
+  const usage = ending === undefined ? {} : { usage: ending.usage }
+  if (end.how === 'cancelled') return { outcome: 'cancelled', text, ...usage }
+  if (end.how === 'ended' && end.exitCode === 0 && ending?.failed === false) return { outcome: 'done', text, ...usage }
+  const failure =
+    end.how === 'ended' && ending?.failed === true && ending.words !== ''
+      ? ownWords(ending)
+      : endFailure(end, { ...words, silenceMs, directory: request.directory })
+  return { outcome: 'failed', text, ...failure, ...usage }
+}
+
+/**
+ * The context is a block of the user's message. Not of the system prompt: that would give it an authority that data must
+ * not have, and a resumed session keeps the system prompt it began with, so the context of every later message would
+ * be lost.
+ */
+const message = ({ prompt, context }: AgentRequest, mark: string) => ({
+  type: 'user',
+  message: {
+    role: 'user',
+    content: [...(context === undefined ? [] : [contextBlock(context, mark)]), prompt].map((text) => ({
+      type: 'text',
+      text,
+    })),
+  },
+})
+
+const isUnknownSession = (end: ProgramEnd, ending: ClaudeEnding | undefined): boolean =>
+  end.how === 'ended' && end.exitCode !== 0 && /No conversation found/i.test(`${end.stderr}\n${ending?.words ?? ''}`)
+
+const words = {
+  title: 'Claude Code',
+  install: 'npm install -g @anthropic-ai/claude-code',
+  setting: 'COPPICE_CLAUDE_COMMAND (agent.claude.command in config.yaml)',
+}
+
+const LOG_IN = 'Run claude on the server and log in (/login), or set ANTHROPIC_API_KEY.'
+
+const ownWords = ({ words: said, apiStatus }: ClaudeEnding): Failure => ({
+  problem: `The agent Claude Code failed: ${asClause(said)}.`,
+  remedy:
+    apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(said)
+      ? LOG_IN
+      : 'Send the message again in a while; what was done so far is in the environment.',
+})
+
+const availability = async (installed: Installed): Promise<AgentAvailability> => {
+  const [version, login] = await Promise.all([
+    versionOf(installed),
+    askProgram(installed, ['auth', 'status']).then((answer) => answer?.stdout ?? ''),
+  ])
+  if (version === undefined) {
+    const problem = `Claude Code is not installed (no program ${installed.command})`
+    return { state: 'missing', problem, remedy: `install it with ${words.install}, or name it in ${words.setting}` }
+  }
+  // Only what says so is logged out: a version that does not know the question has its own words for it when it runs.
+  if (!/"loggedIn":\s*false/.test(login)) return { state: 'ready', version }
+  return { state: 'logged-out', problem: 'Claude Code is not logged in', remedy: 'run: claude auth login' }
+}
+
+/** Its keys, where its model is, and how it behaves. Not CLAUDE_CODE_*: a session that we run in has its tokens there. */
+const grants = (own: Readonly<Record<string, string | undefined>>): GrantList => ({
+  prefixes: ['ANTHROPIC_', 'CLAUDE_CODE_USE_', 'CLAUDE_CODE_SKIP_', 'CLAUDE_CODE_DISABLE_', 'CLAUDE_CODE_MAX_'],
+  names: [
+    'CLAUDE_CONFIG_DIR',
+    'CLAUDE_CODE_OAUTH_TOKEN',
+    'CLAUDE_CODE_API_KEY_HELPER_TTL_MS',
+    'CLAUDE_CODE_SUBAGENT_MODEL',
+    'CLAUDE_CODE_CLIENT_CERT',
+    'CLAUDE_CODE_CLIENT_KEY',
+    'API_TIMEOUT_MS',
+    'BASH_DEFAULT_TIMEOUT_MS',
+    'BASH_MAX_TIMEOUT_MS',
+    'MAX_THINKING_TOKENS',
+    'DISABLE_TELEMETRY',
+    'DISABLE_ERROR_REPORTING',
+    'DISABLE_AUTOUPDATER',
+    // A cloud's credentials open more than a model: only for whoever has said that the model is there.
+    ...(own['CLAUDE_CODE_USE_BEDROCK'] === undefined ? [] : AWS),
+    ...(own['CLAUDE_CODE_USE_VERTEX'] === undefined ? [] : GOOGLE),
+  ],
+})
+
+const AWS = [
+  'AWS_REGION',
+  'AWS_PROFILE',
+  'AWS_ACCESS_KEY_ID',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+  'AWS_BEARER_TOKEN_BEDROCK',
+]
+const GOOGLE = ['CLOUD_ML_REGION', 'GOOGLE_APPLICATION_CREDENTIALS', 'GOOGLE_CLOUD_PROJECT']

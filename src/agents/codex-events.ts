@@ -1,0 +1,93 @@
+import type { AgentEvent, AgentUsage } from './agent.ts'
+import { type Fields, fieldsOf, listOf, numberOf, textOf } from './fields.ts'
+import type { ProgramEvent } from './program.ts'
+import type { ReplyText } from './reply.ts'
+import { deed, type Deed, edited, ran } from './tool-line.ts'
+
+export type CodexReader = {
+  readonly onEvent: (event: ProgramEvent) => void
+  readonly toolAtWork: () => boolean
+  readonly ending: () => CodexEnding | undefined
+}
+
+export type CodexEnding =
+  | { readonly failed: false; readonly used: Pick<AgentUsage, 'inputTokens' | 'outputTokens'> }
+  | { readonly failed: true; readonly words: string }
+
+/** Reads what `codex exec --json` tells, as it comes. */
+export const createCodexReader = (
+  directory: string,
+  { reply, emit }: { readonly reply: ReplyText; readonly emit: (event: AgentEvent) => void },
+): CodexReader => {
+  const atWork = new Set<string>()
+  let ending: CodexEnding | undefined
+  const onItem = (item: Fields, completed: boolean): void => {
+    const id = textOf(item['id']) ?? ''
+    const did = deedOf(item, directory)
+    if (did !== undefined && !completed) atWork.add(id)
+    if (!completed) return
+    atWork.delete(id)
+    if (item['type'] === 'agent_message') {
+      reply.part()
+      reply.add(textOf(item['text']) ?? '')
+    }
+    if (did !== undefined) emit({ type: 'tool', line: worked(item) ? did.done : did.failed })
+  }
+  const onEvent = (event: ProgramEvent): void => {
+    const thread = textOf(event['thread_id'])
+    switch (event['type']) {
+      case 'thread.started':
+        if (thread !== undefined) emit({ type: 'session', id: thread })
+        return
+      case 'item.started':
+      case 'item.updated':
+      case 'item.completed':
+        onItem(fieldsOf(event['item']), event['type'] === 'item.completed')
+        return
+      case 'turn.completed':
+        ending = { failed: false, used: tokensOf(fieldsOf(event['usage'])) }
+        return
+      case 'turn.failed':
+        ending = { failed: true, words: textOf(fieldsOf(event['error'])['message']) ?? '' }
+        return
+      case 'error':
+        // Also said of what is tried again; then another ending follows.
+        ending = { failed: true, words: textOf(event['message']) ?? '' }
+    }
+  }
+  return { onEvent, toolAtWork: () => atWork.size > 0, ending: () => ending }
+}
+
+const deedOf = (item: Fields, directory: string): Deed | undefined => {
+  switch (item['type']) {
+    case 'command_execution':
+      return ran(withoutShell(textOf(item['command']) ?? 'a command'))
+    case 'file_change':
+      return edited(
+        listOf(item['changes']).flatMap(({ path }) => textOf(path) ?? []),
+        directory,
+      )
+    case 'mcp_tool_call':
+      return deed('used', 'use', `${textOf(item['server']) ?? 'mcp'}.${textOf(item['tool']) ?? 'tool'}`)
+    case 'web_search':
+      return deed('searched the web for', 'search the web for', textOf(item['query']) ?? 'something')
+    default:
+      return undefined
+  }
+}
+
+/** `/bin/bash -lc 'npm test'` is told as `npm test`. */
+const withoutShell = (command: string): string => {
+  const inner = /^\S*\/(?:ba|z|da)?sh -l?c (.+)$/s.exec(command)?.[1]
+  if (inner === undefined) return command
+  const quote = inner[0]
+  return (quote === "'" || quote === '"') && inner.endsWith(quote) && inner.length > 1 ? inner.slice(1, -1) : inner
+}
+
+const worked = (item: Fields): boolean =>
+  item['status'] !== 'failed' && item['status'] !== 'declined' && (numberOf(item['exit_code']) ?? 0) === 0
+
+const tokensOf = (used: Fields): Pick<AgentUsage, 'inputTokens' | 'outputTokens'> => {
+  const [inputTokens, outputTokens] = [numberOf(used['input_tokens']), numberOf(used['output_tokens'])]
+  return { ...(inputTokens !== undefined && { inputTokens }), ...(outputTokens !== undefined && { outputTokens }) }
+}

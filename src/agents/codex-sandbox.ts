@@ -1,0 +1,64 @@
+import { existsSync, realpathSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { CodexSandbox } from '../domain/config-agents.ts'
+import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
+import type { AgentRules } from './agent.ts'
+import type { Failure } from './program-failure.ts'
+
+export type SandboxChoice = {
+  readonly rules: AgentRules
+  /** As configured. */
+  readonly wanted: CodexSandbox | undefined
+  /** Whether Codex can fence its commands off here; asked only if it matters. */
+  readonly works: () => Promise<boolean>
+  readonly inContainer: boolean
+}
+
+/**
+ * A container without the right to make namespaces is a fence of its own, so writing goes on there without a second one.
+ * Reading is a promise that only the sandbox keeps: without it there is none.
+ */
+export const chooseSandbox = async ({
+  rules,
+  wanted,
+  works,
+  inContainer,
+}: SandboxChoice): Promise<CodexSandbox | Failure> => {
+  const mode = rules.access === 'read' ? 'read-only' : (wanted ?? 'workspace-write')
+  if (mode === 'danger-full-access' || (await works())) return mode
+  if (mode === 'workspace-write' && wanted === undefined && inContainer) return 'danger-full-access'
+  return {
+    problem: `The agent Codex cannot fence off its commands on this machine, and the sandbox ${mode} needs that.`,
+    remedy:
+      mode === 'read-only'
+        ? 'Allow user namespaces for the server, or let another agent read: /agent.'
+        : 'Allow user namespaces for the server, or set agent.codex.sandbox to danger-full-access in config.yaml.',
+  }
+}
+
+/** Where the repository's own files lie: beside the environment, in the git directory that all its worktrees share. */
+export type GitPlaces = {
+  readonly repository: string
+  /** What a commit writes; not the configuration and not the hooks, which other worktrees and the user share. */
+  readonly writable: readonly string[]
+}
+
+/** Undefined for what is no linked worktree, or whose `.git` file does not lead back to it: an agent can rewrite that. */
+export const gitPlaces = async (directory: string): Promise<GitPlaces | undefined> => {
+  try {
+    const path = realpathSync(directory)
+    const gitDir = await readWorktreeLink(path)
+    const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
+    if (gitDir === undefined || record?.worktreePath !== path || basename(dirname(gitDir)) !== 'worktrees')
+      return undefined
+    const common = dirname(dirname(gitDir))
+    const places = [gitDir, ...['objects', 'refs', 'logs'].map((name) => join(common, name))]
+    return {
+      repository: basename(common) === '.git' ? dirname(common) : common,
+      // A link among them would open another place than the one it stands in.
+      writable: places.filter((place) => existsSync(place) && realpathSync(place) === place),
+    }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,154 @@
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock, Ids } from '../domain/clock.ts'
+import type { CodexSandbox } from '../domain/config-agents.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import type { Agent, AgentAvailability, AgentRequest, AgentResult } from './agent.ts'
+import { codexArguments } from './codex-arguments.ts'
+import { type CodexEnding, createCodexReader } from './codex-events.ts'
+import { chooseSandbox, gitPlaces } from './codex-sandbox.ts'
+import { contextBlock } from './context-block.ts'
+import { grantedVariables, type GrantList } from './granted.ts'
+import { askProgram, type Installed, onceReady, versionOf } from './installed.ts'
+import { asClause, endFailure, type Failure } from './program-failure.ts'
+import { runAgentProgram } from './program.ts'
+import { createReply } from './reply.ts'
+import { resumable } from './resumable.ts'
+
+export type CodexAgentOptions = {
+  /** A program on the PATH, or its path. */
+  readonly command: string
+  readonly sandbox: CodexSandbox | undefined
+  readonly silenceMs: number
+  readonly clock: Clock
+  readonly ids: Ids
+  readonly ownEnvironment: Readonly<Record<string, string | undefined>>
+  readonly outputLimitBytes?: number
+  /** More settings for each call, as `-c` takes them. */
+  readonly config?: readonly string[]
+  readonly inContainer?: boolean
+}
+
+/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+const REPLY_LIMIT_BYTES = 100_000
+
+/** The user's own Codex, by its non-interactive JSON interface. */
+export const createCodexAgent = (options: CodexAgentOptions): Agent => {
+  const granted = grantedVariables(options.ownEnvironment, GRANTS)
+  const installed = { ...options, own: options.ownEnvironment, granted }
+  const parts = { ...options, granted, works: once(() => sandboxWorks(installed)) }
+  return {
+    name: 'codex',
+    availability: onceReady(() => availability(installed)),
+    run: (request) => resumable(request, (given) => runOnce(parts, given)),
+  }
+}
+
+type Parts = CodexAgentOptions & {
+  readonly granted: Readonly<Record<string, string>>
+  readonly works: () => Promise<boolean>
+}
+
+const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult | 'no-such-session'> => {
+  if (request.signal.aborted) return { outcome: 'cancelled', text: '' }
+  const { command, clock, ids, silenceMs, granted, works, config = [], inContainer = isContainer() } = parts
+  const { rules, directory } = request
+  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, works, inContainer })
+  if (typeof sandbox !== 'string') return { outcome: 'failed', text: '', ...sandbox }
+  const reply = createReply(parts.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const reader = createCodexReader(directory, { reply, emit: request.emit })
+  const run = {
+    command,
+    args: codexArguments(request, { sandbox, places: await gitPlaces(directory), config }),
+    stdin: message(request, ids()),
+    granted,
+    clock,
+    id: ids(),
+    silenceMs,
+    onEvent: reader.onEvent,
+    toolAtWork: reader.toolAtWork,
+  }
+  const end = await runAgentProgram(run, request)
+  const ending = reader.ending()
+  if (request.session !== undefined && end.how === 'ended' && /no rollout found/i.test(end.stderr)) {
+    return 'no-such-session'
+  }
+  const text = reply.end()
+  if (end.how === 'cancelled') return { outcome: 'cancelled', text }
+  if (end.how === 'ended' && end.exitCode === 0 && ending?.failed === false) {
+    // Of a resumed thread the count is that of all its messages together, and what this one took cannot be told.
+    return { outcome: 'done', text, usage: { turns: 1, ...(request.session === undefined ? ending.used : {}) } }
+  }
+  const failure =
+    end.how === 'ended' && ending?.failed === true && ending.words !== ''
+      ? ownWords(ending)
+      : endFailure(end, { ...words, silenceMs, directory })
+  return { outcome: 'failed', text, ...failure }
+}
+
+/** The context goes before the message, marked as data: the program takes one text. */
+const message = ({ prompt, context }: AgentRequest, mark: string): string =>
+  context === undefined ? prompt : `${contextBlock(context, mark)}\n\nThe user's message:\n\n${prompt}`
+
+const words = {
+  title: 'Codex',
+  install: 'npm install -g @openai/codex',
+  setting: 'COPPICE_CODEX_COMMAND (agent.codex.command in config.yaml)',
+}
+
+const ownWords = ({ words: said }: Extract<CodexEnding, { readonly failed: true }>): Failure => ({
+  problem: `The agent Codex failed: ${asClause(said)}.`,
+  remedy: /\b40[13]\b|api key|log ?in|unauthorized/i.test(said)
+    ? 'Run codex login on the server, or set CODEX_API_KEY.'
+    : 'Send the message again in a while; what was done so far is in the environment.',
+})
+
+const availability = async (installed: Installed): Promise<AgentAvailability> => {
+  const [version, login, elsewhere] = await Promise.all([
+    versionOf(installed),
+    askProgram(installed, ['login', 'status']),
+    hasOwnProvider(installed.own),
+  ])
+  if (version === undefined) {
+    const problem = `Codex is not installed (no program ${installed.command})`
+    return { state: 'missing', problem, remedy: `install it with ${words.install}, or name it in ${words.setting}` }
+  }
+  const loggedOut = /not logged in/i.test(`${login?.stdout ?? ''}${login?.stderr ?? ''}`)
+  if (!loggedOut || elsewhere || installed.granted['CODEX_API_KEY'] !== undefined) return { state: 'ready', version }
+  return { state: 'logged-out', problem: 'Codex is not logged in', remedy: 'run: codex login' }
+}
+
+/** Whoever has a model of their own in Codex's configuration needs no login. */
+const hasOwnProvider = async (own: Installed['own']): Promise<boolean> => {
+  const home = own['CODEX_HOME'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.codex'))
+  if (home === undefined) return false
+  const text = await unlessMissing(readFile(join(home, 'config.toml'), 'utf8')).catch(() => undefined)
+  return /^\s*model_provider\s*=/m.test(text ?? '')
+}
+
+/** Its own fence is bubblewrap or Landlock on Linux, which a container may forbid; elsewhere it is part of the system. */
+const sandboxWorks = async (installed: Installed): Promise<boolean> =>
+  process.platform !== 'linux' || (await askProgram(installed, ['sandbox', '--', 'true']))?.exitCode === 0
+
+const once = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
+  let known: Promise<T> | undefined
+  return () => (known ??= ask())
+}
+
+const isContainer = (): boolean => ['/.dockerenv', '/run/.containerenv'].some((path) => existsSync(path))
+
+/** Its keys, where its model is, and where it keeps its threads. */
+const GRANTS: GrantList = {
+  names: [
+    'CODEX_API_KEY',
+    'CODEX_ACCESS_TOKEN',
+    'CODEX_HOME',
+    'CODEX_CA_CERTIFICATE',
+    'OPENAI_API_KEY',
+    'OPENAI_BASE_URL',
+    'OPENAI_ORGANIZATION',
+    'OPENAI_PROJECT',
+    'AZURE_OPENAI_API_KEY',
+  ],
+}

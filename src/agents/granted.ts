@@ -1,0 +1,16 @@
+export type GrantList = {
+  readonly names: readonly string[]
+  readonly prefixes?: readonly string[]
+}
+
+/** Of our own variables those that an agent needs on purpose, by its list. Nothing else of them ever gets there. */
+export const grantedVariables = (
+  own: Readonly<Record<string, string | undefined>>,
+  { names, prefixes = [] }: GrantList,
+): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(own).filter(
+      (entry): entry is [string, string] =>
+        entry[1] !== undefined && (names.includes(entry[0]) || prefixes.some((prefix) => entry[0].startsWith(prefix))),
+    ),
+  )
