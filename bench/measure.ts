@@ -53,6 +53,9 @@ export const median = (samples: readonly number[]): number => {
 /** One line of the table. */
 export type Row = {
   readonly figure: string
+  /** Of both columns; milliseconds unless said. */
+  readonly unit?: string
+  /** Empty: the figure is no measurement of time. */
   readonly ours: readonly number[]
   readonly raw: readonly number[] | undefined
   /** The ratio, or whatever else the figure is about. */

@@ -6,13 +6,13 @@ export type Measured = { readonly bench: Bench; readonly rows: readonly Row[] }
 /** The table, as it stands in docs/performance.md and on the terminal. */
 export const table = (rows: readonly Row[]): string =>
   [
-    '| figure | ours, ms | raw git, ms | result | to reach | |',
+    '| figure | ours, ms | against, ms | result | to reach | |',
     '|---|---|---|---|---|---|',
-    ...rows.map(({ figure, ours, raw, result, toReach, reached }) => {
+    ...rows.map(({ figure, unit, ours, raw, result, toReach, reached }) => {
       const cells = [
         figure,
-        spread(ours),
-        raw === undefined ? '–' : spread(raw),
+        spread(ours, unit),
+        raw === undefined ? '–' : spread(raw, unit),
         result,
         toReach ?? '–',
         verdict(reached),
@@ -28,7 +28,7 @@ export const report = (measured: readonly Measured[], machine: readonly string[]
   return `${[
     '# Performance',
     'Written by `npm run bench`; do not edit by hand.',
-    'What matters to a user is not how many milliseconds a machine takes but whether Coppice is faster than doing the same by hand. So every figure is a ratio to plain git, measured in the same run on the same repository.',
+    'What matters to a user is not how many milliseconds a machine takes but whether Coppice is faster than doing the same by hand. So every figure is a ratio to something in the same run: to plain git on the same repository, or to the same program without the part that is measured. Where there is nothing to compare with, it is a count.',
     missed.length === 0
       ? 'Every figure that was set is reached.'
       : `Not reached: ${missed.map(({ figure, result, toReach }) => `${figure} (${result}; to reach: ${toReach})`).join('; ')}.`,
@@ -45,8 +45,12 @@ export const report = (measured: readonly Measured[], machine: readonly string[]
   ].join('\n\n')}\n`
 }
 
-const spread = (samples: readonly number[]): string =>
-  `${ms(median(samples))} (${ms(Math.min(...samples))}–${ms(Math.max(...samples))})`
+const spread = (samples: readonly number[], unit: string | undefined): string => {
+  const [first] = samples
+  if (first === undefined) return '–'
+  const range = samples.length === 1 ? '' : ` (${ms(Math.min(...samples))}–${ms(Math.max(...samples))})`
+  return `${ms(median(samples))}${range}${unit === undefined ? '' : ` ${unit}`}`
+}
 
 const ms = (value: number): string => {
   if (value < 10) return value.toFixed(2)

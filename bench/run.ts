@@ -1,9 +1,11 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { accept } from './accept.ts'
 import { agentStart } from './agent-start.ts'
 import { cliStart } from './cli-start.ts'
 import { createWithSpare } from './create-with-spare.ts'
 import { createWithoutSpare } from './create-without-spare.ts'
+import { idleServer } from './idle-server.ts'
 import { list } from './list.ts'
 import { load, machine } from './machine.ts'
 import { parallelCreations } from './parallel-creations.ts'
@@ -23,7 +25,9 @@ const all = [
   parallelCreations,
   sweep,
   cliStart,
+  accept,
   agentStart,
+  idleServer,
   serverStart,
 ]
 
