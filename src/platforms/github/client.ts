@@ -1,0 +1,122 @@
+import { z } from 'zod'
+import { repositoryOf, type Thread } from './conversation-id.ts'
+import { atOnce, type Identity, type Octokits } from './octokits.ts'
+import { type PullRequest, pullRequestSchema } from './payloads.ts'
+
+export type Comment = {
+  readonly id: number
+  readonly body: string
+  readonly login: string
+  readonly userId: number | undefined
+  readonly appId: number | undefined
+  readonly createdAt: string
+}
+
+/** What is asked of GitHub and told to it. Fails as the SDK fails; `failureOf` says what that means. */
+export type GithubClient = {
+  readonly identity: () => Promise<Identity>
+  /** What this user may do there, and who answers to that name today. */
+  readonly permission: (
+    repository: Pick<Thread, 'owner' | 'repo'>,
+    login: string,
+  ) => Promise<{ readonly userId: number | undefined; readonly roles: readonly string[] }>
+  readonly pullRequest: (thread: Thread) => Promise<PullRequest>
+  /** The issues of the same repository that GitHub itself says this pull request closes. */
+  readonly closingIssues: (thread: Thread) => Promise<number[]>
+  /** The newest, a hundred or more where there are so many, oldest first. */
+  readonly newestComments: (thread: Thread) => Promise<Comment[]>
+  readonly createComment: (thread: Thread, body: string) => Promise<number>
+  readonly updateComment: (thread: Thread, id: number, body: string) => Promise<void>
+}
+
+export const createClient = (octokits: Octokits): GithubClient => ({
+  identity: () => octokits.identity(),
+  permission: async ({ owner, repo }, username) => {
+    const octokit = await octokits.of({ owner, repo })
+    const { data } = await octokit.rest.repos.getCollaboratorPermissionLevel({ owner, repo, username, request: atOnce })
+    return { userId: data.user?.id, roles: [data.permission, data.role_name] }
+  },
+  pullRequest: async ({ owner, repo, number }) => {
+    const octokit = await octokits.of({ owner, repo })
+    return pullRequestSchema.parse((await octokit.rest.pulls.get({ owner, repo, pull_number: number })).data)
+  },
+  closingIssues: async ({ owner, repo, number }) => {
+    const octokit = await octokits.of({ owner, repo })
+    const answer = closing.parse(await octokit.graphql(CLOSING, { owner, repo, number, request: atOnce }))
+    const own = repositoryOf({ owner, repo }).toLowerCase()
+    return (answer.repository.pullRequest?.closingIssuesReferences?.nodes ?? [])
+      .filter(({ repository }) => repository.nameWithOwner.toLowerCase() === own)
+      .map((issue) => issue.number)
+  },
+  newestComments: async ({ owner, repo, number }) => {
+    const octokit = await octokits.of({ owner, repo })
+    const page = async (n: number) => {
+      const query = { owner, repo, issue_number: number, per_page: PAGE, page: n }
+      const { data, headers } = await octokit.rest.issues.listComments(query)
+      return { comments: comments.parse(data).map(toComment), last: lastPage(headers.link) }
+    }
+    const first = await page(1)
+    if (first.last === undefined || first.last <= 1) return first.comments
+    // Oldest first is the only order there is: the end is on the last page, and that one may have a single comment.
+    const before = first.last === 2 ? first : await page(first.last - 1)
+    return [...before.comments, ...(await page(first.last)).comments]
+  },
+  createComment: async ({ owner, repo, number }, body) => {
+    const octokit = await octokits.of({ owner, repo })
+    // Once: after a 500 nobody knows whether it is there, and trying blindly would double it.
+    const where = { owner, repo, issue_number: number }
+    return (await octokit.rest.issues.createComment({ ...where, body, request: atOnce })).data.id
+  },
+  updateComment: async ({ owner, repo }, id, body) => {
+    const octokit = await octokits.of({ owner, repo })
+    await octokit.rest.issues.updateComment({ owner, repo, comment_id: id, body, request: atOnce })
+  },
+})
+
+const PAGE = 100
+
+const lastPage = (link: string | undefined): number | undefined => {
+  const [, page] = /<[^>]*[?&]page=(\d+)[^>]*>;\s*rel="last"/.exec(link ?? '') ?? []
+  return page === undefined ? undefined : Number(page)
+}
+
+const comments = z.array(
+  z.object({
+    id: z.number(),
+    body: z.string().nullish(),
+    user: z.object({ id: z.number(), login: z.string() }).nullish(),
+    performed_via_github_app: z.object({ id: z.number() }).nullish(),
+    created_at: z.string(),
+  }),
+)
+
+const toComment = (comment: z.infer<typeof comments>[number]): Comment => ({
+  id: comment.id,
+  body: comment.body ?? '',
+  login: comment.user?.login ?? 'ghost',
+  userId: comment.user?.id,
+  appId: comment.performed_via_github_app?.id,
+  createdAt: comment.created_at,
+})
+
+const CLOSING = `query ($owner: String!, $repo: String!, $number: Int!) {
+  repository(owner: $owner, name: $repo) {
+    pullRequest(number: $number) {
+      closingIssuesReferences(first: 20) { nodes { number repository { nameWithOwner } } }
+    }
+  }
+}`
+
+const closing = z.object({
+  repository: z.object({
+    pullRequest: z
+      .object({
+        closingIssuesReferences: z
+          .object({
+            nodes: z.array(z.object({ number: z.number(), repository: z.object({ nameWithOwner: z.string() }) })),
+          })
+          .nullish(),
+      })
+      .nullish(),
+  }),
+})

@@ -1,0 +1,49 @@
+import type { Webhooks } from '@octokit/webhooks'
+import type { WebhookAnswer, WebhookRequest } from '../platform.ts'
+
+export type VerifiedDelivery = { readonly event: string; readonly id: string; readonly payload: unknown }
+
+/** Nothing is read from a body before its signature has been found right. */
+export const readDelivery = async (
+  webhooks: Pick<Webhooks, 'verify'>,
+  { headers, body }: WebhookRequest,
+): Promise<VerifiedDelivery | WebhookAnswer> => {
+  const text = exactText(body)
+  const signature = headers['x-hub-signature-256']
+  // The library throws at what is empty, and compares in constant time otherwise.
+  if (text === undefined || text === '' || signature === undefined || signature === '') return unsigned
+  if (!(await webhooks.verify(text, signature))) return unsigned
+  const event = headers['x-github-event']
+  const id = headers['x-github-delivery']
+  if (event === undefined || id === undefined || !/^[\w-]{1,100}$/.test(id)) {
+    return { status: 400, body: 'X-GitHub-Event and X-GitHub-Delivery are missing' }
+  }
+  const payload = payloadOf(text, headers['content-type'] ?? '')
+  return payload === undefined ? { status: 400, body: 'the body is no JSON' } : { event, id, payload }
+}
+
+const unsigned: WebhookAnswer = { status: 401, body: 'the signature is missing or wrong' }
+
+/**
+ * The library verifies a text. Only a text that gives exactly these bytes again will do, so broken UTF-8 is refused and
+ * a byte order mark is kept.
+ */
+const exactText = (body: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+/** GitHub's default content type for a new webhook is a form with one field. */
+const payloadOf = (text: string, contentType: string): unknown => {
+  const isForm = contentType.toLowerCase().startsWith('application/x-www-form-urlencoded')
+  const json = isForm ? new URLSearchParams(text).get('payload') : text
+  try {
+    const payload: unknown = JSON.parse(json ?? '')
+    return payload ?? undefined
+  } catch {
+    return undefined
+  }
+}

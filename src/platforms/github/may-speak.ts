@@ -1,0 +1,60 @@
+import type { Clock } from '../../domain/clock.ts'
+import type { Logger } from '../../process/log.ts'
+import { maySpeak } from '../allowed.ts'
+import type { GithubClient } from './client.ts'
+import { repositoryOf, type Thread } from './conversation-id.ts'
+import { failureOf } from './failure.ts'
+import type { Writer } from './payloads.ts'
+
+/** `cannot-tell` is never `yes`. */
+export type Leave = 'yes' | 'no' | 'cannot-tell'
+
+export type LeaveAsked = (repository: Pick<Thread, 'owner' | 'repo'>, writer: Writer) => Promise<Leave>
+
+/** Who is on the list by id, or may write to the repository. GitHub's answer counts for a minute. */
+export const createLeave = ({
+  client,
+  allowedUsers,
+  clock,
+  log,
+}: {
+  readonly client: Pick<GithubClient, 'permission'>
+  readonly allowedUsers: readonly string[]
+  readonly clock: Clock
+  readonly log: Logger
+}): LeaveAsked => {
+  const known = new Map<string, { readonly until: number; readonly answer: Promise<Leave> }>()
+  const ask = async (repository: Pick<Thread, 'owner' | 'repo'>, { id, login }: Writer): Promise<Leave> => {
+    try {
+      const { userId, roles } = await client.permission(repository, login)
+      // A name can have changed hands between the delivery and this question.
+      return userId === id && roles.some((role) => MAY_WRITE.has(role)) ? 'yes' : 'no'
+    } catch (error) {
+      const { kind, message } = failureOf(error, clock)
+      if (kind === 'missing') return 'no'
+      log.warn('a permission could not be asked for', { repository: repositoryOf(repository), userId: id, message })
+      return 'cannot-tell'
+    }
+  }
+  return async (repository, writer) => {
+    if (maySpeak(allowedUsers, String(writer.id))) return 'yes'
+    const key = `${repositoryOf(repository).toLowerCase()} ${writer.id} ${writer.login}`
+    const now = clock()
+    const remembered = known.get(key)
+    if (remembered !== undefined && remembered.until > now) return remembered.answer
+    const answer = ask(repository, writer)
+    // Moved to the end: the oldest is at the beginning.
+    known.delete(key)
+    known.set(key, { until: now + REMEMBERED_MS, answer })
+    for (const [old] of known) {
+      if (known.size <= MOST_REMEMBERED) break
+      known.delete(old)
+    }
+    if ((await answer) === 'cannot-tell' && known.get(key)?.answer === answer) known.delete(key)
+    return answer
+  }
+}
+
+const MAY_WRITE = new Set(['write', 'maintain', 'admin'])
+const REMEMBERED_MS = 60_000
+const MOST_REMEMBERED = 10_000

@@ -1,0 +1,115 @@
+import { App, Octokit } from 'octokit'
+import { AppError } from '../../domain/errors.ts'
+import type { Logger } from '../../process/log.ts'
+import type { PlatformSettings } from '../settings.ts'
+import { repositoryOf, type Thread } from './conversation-id.ts'
+
+export type Identity =
+  | { readonly kind: 'user'; readonly id: number; readonly login: string }
+  | { readonly kind: 'app'; readonly id: number; readonly login: string }
+
+/** Who speaks to GitHub: one token for everything, or an app that is installed per repository. */
+export type Octokits = {
+  readonly of: (repository: Pick<Thread, 'owner' | 'repo'>) => Promise<Octokit>
+  readonly identity: () => Promise<Identity>
+}
+
+export type OctokitOptions = {
+  readonly log: Logger
+  /** An answer that takes longer does not come. */
+  readonly timeoutMs: number
+  /** GitHub's own pace: a comment every three seconds, another write every second. */
+  readonly paced: boolean
+}
+
+export const createOctokits = (settings: PlatformSettings['github'], options: OctokitOptions): Octokits => {
+  const { token, appId, privateKey } = settings
+  const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options))
+  if (appId !== undefined && privateKey !== undefined) return ofApp(Configured, appId, privateKey, options.log)
+  if (appId !== undefined || privateKey !== undefined) {
+    throw new AppError('config-invalid', 'the GitHub App has only one of its id and its private key', {
+      remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
+    })
+  }
+  if (token === undefined) {
+    throw new AppError('config-invalid', 'there is nothing to speak to GitHub with', {
+      remedy: 'set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
+    })
+  }
+  const octokit = new Configured({ auth: token })
+  return {
+    of: async () => octokit,
+    identity: async () => {
+      const { data } = await octokit.rest.users.getAuthenticated({ request: atOnce })
+      return { kind: 'user', id: data.id, login: data.login }
+    },
+  }
+}
+
+/** Tried once: whoever asks has a way of its own to try again. */
+export const atOnce = { retries: 0 } as const
+
+const ofApp = (Configured: typeof Octokit, appId: string, privateKey: string, log: Logger): Octokits => {
+  const app = new App({ appId, privateKey, Octokit: Configured, log: sdkLog(log) })
+  const installed = new Map<string, Promise<Octokit>>()
+  const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<Octokit> => {
+    const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: atOnce })
+    return app.getInstallationOctokit(data.id)
+  }
+  return {
+    of: (repository) => {
+      const name = repositoryOf(repository)
+      const known = installed.get(name)
+      if (known !== undefined) return known
+      const finding = find(repository)
+      installed.set(name, finding)
+      // Not installed, or GitHub was away: asked again the next time.
+      finding.catch(() => installed.delete(name))
+      return finding
+    },
+    identity: async () => {
+      const { data } = await app.octokit.rest.apps.getAuthenticated({ request: atOnce })
+      if (data === null) throw new AppError('config-invalid', 'GitHub does not know this app')
+      return { kind: 'app', id: data.id, login: data.slug ?? data.name }
+    },
+  }
+}
+
+const defaultsOf = (apiUrl: string | undefined, { log, timeoutMs, paced }: OctokitOptions) => {
+  const forSdk = sdkLog(log)
+  return {
+    ...(apiUrl !== undefined && { baseUrl: apiUrl }),
+    userAgent: 'coppice',
+    log: forSdk,
+    request: { log: forSdk, fetch: withTimeout(timeoutMs) },
+    retry: { retries: 2 },
+    throttle: {
+      enabled: paced,
+      onRateLimit: waitsOut,
+      onSecondaryRateLimit: waitsOut,
+    },
+  }
+}
+
+/** Short waits of questions only. A reply that has to wait goes back to the outbox, which lets the others pass. */
+const waitsOut = (retryAfter: number, { method }: { method: string }, _octokit: unknown, retryCount: number): boolean =>
+  method === 'GET' && retryCount === 0 && retryAfter <= LONGEST_WAIT_S
+
+const LONGEST_WAIT_S = 10
+
+/** Counted from when it is really sent, not from when it is queued for its turn. */
+const withTimeout =
+  (timeoutMs: number): typeof fetch =>
+  (url, init) => {
+    const timeout = AbortSignal.timeout(timeoutMs)
+    const given = init?.signal
+    const signal = given === undefined || given === null ? timeout : AbortSignal.any([given, timeout])
+    return fetch(url, { ...init, signal })
+  }
+
+const sdkLog = (log: Logger) => ({
+  debug: () => undefined,
+  info: () => undefined,
+  warn: (message: string) => log.warn('GitHub client', { detail: message }),
+  error: (message: string) => log.warn('GitHub client', { detail: message }),
+})

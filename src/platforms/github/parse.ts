@@ -1,0 +1,200 @@
+import type { IsolationHints } from '../../domain/hints.ts'
+import type { MessageDetails } from '../../domain/message.ts'
+import { conversationIdOf } from './conversation-id.ts'
+import { closingIssuesIn } from './links.ts'
+import { isOurs } from './marker.ts'
+import { orderIn } from './mention.ts'
+import * as read from './payloads.ts'
+import { aboutPlace, aboutThread } from './thread-context.ts'
+
+/** What a delivery comes to. Only a message needs leave; it is given elsewhere. */
+export type Parsed =
+  | { readonly kind: 'ignored'; readonly reason: string }
+  | { readonly kind: 'closed'; readonly conversationId: string; readonly details: MessageDetails }
+  | {
+      readonly kind: 'message'
+      readonly conversationId: string
+      readonly text: string
+      readonly author: read.Writer
+      readonly details: MessageDetails
+    }
+
+export type ParseSettings = {
+  /** The name to mention, without the @. */
+  readonly bot: string
+  /** Repositories that are not known here may be cloned. */
+  readonly cloneUnknown: boolean
+}
+
+/** Pure: the same delivery always comes to the same. */
+export const parseDelivery = (event: string, payload: unknown, settings: ParseSettings): Parsed => {
+  const { data: { action = '' } = {} } = read.anyPayload.safeParse(payload)
+  const reader = readers[`${event}.${action}`]
+  if (reader === undefined) return ignored(`nothing is done at ${event.slice(0, 60)} ${action.slice(0, 60)}`.trim())
+  return reader(payload, settings)
+}
+
+type Reader = (payload: unknown, settings: ParseSettings) => Parsed
+
+/** An edited text is not a new order, and a deleted one is none any more: neither is here. */
+const readers: Readonly<Record<string, Reader>> = {
+  'issues.opened': (payload, settings) => {
+    const { data } = read.payloads.issues.safeParse(payload)
+    return data === undefined ? unreadable : said(data, settings, issueThread(data.issue), openingOf(data.issue))
+  },
+  'issues.closed': (payload) => {
+    const { data } = read.payloads.issues.safeParse(payload)
+    return data === undefined ? unreadable : closed(data, data.issue.number)
+  },
+  'issue_comment.created': (payload, settings) => {
+    const { data } = read.payloads.issue_comment.safeParse(payload)
+    if (data === undefined) return unreadable
+    const { issue, comment } = data
+    const thread = isSet(issue.pull_request) ? pullRequestThread(issue, undefined) : issueThread(issue)
+    return said(data, settings, thread, { ...remarkOf(comment), messageId: `comment:${comment.id}` })
+  },
+  'pull_request.opened': (payload, settings) => {
+    const { data } = read.payloads.pull_request.safeParse(payload)
+    if (data === undefined) return unreadable
+    const { pull_request: pull } = data
+    return said(data, settings, pullRequestThread(pull, pull), openingOf(pull))
+  },
+  'pull_request.closed': (payload) => {
+    const { data } = read.payloads.pull_request.safeParse(payload)
+    return data === undefined ? unreadable : closed(data, data.pull_request.number)
+  },
+  'pull_request_review.submitted': (payload, settings) => {
+    const { data } = read.payloads.pull_request_review.safeParse(payload)
+    if (data === undefined) return unreadable
+    const { pull_request: pull, review } = data
+    const remark = { ...remarkOf(review), messageId: `review:${review.id}` }
+    return said(data, settings, pullRequestThread(pull, pull), remark)
+  },
+  'pull_request_review_comment.created': (payload, settings) => {
+    const { data } = read.payloads.pull_request_review_comment.safeParse(payload)
+    if (data === undefined) return unreadable
+    const { pull_request: pull, comment } = data
+    const { path, line, diff_hunk: hunk } = comment
+    const remark = { ...remarkOf(comment), messageId: `review-comment:${comment.id}` }
+    return said(data, settings, pullRequestThread(pull, pull), { ...remark, place: aboutPlace(path, line, hunk) })
+  },
+}
+
+type Subject = {
+  readonly number: number
+  readonly title: string
+  readonly body?: string | null | undefined
+  readonly user?: read.Writer | null | undefined
+}
+
+type ThreadRead = Subject & { readonly pull: boolean; readonly head?: read.PullRequest | undefined }
+
+type Remark = {
+  readonly body: string
+  readonly author: read.Writer | null | undefined
+  readonly viaApp: unknown
+  readonly messageId: string
+  /** It is the description of the issue or pull request itself. */
+  readonly opening?: boolean
+  readonly place?: string
+}
+
+const issueThread = (issue: Subject): ThreadRead => ({ ...issue, pull: false })
+const pullRequestThread = (issue: Subject, head: read.PullRequest | undefined): ThreadRead => ({
+  ...issue,
+  pull: true,
+  head,
+})
+
+const openingOf = (
+  subject: Subject & { readonly id: number; readonly performed_via_github_app?: unknown },
+): Remark => ({
+  body: subject.body ?? '',
+  author: subject.user,
+  viaApp: subject.performed_via_github_app,
+  messageId: `opened:${subject.id}`,
+  opening: true,
+})
+
+const remarkOf = (comment: {
+  readonly body?: string | null | undefined
+  readonly user?: read.Writer | null | undefined
+  readonly performed_via_github_app?: unknown
+}): Omit<Remark, 'messageId'> => ({
+  body: comment.body ?? '',
+  author: comment.user,
+  viaApp: comment.performed_via_github_app,
+})
+
+/** Is it for us: said by a person, to the bot, by the very one who sends it. */
+const said = (
+  { repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>,
+  { bot, cloneUnknown }: ParseSettings,
+  thread: ThreadRead,
+  remark: Remark,
+): Parsed => {
+  const { author, body } = remark
+  if (author === null || author === undefined) return ignored('its author is not known any more')
+  if (isSet(remark.viaApp) || isBot(author, bot)) return ignored('a program said it')
+  if (isOurs(body)) return ignored('it is our own')
+  // A transferred issue is opened anew by whoever transfers it: old words of somebody else.
+  if (sender.id !== author.id) return ignored('it was said by somebody else than the sender')
+  const order = orderIn(body, bot)
+  if (order === undefined) return ignored('the bot is not mentioned')
+  const conversationId = conversationIdOf(repository.full_name, thread.number)
+  return {
+    kind: 'message',
+    conversationId,
+    text: order === '' ? thread.title : order,
+    author,
+    details: {
+      userId: String(author.id),
+      messageId: remark.messageId,
+      github: repository.full_name,
+      ...(cloneUnknown && repository.clone_url !== undefined && { cloneUrl: repository.clone_url }),
+      hints: hintsOf(thread, repository.full_name),
+      context: `${aboutThread({
+        kind: thread.pull ? 'pull request' : 'issue',
+        conversationId,
+        title: thread.title,
+        author: thread.user,
+        body: remark.opening === true ? undefined : (thread.body ?? ''),
+        head: thread.head?.head,
+      })}${remark.place ?? ''}`,
+    },
+  }
+}
+
+const isBot = ({ login, type }: read.Writer, bot: string): boolean =>
+  type === 'Bot' || /\[bot\]$/i.test(login) || login.toLowerCase() === bot.toLowerCase()
+
+const hintsOf = ({ pull, number, head, body }: ThreadRead, repository: string): IsolationHints => {
+  if (!pull) return { workflowType: 'issue', workflowId: String(number) }
+  const linkedIssues = closingIssuesIn(body ?? '', repository).filter((linked) => linked !== number)
+  return {
+    workflowType: 'pr',
+    workflowId: String(number),
+    ...(head !== undefined && headHints(head)),
+    ...(linkedIssues.length > 0 && { linkedIssues }),
+  }
+}
+
+/** A head whose repository is gone was a fork's. */
+export const headHints = ({
+  head,
+  base,
+}: Pick<read.PullRequest, 'head' | 'base'>): Required<Pick<IsolationHints, 'prBranch' | 'prSha' | 'isForkPR'>> => ({
+  prBranch: head.ref,
+  prSha: head.sha,
+  isForkPR: head.repo?.full_name.toLowerCase() !== base.repo.full_name.toLowerCase(),
+})
+
+const closed = ({ repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>, number: number): Parsed => ({
+  kind: 'closed',
+  conversationId: conversationIdOf(repository.full_name, number),
+  details: { userId: String(sender.id), github: repository.full_name },
+})
+
+const ignored = (reason: string): Parsed => ({ kind: 'ignored', reason })
+const unreadable = ignored('the payload is not as GitHub describes it')
+const isSet = (value: unknown): boolean => value !== undefined && value !== null

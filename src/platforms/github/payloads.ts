@@ -1,0 +1,63 @@
+import { z } from 'zod'
+
+/*
+ * Of what GitHub posts, only what is read here. Whatever else is in it, and whatever a later version adds, is let pass.
+ */
+
+const user = z.object({ id: z.number(), login: z.string(), type: z.string().optional() })
+const writer = user.nullish()
+const body = z.string().nullish()
+const viaApp = z.unknown()
+
+const repository = z.object({ full_name: z.string(), clone_url: z.string().optional() })
+
+const issue = z.object({
+  id: z.number(),
+  number: z.number(),
+  title: z.string(),
+  body,
+  user: writer,
+  pull_request: z.unknown(),
+  closed_at: z.string().nullish(),
+  performed_via_github_app: viaApp,
+})
+
+const pullRequest = z.object({
+  id: z.number(),
+  number: z.number(),
+  title: z.string(),
+  body,
+  user: writer,
+  head: z.object({ ref: z.string(), sha: z.string(), repo: z.object({ full_name: z.string() }).nullish() }),
+  base: z.object({ repo: z.object({ full_name: z.string() }) }),
+})
+
+const comment = z.object({ id: z.number(), body, user: writer, performed_via_github_app: viaApp })
+
+const reviewComment = comment.extend({
+  path: z.string().optional(),
+  line: z.number().nullish(),
+  diff_hunk: z.string().optional(),
+})
+
+const common = { repository, sender: user }
+
+export const payloads = {
+  issues: z.object({ ...common, issue }),
+  issue_comment: z.object({ ...common, issue, comment }),
+  pull_request: z.object({ ...common, pull_request: pullRequest }),
+  pull_request_review: z.object({ ...common, pull_request: pullRequest, review: comment }),
+  pull_request_review_comment: z.object({ ...common, pull_request: pullRequest, comment: reviewComment }),
+}
+
+export const anyPayload = z.object({ action: z.string().optional() })
+
+export type Writer = z.infer<typeof user>
+export type PullRequest = z.infer<typeof pullRequest>
+export type IssuePayload = z.infer<typeof payloads.issues>
+export type CommentPayload = z.infer<typeof payloads.issue_comment>
+export type PullRequestPayload = z.infer<typeof payloads.pull_request>
+export type ReviewPayload = z.infer<typeof payloads.pull_request_review>
+export type ReviewCommentPayload = z.infer<typeof payloads.pull_request_review_comment>
+
+export { pullRequest as pullRequestSchema }

@@ -1,0 +1,138 @@
+import { Webhooks } from '@octokit/webhooks'
+import { AppError } from '../../domain/errors.ts'
+import type { Platform, PlatformInbox, WebhookAnswer, WebhookRequest } from '../platform.ts'
+import type { PlatformParts } from '../remote.ts'
+import { createClient, type GithubClient } from './client.ts'
+import { threadOf } from './conversation-id.ts'
+import { failureOf } from './failure.ts'
+import { COMMENT_LIMIT } from './marker.ts'
+import { createLeave, type Leave } from './may-speak.ts'
+import { createOctokits, type Identity } from './octokits.ts'
+import { type Parsed, parseDelivery } from './parse.ts'
+import { prepareMessage } from './prepare.ts'
+import { createReplies } from './replies.ts'
+import { readDelivery } from './delivery.ts'
+import { createStanding } from './standing.ts'
+
+export type GithubOptions = {
+  readonly timeoutMs?: number
+  /** False for a server that is not GitHub and knows no limits. */
+  readonly paced?: boolean
+}
+
+/** Issues, pull requests and their comments, as GitHub's webhooks tell of them and its API takes the answers. */
+export const createGithubPlatform = async (
+  { settings: { github: settings }, log, clock }: PlatformParts,
+  { timeoutMs = 15_000, paced = true }: GithubOptions = {},
+): Promise<Platform> => {
+  const secret = settings.webhookSecret
+  if (secret === undefined) {
+    throw new AppError('config-invalid', 'GitHub has no webhook secret, so nobody could tell its deliveries', {
+      remedy: 'set GITHUB_WEBHOOK_SECRET to the secret of the webhook',
+    })
+  }
+  const webhooks = new Webhooks({ secret })
+  const standing = createStanding(clock)
+  const client = standing.watching(createClient(createOctokits(settings, { log, timeoutMs, paced })))
+  const leave = createLeave({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
+  let self: Identity | undefined
+  let bot = settings.bot?.replace(/^@/, '')
+  let inbox: PlatformInbox | undefined
+  const replies = createReplies({ client, self: () => self, clock, log })
+
+  const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, deliveryId: string): Promise<WebhookAnswer> => {
+    const into = inbox
+    if (into === undefined) return away
+    const { conversationId, details } = parsed
+    if (parsed.kind === 'message') {
+      const thread = threadOf(conversationId)
+      const answer = thread === undefined ? 'no' : await within(leave(thread, parsed.author), LEAVE_MS)
+      if (answer !== 'yes') {
+        log.info('a message was ignored: its author may not speak', {
+          conversationId,
+          userId: parsed.author.id,
+          answer,
+        })
+        return answer === 'no' ? { status: 200, body: 'ignored' } : away
+      }
+    }
+    const text = parsed.kind === 'message' ? parsed.text : ''
+    const { outcome } = await into.accept({ conversationId, deliveryId, kind: parsed.kind, text, details })
+    standing.heard()
+    return { status: 200, body: outcome }
+  }
+
+  return {
+    platform: 'github',
+    limit: COMMENT_LIMIT,
+    start: async (given) => {
+      // Asked even if nothing needs it: a token that is none is said now, and not at the first reply.
+      self = await whoWeAre(client, bot, (message) => log.warn('GitHub cannot be reached yet', { message }))
+      bot ??= self?.login
+      inbox = given
+    },
+    stop: async () => {
+      inbox = undefined
+      replies.stop()
+    },
+    webhook: async (request: WebhookRequest) => {
+      if (inbox === undefined || bot === undefined) return away
+      const delivery = await readDelivery(webhooks, request)
+      if ('status' in delivery) return delivery
+      const { cloneUnknown = false } = settings
+      const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
+      if (parsed.kind !== 'ignored') return take(parsed, delivery.id)
+      log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
+      return { status: 200, body: `ignored: ${parsed.reason}` }
+    },
+    prepare: (message) => prepareMessage({ client, clock, log }, message),
+    send: async (message) => {
+      self ??= await client.identity().catch(() => undefined)
+      return replies.send(message)
+    },
+    preview: replies.preview,
+    status: standing.status,
+  }
+
+  async function whoWeAre(
+    asked: Pick<GithubClient, 'identity'>,
+    name: string | undefined,
+    unreachable: (message: string) => void,
+  ): Promise<Identity | undefined> {
+    try {
+      return await asked.identity()
+    } catch (error) {
+      const { kind, message } = failureOf(error, clock)
+      if (kind === 'unauthorized') {
+        throw new AppError('config-invalid', 'GitHub does not accept the credentials', {
+          cause: error,
+          remedy: 'set GITHUB_TOKEN (or the id and private key of the GitHub App) to one that is valid',
+        })
+      }
+      if (name === undefined) {
+        throw new AppError('remote-unreachable', `GitHub does not say who we are: ${message.slice(0, 200)}`, {
+          cause: error,
+          remedy: 'set GITHUB_BOT to the name by which the bot is mentioned, or try again later',
+        })
+      }
+      unreachable(message)
+      return undefined
+    }
+  }
+}
+
+/** GitHub waits ten seconds for an answer. */
+const LEAVE_MS = 8_000
+
+/** It shows the delivery as failed then, and it can be delivered again from there. */
+const away: WebhookAnswer = { status: 503, body: 'not taken', headers: { 'retry-after': '60' } }
+
+const within = async (asked: Promise<Leave>, ms: number): Promise<Leave> => {
+  const waited = Promise.withResolvers<Leave>()
+  const timer = setTimeout(() => waited.resolve('cannot-tell'), ms)
+  try {
+    return await Promise.race([asked, waited.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,95 @@
+import type { Clock } from '../../domain/clock.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { IsolationHints } from '../../domain/hints.ts'
+import type { IncomingMessage, MessageDetails } from '../../domain/message.ts'
+import type { Logger } from '../../process/log.ts'
+import type { Comment, GithubClient } from './client.ts'
+import { repositoryOf, type Thread, threadOf } from './conversation-id.ts'
+import { failureOf } from './failure.ts'
+import { closingIssuesIn } from './links.ts'
+import { headHints } from './parse.ts'
+import { MOST_COMMENTS, withRemarks } from './thread-context.ts'
+
+export type PrepareParts = {
+  readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'newestComments'>
+  readonly clock: Clock
+  readonly log: Logger
+}
+
+/** What the delivery did not say: the pull request as it is now, the issues it closes, the newest comments. */
+export const prepareMessage = async (
+  parts: PrepareParts,
+  { conversationId, details }: Pick<IncomingMessage, 'conversationId' | 'details'>,
+): Promise<MessageDetails> => {
+  const thread = threadOf(conversationId)
+  if (thread === undefined) return details
+  const { hints, context } = details
+  const [now, remarks] = await Promise.all([
+    hints?.workflowType === 'pr' ? pullRequestHints(parts, thread, hints) : hints,
+    context === undefined ? [] : earlierComments(parts, thread, details.messageId),
+  ])
+  return {
+    ...details,
+    ...(now !== undefined && { hints: now }),
+    ...(context !== undefined && {
+      context: withRemarks(
+        context,
+        remarks.map(({ login, createdAt, body }) => ({ by: `@${login}`, at: createdAt, text: body })),
+      ),
+    }),
+  }
+}
+
+/**
+ * A comment's delivery does not say where the head of its pull request is, and without that the work would get another
+ * branch: then there is no run. Where it is known already, GitHub being away costs nothing.
+ */
+const pullRequestHints = async (
+  parts: PrepareParts,
+  thread: Thread,
+  hints: IsolationHints,
+): Promise<IsolationHints> => {
+  const { client, clock } = parts
+  const [pull, closing] = await Promise.all([
+    client.pullRequest(thread).catch((error: unknown) => {
+      if (hints.prBranch !== undefined) return undefined
+      throw new AppError('remote-unreachable', `GitHub does not say where the head of #${thread.number} is`, {
+        cause: error,
+        remedy: `say it again in a minute (${failureOf(error, clock).message.slice(0, 200)})`,
+      })
+    }),
+    closingIssues(parts, thread),
+  ])
+  const said = pull === undefined ? hints.linkedIssues : closingIssuesIn(pull.body ?? '', repositoryOf(thread))
+  // GitHub reads a new description a moment after it has told us of it, so that *none* may only mean *not yet*.
+  const linkedIssues = (closing.length > 0 ? closing : (said ?? [])).filter((number) => number !== thread.number)
+  const { linkedIssues: _before, ...rest } = hints
+  return { ...rest, ...(pull !== undefined && headHints(pull)), ...(linkedIssues.length > 0 && { linkedIssues }) }
+}
+
+const closingIssues = async ({ client, clock, log }: PrepareParts, thread: Thread): Promise<readonly number[]> => {
+  try {
+    return await client.closingIssues(thread)
+  } catch (error) {
+    const { message } = failureOf(error, clock)
+    log.warn('the issues that a pull request closes are taken from its text', { number: thread.number, message })
+    return []
+  }
+}
+
+const earlierComments = async (
+  { client, clock, log }: PrepareParts,
+  thread: Thread,
+  messageId: string | undefined,
+): Promise<readonly Comment[]> => {
+  // Nothing was said before it.
+  if (messageId?.startsWith('opened:') === true) return []
+  const own = Number(/^comment:(\d+)$/.exec(messageId ?? '')?.[1] ?? Infinity)
+  try {
+    return (await client.newestComments(thread)).filter(({ id }) => id < own).slice(-MOST_COMMENTS)
+  } catch (error) {
+    const { message } = failureOf(error, clock)
+    log.warn('earlier comments could not be read', { number: thread.number, message })
+    return []
+  }
+}

@@ -1,0 +1,53 @@
+import type { Clock } from '../../domain/clock.ts'
+import type { PlatformStatus } from '../platform.ts'
+import type { GithubClient } from './client.ts'
+import { failureOf } from './failure.ts'
+
+/** How it stands with GitHub, as the last call to it went. */
+export type Standing = {
+  readonly status: () => PlatformStatus
+  readonly heard: () => void
+  readonly watching: (client: GithubClient) => GithubClient
+}
+
+export const createStanding = (clock: Clock): Standing => {
+  let current: PlatformStatus = {
+    state: 'connecting',
+    since: clock(),
+    lastMessageAt: undefined,
+    lastError: undefined,
+  }
+  const become = (state: PlatformStatus['state']): void => {
+    if (current.state !== state) current = { ...current, state, since: clock() }
+  }
+  const watched =
+    <A extends unknown[], T>(call: (...args: A) => Promise<T>) =>
+    async (...args: A): Promise<T> => {
+      try {
+        const answer = await call(...args)
+        become('connected')
+        return answer
+      } catch (error) {
+        const { kind, message } = failureOf(error, clock)
+        // A *no* is an answer: GitHub is there.
+        become(kind === 'away' || kind === 'unauthorized' ? 'disconnected' : 'connected')
+        current = { ...current, lastError: message.slice(0, 500) }
+        throw error
+      }
+    }
+  return {
+    status: () => current,
+    heard: () => {
+      current = { ...current, lastMessageAt: clock() }
+    },
+    watching: (client) => ({
+      identity: watched(client.identity),
+      permission: watched(client.permission),
+      pullRequest: watched(client.pullRequest),
+      closingIssues: watched(client.closingIssues),
+      newestComments: watched(client.newestComments),
+      createComment: watched(client.createComment),
+      updateComment: watched(client.updateComment),
+    }),
+  }
+}
