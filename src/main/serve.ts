@@ -81,9 +81,6 @@ const run = async (
   metrics = createMetrics(engine.changes)
   const accept = metrics.counting(engine.conversations.accept)
   let ready = false
-  await engine.conversations.start()
-  const { failed } = await startPlatforms(platforms.values(), accept, context.log)
-  refused.push(...failed)
   const server = await startServer(
     {
       context: engine.context,
@@ -102,6 +99,13 @@ const run = async (
     },
     options,
   )
+  // Only who has the port begins to work: a start that fails leaves every message to the next one.
+  await engine.conversations.start().catch(async (error: unknown) => {
+    await server.stop(0)
+    throw error
+  })
+  const { failed } = await startPlatforms(platforms.values(), accept, context.log)
+  refused.push(...failed)
   const schedule = createSchedule({
     context: quiet,
     provider: workplace.provider,
