@@ -8,6 +8,8 @@ export type HistoryEntry = {
   /** When it was accepted or delivered; of a reply that still waits, when it was recorded. */
   readonly at: number
   readonly state: MessageState | ReplyState
+  /** The message that this answers, where it answers one. */
+  readonly about?: string
 }
 
 /** More of one conversation is not shown at once. */
@@ -47,7 +49,8 @@ const inOrder = (messages: readonly InboxMessage[], replies: readonly Reply[]): 
     const at = reply.sentAt ?? reply.createdAt
     const question = reply.inboxId === undefined ? undefined : place.get(reply.inboxId)
     sayUpTo((message, index) => message.acceptedAt <= at || (question !== undefined && index <= question))
-    entries.push({ id: reply.id, role: reply.role, text: reply.text, at, state: reply.state })
+    const about = reply.inboxId === undefined ? {} : { about: reply.inboxId }
+    entries.push({ id: reply.id, role: reply.role, text: reply.text, at, state: reply.state, ...about })
   }
   sayUpTo(() => true)
   return entries

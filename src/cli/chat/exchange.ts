@@ -16,13 +16,9 @@ export type Exchange = (
   signal: AbortSignal,
 ) => Promise<readonly HistoryEntry[]>
 
-/** What was said about one message: everything after it, until the next thing the user said. Undefined: not done yet. */
+/** What was said about one message; others may have been asked before it was answered. Undefined: not done yet. */
 export const answersTo = (history: readonly HistoryEntry[], id: string): readonly HistoryEntry[] | undefined => {
-  const own = history.findIndex((entry) => entry.id === id)
-  const asked = history[own]
-  if (asked?.state !== 'done') return undefined
-  const after = history.slice(own + 1)
-  const next = after.findIndex(({ role }) => role === 'user')
-  const answers = next === -1 ? after : after.slice(0, next)
+  if (history.find((entry) => entry.id === id)?.state !== 'done') return undefined
+  const answers = history.filter(({ about }) => about === id)
   return answers.some(({ state }) => state === 'waiting') ? undefined : answers
 }

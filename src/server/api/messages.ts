@@ -40,6 +40,7 @@ const listRoute = createRoute({
           text: z.string(),
           at: time,
           state: z.enum(['waiting', 'running', 'done', 'sent', 'failed']),
+          about: z.string().optional().openapi({ description: 'The message that this answers' }),
         }),
       ),
     ),
