@@ -1,6 +1,7 @@
 import type { Change } from '../../conversations/changes.ts'
 import { command, textOf } from '../../conversations/commands/command.ts'
 import { isChatCommand } from '../../conversations/commands/chat.ts'
+import { exitCodes } from '../../conversations/commands/failure.ts'
 import { usage } from '../../conversations/commands/usage.ts'
 import { printable, type View } from '../../conversations/commands/view.ts'
 import { isAppError } from '../../domain/errors.ts'
@@ -20,6 +21,8 @@ export type ChatResult = {
   /** Whether it was shown already while it happened. */
   readonly wasShown: (answer: HistoryEntry) => boolean
   readonly isCommand: boolean
+  /** Ctrl-C: the run was stopped, and that is its answer. */
+  readonly interrupted: boolean
 }
 
 const run = async (call: CliCall): Promise<ChatResult> => {
@@ -40,7 +43,8 @@ const run = async (call: CliCall): Promise<ChatResult> => {
     watch,
     call.signal,
   )
-  return { conversationId, isNew: named === undefined, answers, wasShown, isCommand: isChatCommand(text) }
+  const [isNew, interrupted] = [named === undefined, call.signal.aborted]
+  return { conversationId, isNew, answers, wasShown, isCommand: isChatCommand(text), interrupted }
 }
 
 /** The running server's, else our own. */
@@ -109,5 +113,8 @@ export const chat = command<ChatResult, CliCall>({
     messages: answers.map(({ role, text, at }) => ({ role, text, at })),
   }),
   // A message that no agent answered was refused or failed; which of them, the answer says.
-  exitCode: ({ answers, isCommand }) => (isCommand || answers.some(({ role }) => role === 'agent') ? 0 : 1),
+  exitCode: ({ answers, isCommand, interrupted }) => {
+    if (interrupted) return exitCodes.interrupted
+    return isCommand || answers.some(({ role }) => role === 'agent') ? exitCodes.done : exitCodes.failed
+  },
 })
