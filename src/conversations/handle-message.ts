@@ -1,6 +1,6 @@
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
-import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
+import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
@@ -154,12 +154,11 @@ const endOrKeep = async (
   message: InboxMessage,
   conversation: Conversation,
 ): Promise<Handled> => {
-  const { store, clock, failpoint } = context.isolation
-  const session = await store.sessions.live(conversation.id)
+  const { clock, failpoint } = context.isolation
   await failpoint('message.closing')
   const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
   await failpoint('message.closed')
-  const text = closedNotice(outcome) ?? (await removedBefore(context, message, conversation, session))
+  const text = closedNotice(outcome) ?? (await removedBefore(context, message, conversation))
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
   return answered(context, message, said, async (inside) => {
     await inside.sessions.end(conversation.id, 'closed', clock())
@@ -168,18 +167,18 @@ const endOrKeep = async (
 
 /**
  * The first run removed the environment and could not say so any more, and the conversation's reference went with it.
- * Its session, which ends with the message, still names the directory.
+ * Its last session still names the directory.
  */
 const removedBefore = async (
   { isolation: { store } }: ConversationsContext,
   { attempts, acceptedAt }: InboxMessage,
-  { codebaseId }: Conversation,
-  session: Session | undefined,
+  { id, codebaseId }: Conversation,
 ): Promise<string | undefined> => {
-  if (attempts === 1 || codebaseId === undefined || session === undefined) return undefined
+  if (attempts === 1 || codebaseId === undefined) return undefined
+  const session = await store.sessions.last(id)
   const points = await store.restorePoints.list(codebaseId)
   const point = points.find(
-    ({ createdAt, contents }) => createdAt >= acceptedAt && contents.environment.path === session.directory,
+    ({ createdAt, contents }) => createdAt >= acceptedAt && contents.environment.path === session?.directory,
   )
   return point === undefined ? undefined : removedNotice(point.contents.environment, 'closed')
 }

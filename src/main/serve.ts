@@ -5,9 +5,8 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
 import type { Codebase } from '../domain/environment.ts'
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import { AppError, isAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import { reconcile } from '../isolation/reconcile.ts'
 import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
 import { type Refused, remotePlatforms } from '../platforms/remote.ts'
@@ -18,6 +17,7 @@ import { removeServerRecord, runningServer, writeServerRecord } from '../server/
 import { ensureToken } from '../server/token-file.ts'
 import type { Redact } from '../process/redact.ts'
 import { createEngine, type Engine } from './engine.ts'
+import { reconcileAll } from './reconcile-all.ts'
 
 export type ServeParts = {
   readonly version: string
@@ -137,21 +137,6 @@ const offNotice = ({ platform, problem, remedy }: Refused): string =>
 
 /** For requests that are being answered when everything else has stopped. */
 const LAST_REQUESTS_MS = 2_000
-
-/** Before anything is accepted: what a crash left half done is finished or undone. */
-export const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
-  const notices: string[] = []
-  for (const codebase of await context.store.codebases.list(context.host)) {
-    try {
-      const { settled, left } = await reconcile(context, codebase)
-      notices.push(...settled.map((what) => `settled an interrupted ${what}`), ...left.map((what) => `left: ${what}`))
-    } catch (error) {
-      // A repository that is gone must not keep the others from being served.
-      notices.push(`${codebase.name} could not be reconciled: ${toAppError(error).message}`)
-    }
-  }
-  return notices
-}
 
 /** For who watches; those who lost an environment to it have been told by the removal. */
 const announce = (

@@ -1,0 +1,18 @@
+import { toAppError } from '../domain/errors.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { reconcile } from '../isolation/reconcile.ts'
+
+/** Before anything is accepted: what a crash left half done is finished or undone. */
+export const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
+  const notices: string[] = []
+  for (const codebase of await context.store.codebases.list(context.host)) {
+    try {
+      const { settled, left } = await reconcile(context, codebase)
+      notices.push(...settled.map((what) => `settled an interrupted ${what}`), ...left.map((what) => `left: ${what}`))
+    } catch (error) {
+      // A repository that is gone must not keep the others from being served.
+      notices.push(`${codebase.name} could not be reconciled: ${toAppError(error).message}`)
+    }
+  }
+  return notices
+}
