@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -9,6 +9,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
+import { failpointsIn } from './source-failpoints.ts'
 
 /** A scenario is a dozen worlds, and the others run beside it. */
 const timeout = 10 * 60_000
@@ -133,12 +134,9 @@ describe.concurrent('an error at every failpoint', { timeout }, () => {
   })
 })
 
+/** What only a message passes is swept in messages.test.ts, which looks for its own in the same way. */
 test('no failpoint in the source was left out', () => {
-  const source = join(import.meta.dirname, '../../src')
-  const names = readdirSync(source, { recursive: true, encoding: 'utf8' })
-    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
-    .flatMap((file) => [...readFileSync(join(source, file), 'utf8').matchAll(/failpoint\(\s*['"`]([^'"`]+)['"`]/g)])
-    .flatMap(([, name = '']) => (name.includes('${') ? ofBothKinds(name) : [name]))
+  const names = failpointsIn('others').flatMap((name) => (name.includes('${') ? ofBothKinds(name) : [name]))
   expect(names.length).toBeGreaterThan(30)
   expect(names.filter((name) => !exercised.has(name))).toEqual([])
 })

@@ -1,0 +1,15 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The rooms that only a message goes through. Everything else is swept without one. */
+const roomsOfMessages: readonly string[] = ['conversations', 'main']
+
+/** The literal names of failpoints in the source, as they are written there, below these rooms or outside of them. */
+export const failpointsIn = (rooms: 'of messages' | 'others'): string[] => {
+  const source = join(import.meta.dirname, '../../src')
+  return readdirSync(source, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .filter((file) => roomsOfMessages.includes(file.split('/')[0] ?? '') === (rooms === 'of messages'))
+    .flatMap((file) => [...readFileSync(join(source, file), 'utf8').matchAll(/failpoint\(\s*['"`]([^'"`]+)['"`]/g)])
+    .map(([, name = '']) => name)
+}
