@@ -15,6 +15,7 @@ import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
+import { assertRepositoryThere } from './repository-there.ts'
 import { sessionFor } from './sessions.ts'
 import { armTripwire } from './tripwire.ts'
 
@@ -43,6 +44,7 @@ export const runAgent = async (
   task: AgentTask,
 ): Promise<Worked> => {
   const { conversation, codebase, asked } = task
+  await assertRepositoryThere(codebase)
   const agent = await chosenAgent(context, conversation, codebase)
   const place = readsOnly(asked?.command) ? await readingPlace(context, task) : undefined
   const resolved = place ?? (await isolatedPlace(context, message, task))
