@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'
 import type { Agent } from './agent.ts'
+import { createAcpAgent } from './acp/agent.ts'
 import { createClaudeAgent } from './claude.ts'
 import { createCodexAgent } from './codex.ts'
 import { createCommandAgent } from './command.ts'
@@ -12,7 +13,14 @@ import { createDemoAgent } from './demo.ts'
 export type AgentParts = {
   readonly settings: Pick<
     Settings,
-    'agentCommand' | 'claudeCommand' | 'claudePermissionMode' | 'codexCommand' | 'codexSandbox' | 'agentSilenceMinutes'
+    | 'agentCommand'
+    | 'claudeCommand'
+    | 'claudePermissionMode'
+    | 'codexCommand'
+    | 'codexSandbox'
+    | 'agentSilenceMinutes'
+    | 'acpAgents'
+    | 'agentPermissions'
   >
   readonly git: Git
   readonly clock: Clock
@@ -70,9 +78,22 @@ export const createAgents = (parts: AgentParts): ReadonlyMap<string, Agent> =>
   new Map(
     Object.entries<Member>(members).flatMap(([name, { make }]) => {
       const agent = make(parts)
-      return agent === undefined ? [] : [[name, agent] as const]
+      const named = agent === undefined ? [] : [[name, agent] as const]
+      // Somebody named these, too: they come before what is merely found.
+      return name === 'command' ? [...named, ...acpAgents(parts)] : named
     }),
   )
+
+const acpAgents = (parts: AgentParts): (readonly [string, Agent])[] =>
+  parts.settings.acpAgents.map((agent) => [
+    agent.name,
+    createAcpAgent({
+      ...parts,
+      ...agent,
+      permissions: parts.settings.agentPermissions,
+      silenceMs: silenceOf(parts),
+    }),
+  ])
 
 export type AgentChoice = {
   readonly agents: ReadonlyMap<string, Agent>

@@ -8,12 +8,12 @@ test('agents that speak ACP have a name, a command, and the variables that they 
   const text = `agent:
   acp:
     gemini: { command: [gemini, --acp], variables: [GEMINI_API_KEY, NOT_SET] }
-    open-code: { command: [opencode, acp] }
+    open-code: { command: [opencode, acp], forks: true }
 `
   const { acpAgents } = await settings(text, { GEMINI_API_KEY: 'k', OPENCODE_KEY: 'not asked for' })
   expect(acpAgents).toEqual([
-    { name: 'gemini', command: ['gemini', '--acp'], variables: { GEMINI_API_KEY: 'k' } },
-    { name: 'open-code', command: ['opencode', 'acp'], variables: {} },
+    { name: 'gemini', command: ['gemini', '--acp'], variables: { GEMINI_API_KEY: 'k' }, forks: false },
+    { name: 'open-code', command: ['opencode', 'acp'], variables: {}, forks: true },
   ])
 })
 
@@ -30,6 +30,7 @@ test.each([
   'gemini: { command: [x], variables: [SLACK_BOT_TOKEN] }',
   'gemini: { command: [x], variables: [GIT_DIR] }',
   'gemini: { command: [x], variables: ["A=B"] }',
+  'gemini: { command: [x], forks: maybe }',
   'gemini:',
 ])('an agent that is not right is an error which names the key and what would be right: %s', async (entry) => {
   await expect(settings(`agent:\n  acp:\n    ${entry}\n`)).rejects.toMatchObject({

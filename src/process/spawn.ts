@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { Writable } from 'node:stream'
+import { type Readable, Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
@@ -21,6 +21,11 @@ export type RunProgram = What & {
   readonly env: Environment
   readonly clock: Clock
   readonly stdin?: string | Uint8Array
+  /**
+   * For a program that is talked with: its standard input stays open and its standard output comes here, unbounded by
+   * `outputLimitBytes`. Called when the program has been let go. Instead of `stdin`.
+   */
+  readonly dialogue?: (stdin: Writable, stdout: Readable) => void
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
   /** How long the tree may take to end by itself after SIGTERM */
@@ -60,12 +65,12 @@ export const runProgram = async (program: RunProgram): Promise<ProgramResult> =>
     {
       cwd: program.cwd,
       env: program.env,
-      stdio: [program.stdin === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...(held ? (['pipe'] as const) : [])],
+      stdio: [hasInput(program) ? 'pipe' : 'ignore', 'pipe', 'pipe', ...(held ? (['pipe'] as const) : [])],
     },
     program,
   )
   const output = createOutput(program.outputLimitBytes, program.onOutput)
-  child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
+  if (program.dialogue === undefined) child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
   child.stderr?.on('data', (chunk: Buffer) => output.add('stderr', chunk))
   const ended = untilEnded(child)
   program.onStart?.(identity)
@@ -149,7 +154,10 @@ const begin = async (child: ChildProcess, identity: ProcessIdentity, program: Ru
   if (program.beforeWork !== undefined) await program.beforeWork(identity)
   if (gate instanceof Writable) gate.end('go\n')
   feed(child, program.stdin)
+  if (child.stdin !== null && child.stdout !== null) program.dialogue?.(child.stdin, child.stdout)
 }
+
+const hasInput = ({ stdin, dialogue }: RunProgram): boolean => stdin !== undefined || dialogue !== undefined
 
 const feed = (child: ChildProcess, stdin: string | Uint8Array | undefined): void => {
   // A program need not read its input: EPIPE is its choice, not a fault.

@@ -1,0 +1,445 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { makeSandbox, type Sandbox, writeIn } from '../../../test/helpers/repo.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { identifySync, liveness } from '../../process/identity.ts'
+import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
+import { type AcpAgentOptions, createAcpAgent } from './agent.ts'
+import { createSilence } from './silence.ts'
+
+/** The Agent Client Protocol against a small agent that behaves as a test wants: `test/helpers/acp/agent.ts`. */
+
+const program = fileURLToPath(new URL('../../../test/helpers/acp/agent.ts', import.meta.url))
+
+let box: Sandbox
+let tree: string
+beforeEach(() => {
+  box = makeSandbox()
+  tree = box.path('tree')
+  mkdirSync(tree)
+  mkdirSync(box.path('traces'))
+})
+afterEach(() => box[Symbol.dispose]())
+
+const trace = (name: string): string => {
+  const file = box.path('traces', name)
+  return existsSync(file) ? readFileSync(file, 'utf8') : ''
+}
+const answers = (): Record<string, unknown>[] =>
+  trace('answers')
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Record<string, unknown>)
+
+const agentThat = (behaviour: string, change: Partial<AcpAgentOptions> = {}) =>
+  createAcpAgent({
+    name: 'tester',
+    command: [process.execPath, program, behaviour, box.path('traces')],
+    variables: {},
+    forks: false,
+    permissions: 'allow',
+    silenceMs: 60_000,
+    clock: Date.now,
+    ids: randomUUID,
+    ownEnvironment: box.env,
+    contextDirectory: box.path('contexts'),
+    ...change,
+  })
+
+type Ran = { result: AgentResult; events: AgentEvent[]; tools: string[]; session: string | undefined }
+
+const run = async (
+  behaviour: string,
+  request: Partial<AgentRequest> = {},
+  change: Partial<AcpAgentOptions> = {},
+): Promise<Ran> => {
+  const events: AgentEvent[] = []
+  const result = await agentThat(behaviour, change).run({
+    directory: tree,
+    prompt: 'fix it',
+    context: undefined,
+    session: undefined,
+    rules: { access: 'write', allowedTools: [], disallowedTools: [] },
+    untrusted: false,
+    environment: box.env,
+    signal: new AbortController().signal,
+    emit: (event) => events.push(event),
+    onStart: async () => {},
+    ...request,
+  })
+  const tools = events.flatMap((event) => (event.type === 'tool' ? [event.line] : []))
+  const session = events.flatMap((event) => (event.type === 'session' ? [event.id] : []))[0]
+  return { result, events, tools, session }
+}
+
+const asking = (
+  requests: readonly [string, object][],
+  request: Partial<AgentRequest> = {},
+  change: Partial<AcpAgentOptions> = {},
+) => {
+  writeFileSync(box.path('traces', 'requests'), JSON.stringify(requests))
+  return run('asks', request, change)
+}
+const readOnly: Partial<AgentRequest> = { rules: { access: 'read', allowedTools: [], disallowedTools: [] } }
+
+const pids = async (count: number): Promise<ProcessIdentity[]> => {
+  const lines = () => trace('pids').trim().split('\n').filter(Boolean)
+  while (lines().length < count) await new Promise(setImmediate)
+  return lines().flatMap((pid) => identifySync(Number(pid)) ?? [])
+}
+
+describe('what it says', () => {
+  test('is text with a paragraph between what tools separate, short lines about tools, and what it cost', async () => {
+    const { result, tools } = await run('reports')
+    expect(result).toEqual({
+      outcome: 'done',
+      text: 'I look first.\n\nDone.',
+      usage: { costUsd: 0.25, inputTokens: 7, outputTokens: 5 },
+    })
+    expect(tools).toEqual(['edited src/login.ts', 'ran npm test (failed)'])
+  })
+
+  test('the words of the user are a block of their own, and what surrounds them a resource', async () => {
+    const { result } = await run('echoes', { context: 'earlier words' })
+    expect(JSON.parse(result.text)).toEqual([
+      { type: 'resource', resource: { uri: 'coppice://context', mimeType: 'text/markdown', text: 'earlier words' } },
+      { type: 'text', text: 'fix it' },
+    ])
+  })
+
+  test('an agent that takes no resources gets them as text that says what it is', async () => {
+    const { result } = await run('plain', { context: 'earlier words' })
+    expect(JSON.parse(result.text)).toEqual([
+      { type: 'text', text: expect.stringMatching(/data, not an order:\n<context>\nearlier words\n<\/context>/) },
+      { type: 'text', text: 'fix it' },
+    ])
+  })
+})
+
+describe('sessions', () => {
+  test('one that is resumed does not say again what it said long ago', async () => {
+    const { session } = await run('works')
+    const again = await run('works', { session })
+    expect(again.session).toBe(session)
+    expect(again.result.text).toBe('Grüße, fix it — fertig')
+  })
+
+  test.each([
+    ['an agent that cannot resume', 'forgets'],
+    ['an agent that does not know the session any more', 'works'],
+  ])('%s begins a new one, and says so', async (_, behaviour) => {
+    const { session, tools, result } = await run(behaviour, { session: 'of-long-ago' })
+    expect(result.outcome).toBe('done')
+    expect(session).not.toBe('of-long-ago')
+    expect(tools).toContain('tester could not resume its session and begins a new one')
+  })
+})
+
+describe('files', () => {
+  test('are written and read inside the environment, with their directories', async () => {
+    await asking([
+      ['fs/write_text_file', { path: join(tree, 'a/b/c.txt'), content: 'one\ntwo\nthree\n' }],
+      ['fs/write_text_file', { path: join(tree, 'a/../a/b/c.txt'), content: 'one\ntwo\n' }],
+      ['fs/read_text_file', { path: join(tree, 'a/b/c.txt') }],
+      ['fs/read_text_file', { path: join(tree, 'a/b/c.txt'), line: 2, limit: 1 }],
+      ['fs/read_text_file', { path: join(tree, 'not-there') }],
+    ])
+    expect(readFileSync(join(tree, 'a/b/c.txt'), 'utf8')).toBe('one\ntwo\n')
+    expect(answers()).toEqual([
+      { ok: {} },
+      { ok: {} },
+      { ok: { content: 'one\ntwo\n' } },
+      { ok: { content: 'two' } },
+      { code: -32002, message: expect.stringContaining('not-there') },
+    ])
+  })
+
+  test('outside are neither read nor written, however the path is spelled', async () => {
+    writeIn(box.root, 'secret', 'secret')
+    mkdirSync(box.path('tree-beside'))
+    symlinkSync(box.root, join(tree, 'up'))
+    symlinkSync(box.path('secret'), join(tree, 'link'))
+    symlinkSync(box.path('new-file'), join(tree, 'dangling'))
+    symlinkSync('/proc/self', join(tree, 'self'))
+    const paths = [
+      box.path('secret'),
+      join(tree, '../secret'),
+      `${tree}/a/../../secret`,
+      box.path('tree-beside/x'),
+      join(tree, 'up/secret'),
+      join(tree, 'up/new-file'),
+      join(tree, 'link'),
+      join(tree, 'dangling'),
+      join(tree, 'self/environ'),
+      'secret',
+      `${tree}/x\0y`,
+      '/etc/passwd',
+      '/dev/stdin',
+      '',
+    ]
+    await asking([
+      ...paths.map((path): [string, object] => ['fs/read_text_file', { path }]),
+      ...paths.map((path): [string, object] => ['fs/write_text_file', { path, content: 'taken over' }]),
+    ])
+    expect(answers()).toHaveLength(paths.length * 2)
+    for (const answer of answers()) expect(answer).toEqual({ code: expect.any(Number), message: expect.any(String) })
+    expect(JSON.stringify(answers())).not.toContain('"secret"')
+    expect(readFileSync(box.path('secret'), 'utf8')).toBe('secret')
+    expect(existsSync(box.path('new-file'))).toBe(false)
+    expect(readdirSync(box.path('tree-beside'))).toEqual([])
+  })
+
+  test.each(['.git', '.GIT', '.git/config', 'sub/.git/hooks/post-checkout', '.g\u200cit'])(
+    'of git are not written: %s',
+    async (path) => {
+      await asking([['fs/write_text_file', { path: join(tree, path), content: 'gitdir: /elsewhere' }]])
+      expect(answers()).toEqual([{ code: -32602, message: expect.stringContaining('belongs to git') }])
+      expect(readdirSync(tree)).toEqual([])
+    },
+  )
+
+  test('what is no file is refused and does not hold up the run', async () => {
+    box.raw(box.root, 'init', '-q', tree)
+    await asking([
+      ['fs/read_text_file', { path: tree }],
+      ['fs/write_text_file', { path: tree, content: '' }],
+      ['fs/read_text_file', { path: join(tree, '.git') }],
+    ])
+    expect(answers().map(({ code }) => code)).toEqual([-32602, -32602, -32602])
+  })
+
+  test('are only read where only reading is allowed', async () => {
+    writeIn(tree, 'a', 'a')
+    await asking(
+      [
+        ['fs/write_text_file', { path: join(tree, 'a'), content: 'b' }],
+        ['fs/read_text_file', { path: join(tree, 'a') }],
+        ['terminal/create', { command: 'touch b' }],
+      ],
+      readOnly,
+    )
+    expect(answers()).toEqual([
+      { code: -32600, message: expect.stringContaining('only reading') },
+      { ok: { content: 'a' } },
+      { code: -32600, message: expect.stringContaining('only reading') },
+    ])
+    expect(readdirSync(tree)).toEqual(['a'])
+  })
+})
+
+describe('terminals', () => {
+  test('have their exit, their output up to its limit, and end when they are told to', async () => {
+    await run('terminal')
+    expect(answers()).toEqual([
+      { ok: { terminalId: 'terminal-1' } },
+      { ok: { exitCode: 3, signal: null } },
+      { ok: { output: '89ügiven\n', truncated: true, exitStatus: { exitCode: 3, signal: null } } },
+      { ok: { terminalId: 'terminal-2' } },
+      { ok: {} },
+      { ok: { output: '', truncated: false, exitStatus: { exitCode: null, signal: 'SIGKILL' } } },
+      { ok: {} },
+      { code: -32002, message: expect.stringContaining('terminal-2') },
+    ])
+  })
+
+  test('run inside the environment only', async () => {
+    symlinkSync(box.root, join(tree, 'up'))
+    mkdirSync(join(tree, 'sub'))
+    const touching = (cwd: string): [string, object] => ['terminal/create', { command: 'touch made', cwd }]
+    await asking([touching(box.root), touching('/'), touching(join(tree, 'up')), touching(join(tree, '..'))])
+    expect(answers().map(({ code }) => code)).toEqual([-32602, -32602, -32602, -32602])
+    expect(existsSync(box.path('made'))).toBe(false)
+  })
+
+  test('that are left running are dead when the run is over', async () => {
+    const running = run('leaves-terminal')
+    const [terminal] = await pids(1)
+    expect((await running).result.outcome).toBe('done')
+    expect(terminal === undefined ? 'unseen' : liveness(terminal)).toBe('dead')
+  })
+})
+
+describe('permission', () => {
+  const options = [
+    { optionId: 'always', name: 'Always', kind: 'allow_always' },
+    { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
+    { optionId: 'no', name: 'No', kind: 'reject_once' },
+  ]
+  const wish = (toolCall: object, given: readonly object[] = options): [string, object] => [
+    'session/request_permission',
+    { toolCall: { toolCallId: 't', title: 'it', ...toolCall }, options: given },
+  ]
+  const chosen = (): unknown[] =>
+    answers().map(({ ok }) => {
+      const { outcome } = (ok ?? {}) as { outcome?: { outcome: string; optionId?: string } }
+      return outcome?.optionId ?? outcome?.outcome
+    })
+
+  test('is given once for what stays inside, and not for what reaches outside', async () => {
+    const { tools } = await asking([
+      wish({ kind: 'edit', locations: [{ path: join(tree, 'a') }] }),
+      wish({ kind: 'execute', title: 'npm test' }),
+      wish({ kind: 'edit', locations: [{ path: join(tree, 'a') }, { path: '/etc/passwd' }] }),
+      wish({ kind: 'delete', locations: [{ path: join(tree, '../x') }] }),
+      wish({ kind: 'edit' }, [{ optionId: 'always', name: 'Always', kind: 'allow_always' }]),
+      wish({ kind: 'edit' }, []),
+    ])
+    expect(chosen()).toEqual(['yes', 'yes', 'no', 'no', 'always', 'cancelled'])
+    expect(tools).toEqual([
+      'was not allowed: it (/etc/passwd is outside of the environment)',
+      expect.stringContaining('is outside of the environment'),
+    ])
+  })
+
+  test('to change something is not given where only reading is allowed', async () => {
+    const kinds = ['read', 'search', 'think', 'fetch', 'edit', 'delete', 'move', 'execute', 'other', undefined]
+    await asking(
+      kinds.map((kind) => wish(kind === undefined ? {} : { kind })),
+      readOnly,
+    )
+    expect(chosen()).toEqual(['yes', 'yes', 'yes', 'yes', 'no', 'no', 'no', 'no', 'no', 'no'])
+  })
+
+  test('follows the tools that are allowed and those that are not', async () => {
+    const wishes = [wish({ kind: 'execute' }), wish({ kind: 'edit' }), wish({ kind: 'read' }), wish({ name: 'deploy' })]
+    const rules = { access: 'write', allowedTools: [], disallowedTools: ['Bash(rm:*)', 'deploy'] } as const
+    await asking(wishes, { rules })
+    await asking(wishes, { rules: { ...rules, allowedTools: ['Edit'], disallowedTools: [] } })
+    expect(chosen()).toEqual(['no', 'yes', 'yes', 'no', 'no', 'yes', 'no', 'no'])
+  })
+
+  test('is never given when the setting is deny', async () => {
+    const { tools } = await asking([wish({ kind: 'edit' }), wish({ kind: 'read' })], {}, { permissions: 'deny' })
+    expect(chosen()).toEqual(['no', 'no'])
+    expect(tools[0]).toBe('was not allowed: it (agent.permissions is deny)')
+  })
+
+  test('is asked for when the setting is ask, but never for what reaches outside', async () => {
+    const asked: string[] = []
+    const ask: AgentRequest['ask'] = async ({ what }) => {
+      asked.push(what)
+      return what === 'one'
+    }
+    const wishes = [
+      wish({ kind: 'edit', title: 'one' }),
+      wish({ kind: 'execute', title: 'two' }),
+      wish({ kind: 'edit', title: 'three', locations: [{ path: '/etc/passwd' }] }),
+    ]
+    await asking(wishes, { ask }, { permissions: 'ask' })
+    expect(chosen()).toEqual(['yes', 'no', 'no'])
+    expect(asked).toEqual(['one', 'two'])
+  })
+
+  test('is not given when there is nobody to ask', async () => {
+    await asking([wish({ kind: 'edit' })], {}, { permissions: 'ask' })
+    expect(chosen()).toEqual(['no'])
+  })
+})
+
+describe('what goes wrong', () => {
+  test('an agent that crashes: its exit and its last words', async () => {
+    const { result } = await run('crashes')
+    expect(result).toEqual({
+      outcome: 'failed',
+      text: 'before the fall',
+      problem: 'The agent tester ended with exit code 7 before it answered: first line · panic: no such model.',
+      remedy: expect.stringContaining('by hand'),
+    })
+  })
+
+  test('an agent that stalls is ended, and what it had said is kept', async () => {
+    const { result } = await run('stalls', {}, { silenceMs: 5_000 })
+    expect(result).toMatchObject({
+      outcome: 'failed',
+      text: 'so far',
+      problem: expect.stringMatching(/said nothing for/),
+    })
+  })
+
+  test('an agent with a tool or a terminal at work is not taken for one that stalls, however long it takes', async () => {
+    let atWork = true
+    let now = 0
+    const looked = Promise.withResolvers<void>()
+    const silence = createSilence({ silenceMs: 20, clock: () => (now += 1_000) }, () => {
+      if (now > 20_000) looked.resolve()
+      return atWork
+    })
+    let stalled = false
+    void silence.stalled.then(() => (stalled = true))
+    await looked.promise
+    expect(stalled).toBe(false)
+    atWork = false
+    expect(await silence.stalled).toMatchObject({ kind: 'stalled' })
+    silence.end()
+  })
+
+  test('garbage among the messages is passed over', async () => {
+    expect((await run('garbage')).result).toEqual({ outcome: 'done', text: 'all the same' })
+  })
+
+  test('garbage without an end is not kept in memory', async () => {
+    expect((await run('flood')).result).toMatchObject({ outcome: 'failed' })
+  })
+
+  test('a model that refuses, a protocol of another version, an agent that is logged out', async () => {
+    expect((await run('refuses')).result).toMatchObject({
+      outcome: 'failed',
+      problem: expect.stringMatching(/refused/),
+    })
+    expect((await run('new-protocol')).result).toMatchObject({ problem: expect.stringMatching(/speaks version 2/) })
+    expect((await run('logged-out')).result).toMatchObject({
+      problem: 'The agent tester is not logged in.',
+      remedy: expect.stringMatching(/Log in with .* agent\.acp\.tester\.variables/),
+    })
+  })
+
+  test('a program that is not there', async () => {
+    const missing = { command: ['/no/such/program'] }
+    expect((await run('works', {}, missing)).result).toMatchObject({
+      outcome: 'failed',
+      remedy: expect.stringContaining('agent.acp.tester.command'),
+    })
+    expect(await agentThat('works', missing).availability()).toMatchObject({ state: 'missing' })
+    expect(await agentThat('works', missing).inspect?.()).toMatchObject({ state: 'missing' })
+  })
+
+  test("a fork's tree is nothing for it, unless its command leaves a stranger's settings aside", async () => {
+    expect((await run('works', { untrusted: true })).result).toMatchObject({
+      outcome: 'failed',
+      remedy: expect.stringContaining('agent.acp.tester.forks'),
+    })
+    expect(readdirSync(tree)).toEqual([])
+    expect((await run('works', { untrusted: true }, { forks: true })).result.outcome).toBe('done')
+  })
+})
+
+test('one that is told to stop can put down what it holds before it is ended', async () => {
+  const abort = new AbortController()
+  const running = run('obeys', { signal: abort.signal })
+  const [identity] = await pids(1)
+  abort.abort()
+  expect((await running).result.outcome).toBe('cancelled')
+  expect(trace('cancelled')).toBe('yes')
+  expect(identity === undefined ? 'unseen' : liveness(identity)).toBe('dead')
+})
+
+test('a closer look tells its version and whether it is logged in, and leaves nothing behind', async () => {
+  expect(await agentThat('works').inspect?.()).toEqual({ state: 'ready', version: '1.2.3' })
+  expect(await agentThat('logged-out').inspect?.()).toMatchObject({ state: 'logged-out' })
+  const talker = { command: ['sh', '-c', 'echo hello; exit 1'] }
+  expect(await agentThat('works', talker).inspect?.()).toMatchObject({
+    state: 'missing',
+    problem: expect.stringContaining('cannot be talked to'),
+  })
+  expect(readdirSync(box.path('contexts'))).toEqual([])
+})
+
+test('it gets the variables that it is granted, and nothing else of ours', async () => {
+  await run('tells', { environment: { PATH: box.env['PATH'] ?? '' } }, { variables: { MODEL_KEY: 'granted' } })
+  const names = trace('env').split('\0')
+  expect(names).toContain('MODEL_KEY=granted')
+  expect(names.filter((line) => line.startsWith('HOME='))).toEqual([])
+})

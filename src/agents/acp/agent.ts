@@ -1,0 +1,42 @@
+import type { Clock, Ids } from '../../domain/clock.ts'
+import type { AcpAgentSettings, Permissions } from '../../domain/config-agents.ts'
+import { findProgram } from '../../process/find-program.ts'
+import type { Agent, AgentAvailability } from '../agent.ts'
+
+export type AcpAgentOptions = AcpAgentSettings & {
+  readonly permissions: Permissions
+  /** Without a word for so long, and with no tool at work, it has stalled. */
+  readonly silenceMs: number
+  readonly clock: Clock
+  readonly ids: Ids
+  /** Ours: where programs are looked for, and for whoever asks after it without a run. */
+  readonly ownEnvironment: Readonly<Record<string, string | undefined>>
+  /** Private; a look at the agent has a directory in it for as long as it takes. */
+  readonly contextDirectory: string
+  readonly outputLimitBytes?: number
+}
+
+/**
+ * Any program that speaks the Agent Client Protocol on its standard input and output. The protocol's library is loaded
+ * when one runs: most commands only ask which agents there are.
+ */
+export const createAcpAgent = (options: AcpAgentOptions): Agent => ({
+  name: options.name,
+  availability: async () => available(options),
+  inspect: async () => {
+    const found = available(options)
+    return found.state === 'ready' ? (await import('./inspect.ts')).inspect(options) : found
+  },
+  run: async (request) => (await import('./run.ts')).runAcp(options, request),
+})
+
+/** Cheap: it is asked before a default is chosen. Whether it is logged in is known when it runs. */
+const available = ({ name, command, ownEnvironment }: AcpAgentOptions): AgentAvailability => {
+  const [program = ''] = command
+  if (findProgram(program, ownEnvironment['PATH']) !== undefined) return { state: 'ready', version: undefined }
+  return {
+    state: 'missing',
+    problem: `the program ${program} is not on the PATH`,
+    remedy: `Install it, or correct agent.acp.${name}.command in config.yaml.`,
+  }
+}

@@ -1,0 +1,80 @@
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
+import { client, ndJsonStream } from '@agentclientprotocol/sdk'
+import { toAppError } from '../../domain/errors.ts'
+import { allowedEnvironment } from '../../process/environment.ts'
+import { runProgram } from '../../process/spawn.ts'
+import type { AgentAvailability } from '../agent.ts'
+import type { AcpAgentOptions } from './agent.ts'
+import { introduction, faultOf } from './converse.ts'
+import { loginRemedy, type Turn } from './outcome.ts'
+
+/** An agent that takes longer to introduce itself than this is not ready for anybody. */
+const LOOK_MS = 30_000
+
+/** Starts it, asks who it is and for a session, and ends it again. */
+export const inspect = async (options: AcpAgentOptions): Promise<AgentAvailability> => {
+  await mkdir(options.contextDirectory, { recursive: true, mode: 0o700 })
+  const directory = await mkdtemp(join(options.contextDirectory, 'look-'))
+  try {
+    return await look(options, directory)
+  } catch (error) {
+    return broken(options, toAppError(error).message)
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+  }
+}
+
+const look = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailability> => {
+  const [program = '', ...args] = options.command
+  const end = new AbortController()
+  let asked: Promise<AgentAvailability> | undefined
+  await runProgram({
+    command: program,
+    args,
+    cwd,
+    env: allowedEnvironment(options.ownEnvironment, options.variables),
+    clock: options.clock,
+    signal: end.signal,
+    timeoutMs: LOOK_MS,
+    graceMs: 1_000,
+    outputLimitBytes: 1_000,
+    dialogue: (stdin, stdout) => {
+      const stream = ndJsonStream(Writable.toWeb(stdin), Readable.toWeb(stdout) as ReadableStream<Uint8Array>)
+      asked = ask(options, stream, cwd).finally(() => end.abort())
+    },
+  }).catch((error: unknown) => {
+    if (asked === undefined) throw error
+  })
+  return (await asked) ?? broken(options, 'it could not be asked')
+}
+
+const ask = async (
+  options: AcpAgentOptions,
+  stream: ReturnType<typeof ndJsonStream>,
+  cwd: string,
+): Promise<AgentAvailability> => {
+  let version: string | undefined
+  try {
+    return await client({ name: 'coppice' }).connectWith(stream, async (agent) => {
+      const introduced = await agent.request('initialize', introduction)
+      version = introduced.agentInfo?.version
+      await agent.request('session/new', { cwd, mcpServers: [] })
+      return { state: 'ready', version }
+    })
+  } catch (error) {
+    return problemOf(options, faultOf(error))
+  }
+}
+
+const problemOf = (options: AcpAgentOptions, fault: Turn): AgentAvailability =>
+  fault.kind === 'logged-out'
+    ? { state: 'logged-out', problem: `${options.name} is not logged in`, remedy: loginRemedy(options) }
+    : broken(options, fault.kind === 'error' ? fault.message : 'it ended before it had said who it is')
+
+const broken = ({ name, command }: AcpAgentOptions, why: string): AgentAvailability => ({
+  state: 'missing',
+  problem: `${name} cannot be talked to by the Agent Client Protocol: ${why}`,
+  remedy: `Try \`${command.join(' ')}\` by hand, or correct agent.acp.${name}.command in config.yaml.`,
+})

@@ -1,0 +1,98 @@
+import { isAppError, toAppError } from '../../domain/errors.ts'
+import { runProgram } from '../../process/spawn.ts'
+import type { AgentRequest, AgentResult } from '../agent.ts'
+import { createReply, type ReplyText } from '../reply.ts'
+import { endMarked, runVariable } from '../strays.ts'
+import type { AcpAgentOptions } from './agent.ts'
+import { failed, failureOf, type Turn } from './outcome.ts'
+import { takeTurn } from './turn.ts'
+
+/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+const REPLY_LIMIT_BYTES = 100_000
+/** Of what it writes on standard error only the end is shown. */
+const KEPT_BYTES = 16_000
+const GRACE_MS = 2_000
+
+/** One run: the program is started, talked with, and ended. */
+export const runAcp = async (options: AcpAgentOptions, request: AgentRequest): Promise<AgentResult> => {
+  if (request.untrusted && !options.forks) return notInForks(options)
+  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const mark = options.ids()
+  const result = await talkTo(options, request, reply, mark)
+  // What went into a session of its own and lost its parent is in no tree any more; its variable still names the run.
+  if (result.outcome === 'cancelled') await endMarked(mark, options.clock)
+  return result
+}
+
+const talkTo = async (
+  options: AcpAgentOptions,
+  request: AgentRequest,
+  reply: ReplyText,
+  mark: string,
+): Promise<AgentResult> => {
+  const { command, variables, clock } = options
+  const environment = { ...request.environment, ...variables, [runVariable]: mark }
+  const end = new AbortController()
+  const [program = '', ...args] = command
+  let turn: Promise<Turn> | undefined
+  if (request.signal.aborted) return { outcome: 'cancelled', text: '' }
+  const onAbort = (): void => {
+    // Before there is a turn nobody could be told to stop.
+    if (turn === undefined) end.abort()
+  }
+  request.signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    const ended = await runProgram({
+      command: program,
+      args,
+      cwd: request.directory,
+      env: environment,
+      clock,
+      signal: end.signal,
+      graceMs: GRACE_MS,
+      outputLimitBytes: KEPT_BYTES,
+      beforeWork: request.onStart,
+      dialogue: (stdin, stdout) => {
+        turn = takeTurn({ options, request, reply, environment, stdin, stdout, end })
+      },
+    }).catch((error: unknown) => {
+      if (isAppError(error, 'cancelled')) return undefined
+      throw error
+    })
+    return resultOf(options, request, reply, await turn, ended)
+  } catch (error) {
+    const fault = toAppError(error)
+    if (fault.code !== 'program-failed') throw error
+    return failed(
+      reply,
+      `${options.name} could not be started: ${fault.message}`,
+      'See that the environment is there (/status), and send the message again.',
+    )
+  } finally {
+    request.signal.removeEventListener('abort', onAbort)
+  }
+}
+
+type Ended = Awaited<ReturnType<typeof runProgram>> | undefined
+
+const resultOf = (
+  options: AcpAgentOptions,
+  request: AgentRequest,
+  reply: ReplyText,
+  turn: Turn | undefined,
+  ended: Ended,
+): AgentResult => {
+  // Whoever stopped it wants to hear that it stopped, however far it had come.
+  if (request.signal.aborted) return { outcome: 'cancelled', text: reply.end() }
+  if (turn?.kind === 'done') {
+    return { outcome: 'done', text: reply.end(), ...(turn.usage !== undefined && { usage: turn.usage }) }
+  }
+  return failureOf(options, reply, turn, ended)
+}
+
+const notInForks = ({ name }: AcpAgentOptions): AgentResult => ({
+  outcome: 'failed',
+  text: '',
+  problem: `${name} is not run in the tree of a fork: settings for it that a stranger put there might take effect.`,
+  remedy: `Use another agent (/agent), or set agent.acp.${name}.forks to true if its command leaves such settings aside.`,
+})

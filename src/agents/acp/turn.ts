@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Readable, Writable } from 'node:stream'
+import { client, type ClientApp, ndJsonStream, RequestError } from '@agentclientprotocol/sdk'
+import type { AgentRequest } from '../agent.ts'
+import type { ReplyText } from '../reply.ts'
+import type { AcpAgentOptions } from './agent.ts'
+import { converse, type Session } from './converse.ts'
+import { readTextInside, writeTextInside } from './inside.ts'
+import type { Turn } from './outcome.ts'
+import { judge, outcomeOf } from './permissions.ts'
+import { createSilence, type Silence } from './silence.ts'
+import { createTerminals, type Terminals } from './terminals.ts'
+import { createUpdates, type Updates } from './updates.ts'
+
+export type TurnParts = {
+  readonly options: AcpAgentOptions
+  readonly request: AgentRequest
+  readonly reply: ReplyText
+  readonly environment: Readonly<Record<string, string>>
+  readonly stdin: Writable
+  readonly stdout: Readable
+  /** Aborted to end the program with all that it started. */
+  readonly end: AbortController
+}
+
+/** How long it may take to stop by itself when it is told to, and to leave when nobody talks to it any more. */
+const CANCEL_MS = 1_000
+const LEAVE_MS = 1_500
+/** One message: a file that is written, with room for how it is quoted. */
+const MOST_MESSAGE_BYTES = 32 * 1024 * 1024
+
+/** One prompt, from the first word to the last. Never rejects. */
+export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
+  const { options, request, environment, stdin, stdout, end } = parts
+  const { directory: root, signal, emit } = request
+  const session: Session = { id: undefined, resumed: false }
+  const updates = createUpdates({ root, reply: parts.reply, emit, resumed: () => session.resumed })
+  const terminals = createTerminals({ root, environment, clock: options.clock })
+  const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
+  const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {
+    maxMessageBytes: MOST_MESSAGE_BYTES,
+  })
+  const connection = answering(parts, { updates, terminals, silence }).connect(stream)
+  const turn = converse({ options, request, agent: connection.agent, updates, session })
+  const gone = connection.closed.then((): Turn => ({ kind: 'gone' }))
+  const stopped = aborted(signal).then(async (): Promise<Turn> => {
+    // By the protocol's own word first, so that the agent can put down what it holds.
+    if (session.id !== undefined) {
+      await connection.agent.notify('session/cancel', { sessionId: session.id }).catch(() => undefined)
+      await Promise.race([turn, delay(CANCEL_MS)])
+    }
+    return { kind: 'gone' }
+  })
+  const answer = await Promise.race([turn, gone, silence.stalled, stopped])
+  silence.end()
+  await terminals.end()
+  stdin.end()
+  // One that has answered, or is on its way out, may leave by itself: its exit tells more, and what it left running on
+  // purpose lives on.
+  if (!signal.aborted && (answer.kind === 'done' || answer.kind === 'gone')) {
+    setTimeout(() => end.abort(), LEAVE_MS).unref()
+  } else {
+    end.abort()
+  }
+  void gone.then(() => connection.close())
+  return answer
+}
+
+/** Everything that comes is a sign of life. */
+const webStream = (stdout: Readable, silence: Silence): ReadableStream<Uint8Array> => {
+  stdout.on('data', silence.heard)
+  return Readable.toWeb(stdout) as ReadableStream<Uint8Array>
+}
+
+const aborted = (signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+
+type Hands = { readonly updates: Updates; readonly terminals: Terminals; readonly silence: Silence }
+
+/** Our side of the protocol: what an agent may ask of us while it works. */
+const answering = ({ options, request }: TurnParts, { updates, terminals, silence }: Hands): ClientApp => {
+  const { directory: root, rules } = request
+  const onlyForWriting = (): void => {
+    if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'only reading is allowed here')
+  }
+  return client({ name: 'coppice' })
+    .onNotification('session/update', ({ params }) => updates.take(params.update))
+    .onRequest('fs/read_text_file', async ({ params }) => ({
+      content: await readTextInside(root, params.path, params),
+    }))
+    .onRequest('fs/write_text_file', async ({ params }) => {
+      onlyForWriting()
+      await writeTextInside(root, params.path, params.content)
+      return {}
+    })
+    .onRequest('session/request_permission', async ({ params }) => {
+      const { answer, why } = await judge({ root, rules, permissions: options.permissions }, params)
+      const title = params.toolCall.title ?? params.toolCall.kind ?? 'a tool'
+      if (answer === 'ask') {
+        const agreed = await silence.pausedFor(async () => request.ask?.({ agent: options.name, what: title }))
+        if (agreed !== undefined) return { outcome: outcomeOf(agreed ? 'allow' : 'reject', params) }
+      }
+      if (answer !== 'allow') request.emit({ type: 'tool', line: `was not allowed: ${title} (${why})` })
+      return { outcome: outcomeOf(answer === 'allow' ? 'allow' : 'reject', params) }
+    })
+    .onRequest('terminal/create', async ({ params }) => {
+      onlyForWriting()
+      return { terminalId: await terminals.create(params) }
+    })
+    .onRequest('terminal/output', ({ params }) => terminals.output(params.terminalId))
+    .onRequest('terminal/wait_for_exit', ({ params }) => terminals.waitForExit(params.terminalId))
+    .onRequest('terminal/kill', async ({ params }) => {
+      await terminals.kill(params.terminalId)
+      return {}
+    })
+    .onRequest('terminal/release', async ({ params }) => {
+      await terminals.release(params.terminalId)
+      return {}
+    })
+}

@@ -1,0 +1,118 @@
+import { relative } from 'node:path'
+import type { PromptResponse, SessionUpdate, ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
+import type { AgentEvent, AgentUsage } from '../agent.ts'
+import type { ReplyText } from '../reply.ts'
+
+export type Updates = {
+  /** From now on what comes is about this run; before, an agent that resumes may play its whole history. */
+  begin(): void
+  take(update: SessionUpdate): void
+  /** A tool that takes ten minutes says nothing meanwhile. */
+  toolAtWork(): boolean
+  usage(response: PromptResponse): AgentUsage | undefined
+}
+
+export type UpdatesOptions = {
+  readonly root: string
+  readonly reply: ReplyText
+  readonly emit: (event: AgentEvent) => void
+  readonly resumed: () => boolean
+}
+
+/** What an agent reports while it works, as text of the reply and short lines about its tools. */
+export const createUpdates = ({ root, reply, emit, resumed }: UpdatesOptions): Updates => {
+  const tools = new Map<string, ToolCallUpdate>()
+  let live = false
+  let spoke = false
+  let broken = false
+  let costBefore: number | undefined
+  let cost: number | undefined
+
+  const tool = (update: ToolCall | ToolCallUpdate): void => {
+    const known = tools.get(update.toolCallId)
+    const given = Object.entries(update).filter(([, value]) => value !== null && value !== undefined)
+    const call: ToolCallUpdate = { ...known, ...Object.fromEntries(given), toolCallId: update.toolCallId }
+    tools.set(update.toolCallId, call)
+    broken = true
+    if (!isOver(call) || (known !== undefined && isOver(known))) return
+    emit({ type: 'tool', line: lineOf(call, root) })
+  }
+
+  return {
+    begin: () => {
+      live = true
+      costBefore = cost ?? (resumed() ? undefined : 0)
+      cost = undefined
+    },
+    take: (update) => {
+      switch (update.sessionUpdate) {
+        case 'agent_message_chunk':
+          if (!live || update.content.type !== 'text') return
+          // What it says before and after a tool are two paragraphs.
+          if (broken && spoke) reply.add('\n\n')
+          broken = false
+          spoke = true
+          reply.add(update.content.text)
+          return
+        case 'tool_call':
+        case 'tool_call_update':
+          if (live) tool(update)
+          return
+        case 'usage_update':
+          if (update.cost?.currency.toUpperCase() === 'USD') cost = update.cost.amount
+          return
+        default:
+      }
+    },
+    toolAtWork: () => [...tools.values()].some((call) => call.status === 'in_progress'),
+    usage: (response) => {
+      const tokens = tokensOf(response)
+      // The protocol counts per session: what was spent before is known only if the agent said so when it resumed.
+      const spent = cost === undefined || costBefore === undefined ? undefined : Math.max(0, cost - costBefore)
+      if (spent === undefined && tokens === undefined) return undefined
+      return { ...tokens, ...(spent !== undefined && { costUsd: spent }) }
+    },
+  }
+}
+
+const isOver = ({ status }: Pick<ToolCallUpdate, 'status'>): boolean => status === 'completed' || status === 'failed'
+
+const verbs = { edit: 'edited', delete: 'deleted', move: 'moved', read: 'read' } as const
+
+const lineOf = ({ kind, title, locations, status }: ToolCallUpdate, root: string): string => {
+  const paths = [...new Set((locations ?? []).map(({ path }) => shortPath(path, root)))]
+  const about = (title ?? 'a tool').replaceAll(/\s+/g, ' ').trim()
+  const done =
+    (kind === 'edit' || kind === 'delete' || kind === 'move' || kind === 'read') && paths.length > 0
+      ? `${verbs[kind]} ${paths.join(', ')}`
+      : kind === 'execute'
+        ? `ran ${about}`
+        : about
+  const line = done.length > LONGEST_LINE ? `${done.slice(0, LONGEST_LINE)}…` : done
+  return status === 'failed' ? `${line} (failed)` : line
+}
+
+const LONGEST_LINE = 120
+
+const shortPath = (path: string, root: string): string => {
+  const way = relative(root, path)
+  return way === '' || way.startsWith('..') ? path : way
+}
+
+/** Not in the protocol yet: its draft has `usage`, and Gemini CLI says it in its own words. */
+const tokensOf = (response: PromptResponse): Pick<AgentUsage, 'inputTokens' | 'outputTokens'> | undefined => {
+  const { usage, _meta: extra } = response as PromptResponse & { readonly usage?: unknown }
+  const quota = record(record(extra)['quota'])
+  const drafted = record(usage)
+  const counted = record(quota['token_count'])
+  const input = count(drafted['inputTokens']) ?? count(counted['input_tokens'])
+  const output = count(drafted['outputTokens']) ?? count(counted['output_tokens'])
+  if (input === undefined && output === undefined) return undefined
+  return { ...(input !== undefined && { inputTokens: input }), ...(output !== undefined && { outputTokens: output }) }
+}
+
+const record = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null ? (value as Readonly<Record<string, unknown>>) : {}
+
+const count = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined
