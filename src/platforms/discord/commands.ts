@@ -1,0 +1,70 @@
+import {
+  type APIApplicationCommandInteraction,
+  type APIApplicationCommandInteractionDataOption,
+  ApplicationCommandOptionType,
+  ApplicationCommandType,
+  type APIInteraction,
+  InteractionType,
+  type RESTPostAPIApplicationCommandsJSONBody,
+} from 'discord.js'
+import type { CommandRow } from '../../conversations/commands/command.ts'
+import { visible } from './text.ts'
+
+/** What follows the command's name; chat commands take words, not forms. */
+const ARGUMENTS = 'arguments'
+
+/**
+ * The chat's commands as Discord lists them: one per first word, and `worktree list` as a subcommand of `worktree`.
+ * Where a word is a command by itself it cannot have subcommands there; what follows it is then an argument.
+ */
+export const applicationCommands = (rows: readonly CommandRow[]): RESTPostAPIApplicationCommandsJSONBody[] => {
+  const words = Map.groupBy(rows, ({ name }) => firstWord(name))
+  return [...words].map(([name, own]) => {
+    const alone = own.find((row) => row.name === name)
+    const type = ApplicationCommandType.ChatInput
+    if (alone !== undefined) return { name, type, description: short(alone.summary), options: argumentsOf(alone) }
+    const options = own.map((row) => ({
+      name: row.name.slice(name.length + 1),
+      type: ApplicationCommandOptionType.Subcommand as const,
+      description: short(row.summary),
+      options: argumentsOf(row),
+    }))
+    return { name, type, description: short(options.map((one) => one.name).join(', ')), options }
+  })
+}
+
+/** An interaction as what somebody would have typed: `/worktree remove issue-42 --force`; undefined: no command. */
+export const commandText = (interaction: APIInteraction): string | undefined => {
+  if (interaction.type !== InteractionType.ApplicationCommand) return undefined
+  const { data }: APIApplicationCommandInteraction = interaction
+  if (data.type !== ApplicationCommandType.ChatInput) return undefined
+  return visible(['', data.name, ...spoken(data.options ?? [])].join(' '))
+    .trim()
+    .replace(/^/, '/')
+}
+
+const spoken = (options: readonly APIApplicationCommandInteractionDataOption[]): string[] =>
+  options.flatMap((option) =>
+    option.type === ApplicationCommandOptionType.Subcommand
+      ? [option.name, ...spoken(option.options ?? [])]
+      : option.type === ApplicationCommandOptionType.String && option.name === ARGUMENTS
+        ? [option.value.trim()]
+        : [],
+  )
+
+const argumentsOf = ({ usage, words: [least] }: CommandRow) =>
+  usage === ''
+    ? []
+    : [
+        {
+          name: ARGUMENTS,
+          type: ApplicationCommandOptionType.String as const,
+          description: short(usage),
+          required: least > 0,
+        },
+      ]
+
+const firstWord = (name: string): string => name.split(' ')[0] ?? name
+
+/** Discord takes 100 characters. */
+const short = (text: string): string => (text.length <= 100 ? text : `${text.slice(0, 99)}…`)

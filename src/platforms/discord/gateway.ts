@@ -1,0 +1,190 @@
+import {
+  type APIInteraction,
+  Client,
+  DiscordAPIError,
+  DiscordjsError,
+  DiscordjsErrorCodes,
+  Events,
+  GatewayCloseCodes,
+  GatewayDispatchEvents,
+  GatewayIntentBits,
+  type GatewayReadyDispatchData,
+  type GatewayThreadDeleteDispatchData,
+  Options,
+  type RESTOptions,
+  SimpleShardingStrategy,
+} from 'discord.js'
+import { AppError } from '../../domain/errors.ts'
+import type { Logger } from '../../process/log.ts'
+import type { ChannelKind, CreatedMessage } from './parse.ts'
+
+/** The connection over which Discord tells what happens. Lost, it is taken up again without end. */
+export type Gateway = {
+  /** Settles at the first connection; rejects when there can be none: a bad token, an intent that is not allowed. */
+  readonly started: Promise<void>
+  /** What is known of a channel without asking. */
+  channel(id: string): (ChannelKind & { readonly ownerId: string | undefined }) | undefined
+  close(): Promise<void>
+}
+
+export type GatewayParts = {
+  readonly token: string
+  readonly rest: Partial<RESTOptions>
+  readonly log: Logger
+  readonly onReady: (self: string, application: string) => void
+  readonly onMessage: (message: CreatedMessage) => void
+  readonly onInteraction: (interaction: APIInteraction) => void
+  readonly onThreadDelete: (thread: GatewayThreadDeleteDispatchData) => void
+  readonly onState: (state: 'connected' | 'connecting' | 'disconnected', problem?: string) => void
+}
+
+/**
+ * No more than is needed: which channels and threads there are, what is said in them and in private. Message content is
+ * privileged: it is switched on by hand where the bot is set up.
+ */
+const INTENTS = [
+  GatewayIntentBits.Guilds,
+  GatewayIntentBits.GuildMessages,
+  GatewayIntentBits.DirectMessages,
+  GatewayIntentBits.MessageContent,
+]
+
+export const openGateway = (parts: GatewayParts): Gateway => {
+  const first = Promise.withResolvers<void>()
+  // Whoever opens it may stop waiting for it; what went wrong is in the state then.
+  first.promise.catch(() => undefined)
+  let isOpen = true
+  let client: Client | undefined
+  let timer: NodeJS.Timeout | undefined
+  const giveUp = (problem: AppError): void => {
+    parts.onState('disconnected', problem.message)
+    first.reject(problem)
+  }
+  const connect = async (attempt: number): Promise<void> => {
+    const fatal: { problem?: AppError } = {}
+    client = listeningClient(parts, () => isOpen, {
+      ready: first.resolve,
+      fatal: (problem) => {
+        fatal.problem = problem
+        giveUp(problem)
+      },
+    })
+    try {
+      await client.login(parts.token)
+    } catch (error) {
+      const problem = fatal.problem ?? badToken(error)
+      if (!isOpen) return
+      if (problem !== undefined) return giveUp(problem)
+      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10))
+      parts.log.warn('Discord was not reached', { attempt, pause, error })
+      parts.onState('connecting', `Discord was not reached: ${error instanceof Error ? error.message : String(error)}`)
+      timer = setTimeout(() => void connect(attempt + 1), pause)
+    }
+  }
+  void connect(0)
+  return {
+    started: first.promise,
+    channel: (id) => {
+      const found = client?.channels.cache.get(id)
+      if (found === undefined) return undefined
+      const thread = found.isThread() ? found : undefined
+      return { type: found.type, parentId: thread?.parentId ?? undefined, ownerId: thread?.ownerId ?? undefined }
+    },
+    close: async () => {
+      isOpen = false
+      clearTimeout(timer)
+      const closing = client?.destroy()
+      // The SDK waits for half a minute for a goodbye that a broken line does not bring.
+      await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, LONGEST_GOODBYE_MS).unref())])
+    },
+  }
+}
+
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 60_000
+const LONGEST_GOODBYE_MS = 2_000
+
+type Outcome = { readonly ready: () => void; readonly fatal: (problem: AppError) => void }
+
+const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fatal }: Outcome): Client => {
+  const { log, onState } = parts
+  const client = new Client({
+    intents: INTENTS,
+    rest: parts.rest,
+    makeCache: Options.cacheWithLimits(keptInMemory),
+    ws: { buildStrategy: (manager) => new SimpleShardingStrategy(endingWith(manager, isOpen)) },
+  })
+  const on = <T>(event: GatewayDispatchEvents, listener: (data: T) => void): void => {
+    client.ws.on(event, (data: T) => {
+      // The SDK would take the whole process with it.
+      try {
+        if (isOpen()) listener(data)
+      } catch (error) {
+        log.error('an event of Discord could not be read', { event, error })
+      }
+    })
+  }
+  on<GatewayReadyDispatchData>(GatewayDispatchEvents.Ready, ({ user, application }) => {
+    onState('connected')
+    parts.onReady(user.id, application.id)
+    ready()
+  })
+  on(GatewayDispatchEvents.Resumed, () => onState('connected'))
+  on(GatewayDispatchEvents.MessageCreate, parts.onMessage)
+  on(GatewayDispatchEvents.InteractionCreate, parts.onInteraction)
+  on(GatewayDispatchEvents.ThreadDelete, parts.onThreadDelete)
+  client.on(Events.ShardReconnecting, () => isOpen() && onState('connecting', 'the connection was lost'))
+  client.on(Events.ShardDisconnect, ({ code }) => isOpen() && fatal(problemOf(code)))
+  client.on(Events.ShardError, (error) => log.warn('the connection to Discord had an error', { error }))
+  client.on(Events.Error, (error) => log.warn('the Discord SDK had an error', { error }))
+  client.on(Events.Warn, (said) => log.debug('the Discord SDK says', { said }))
+  return client
+}
+
+/** Channels and threads are looked up; nothing else is. */
+const keptInMemory = {
+  ...Options.DefaultMakeCacheSettings,
+  MessageManager: 0,
+  ReactionManager: 0,
+  GuildEmojiManager: 0,
+  GuildStickerManager: 0,
+  PresenceManager: 0,
+  VoiceStateManager: 0,
+  ThreadMemberManager: 0,
+}
+
+type Manager = ConstructorParameters<typeof SimpleShardingStrategy>[0]
+
+/**
+ * A connection that is being taken up again when everything is stopped would come back half a second later: the SDK
+ * forgets it without ending it. It asks for its session first, and is not answered any more.
+ */
+const endingWith = (manager: Manager, isOpen: () => boolean): Manager => {
+  const { options } = manager
+  const retrieve = options.retrieveSessionInfo.bind(options)
+  options.retrieveSessionInfo = (shardId) => (isOpen() ? retrieve(shardId) : new Promise<never>(() => undefined))
+  return manager
+}
+
+const badToken = (error: unknown): AppError | undefined =>
+  (error instanceof DiscordjsError && error.code === DiscordjsErrorCodes.TokenInvalid) ||
+  (error instanceof DiscordAPIError && error.status === 401)
+    ? problemOf(GatewayCloseCodes.AuthenticationFailed)
+    : undefined
+
+const problemOf = (code: GatewayCloseCodes): AppError => {
+  switch (code) {
+    case GatewayCloseCodes.AuthenticationFailed:
+      return new AppError('config-invalid', 'Discord does not know the bot token', {
+        remedy: 'make a new one (Developer Portal → Bot → Reset Token) and put it into DISCORD_BOT_TOKEN',
+      })
+    case GatewayCloseCodes.DisallowedIntents:
+      return new AppError('config-invalid', 'Discord does not let the bot read messages', {
+        remedy: 'switch on Developer Portal → Bot → Message Content Intent',
+      })
+    default:
+      return new AppError('config-invalid', `Discord has ended the connection for good (${code})`, {
+        remedy: 'the code is explained in the list of gateway close codes of the Discord documentation',
+      })
+  }
+}

@@ -1,0 +1,118 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { APIInteraction } from 'discord.js'
+import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { AppError } from '../../domain/errors.ts'
+import { maySpeak } from '../allowed.ts'
+import type { Platform, PlatformInbox, PlatformStatus } from '../platform.ts'
+import type { PlatformParts } from '../remote.ts'
+import { createDiscordApi, restOptions } from './client.ts'
+import { applicationCommands } from './commands.ts'
+import { conversationIdOf } from './conversation-id.ts'
+import { type Gateway, openGateway } from './gateway.ts'
+import type { CreatedMessage } from './parse.ts'
+import { createReceiver, type Receiver } from './receiver.ts'
+import { createSender, LIMIT } from './sender.ts'
+
+/** How long things take; tests are in more of a hurry. */
+export type Pace = {
+  readonly requestTimeoutMs: number
+  readonly previewEveryMs: number
+  /** How long the server's start waits for Discord; it goes on without, and the connection is made when it can be. */
+  readonly startMs: number
+}
+
+const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
+
+export const createDiscordPlatform = async (
+  { settings: { discord }, log, clock, ids }: PlatformParts,
+  given: Partial<Pace> = {},
+): Promise<Platform> => {
+  const pace = { ...usualPace, ...given }
+  const token = checkedToken(discord.botToken)
+  const allowed = checkedUsers(discord.allowedUsers)
+  const rest = restOptions(discord.apiUrl, pace.requestTimeoutMs)
+  const api = createDiscordApi(token, rest)
+  const sender = createSender({ api, log, clock, ids, previewEveryMs: pace.previewEveryMs })
+  let status: PlatformStatus = { state: 'disconnected', since: clock(), lastMessageAt: undefined, lastError: undefined }
+  let open: { readonly gateway: Gateway; readonly receiver: Receiver } | undefined
+  const note = (change: Partial<Omit<PlatformStatus, 'since'>>): void => {
+    const moved = change.state !== undefined && change.state !== status.state
+    status = { ...status, ...change, since: moved ? clock() : status.since }
+  }
+  const begin = (inbox: PlatformInbox): { readonly gateway: Gateway; readonly receiver: Receiver } => {
+    const receiver = createReceiver({
+      api,
+      sender,
+      inbox,
+      log,
+      ids,
+      mayUse: (userId) => maySpeak(allowed, userId),
+      channel: async (id) => gateway.channel(id) ?? api.channel(id),
+      onAccepted: () => note({ lastMessageAt: clock() }),
+    })
+    let self = ''
+    const gateway = openGateway({
+      token,
+      rest,
+      log,
+      onReady: (own, application) => {
+        self = own
+        api.register(application, applicationCommands(chatCommands)).catch((error: unknown) => {
+          log.warn('the commands could not be registered with Discord', { error })
+          note({ lastError: 'the commands could not be registered' })
+        })
+      },
+      onMessage: (message: CreatedMessage) => receiver.message(message, self),
+      onInteraction: (interaction: APIInteraction) => receiver.interaction(interaction),
+      onThreadDelete: ({ id, parent_id }) => {
+        // Threads that others began are not ours to close.
+        if (gateway.channel(id)?.ownerId !== self) return
+        receiver.closed(conversationIdOf({ channel: id, parent: parent_id ?? undefined }), id)
+      },
+      onState: (state, problem) => note({ state, ...(problem !== undefined && { lastError: problem }) }),
+    })
+    return { gateway, receiver }
+  }
+  return {
+    platform: 'discord',
+    limit: LIMIT,
+    send: (message) => sender.send(message),
+    preview: (conversationId, text) => sender.preview(conversationId, text),
+    status: () => status,
+    start: async (inbox) => {
+      if (open !== undefined) return
+      note({ state: 'connecting' })
+      open = begin(inbox)
+      try {
+        await Promise.race([open.gateway.started, delay(pace.startMs, undefined, { ref: false })])
+      } catch (error) {
+        await open.gateway.close()
+        open = undefined
+        throw error
+      }
+    },
+    stop: async () => {
+      sender.stop()
+      const closing = open
+      open = undefined
+      await closing?.gateway.close()
+      // What has come is not sent again by Discord: it is still accepted.
+      await closing?.receiver.settled()
+      note({ state: 'disconnected' })
+    },
+  }
+}
+
+const checkedToken = (token: string | undefined): string => {
+  if (token !== undefined && /^[\x21-\x7E]+$/.test(token)) return token
+  throw new AppError('config-invalid', token === undefined ? 'there is no bot token' : 'the bot token is none', {
+    remedy: 'put the token alone, without the word "Bot", into DISCORD_BOT_TOKEN',
+  })
+}
+
+const checkedUsers = (users: readonly string[] | undefined): readonly string[] => {
+  if (users !== undefined && users.length > 0) return users
+  throw new AppError('config-invalid', 'nobody may speak to the bot', {
+    remedy: 'list the user ids that may in DISCORD_ALLOWED_USERS (right-click a user → Copy User ID)',
+  })
+}

@@ -1,0 +1,190 @@
+import type { APIInteraction, APIMessage } from 'discord.js'
+import { patiently } from '../../conversations/patiently.ts'
+import type { Ids } from '../../domain/clock.ts'
+import type { Logger } from '../../process/log.ts'
+import type { PlatformInbox } from '../platform.ts'
+import type { DiscordApi } from './client.ts'
+import { commandText } from './commands.ts'
+import { conversationIdOf, placeOf } from './conversation-id.ts'
+import { type ChannelKind, type CreatedMessage, type DiscordMessage, isForUs, parseMessage } from './parse.ts'
+import type { Sender } from './sender.ts'
+import { threadContext } from './thread-context.ts'
+
+/** What the gateway brings, handed over in order. Discord tells it once: what is lost here is lost. */
+export type Receiver = {
+  message(message: CreatedMessage, self: string): void
+  interaction(interaction: APIInteraction): void
+  closed(conversationId: string, threadId: string): void
+  /** Answers when all that has come is handed over. */
+  settled(): Promise<void>
+}
+
+export type ReceiverParts = {
+  readonly api: DiscordApi
+  readonly sender: Sender
+  readonly inbox: PlatformInbox
+  readonly log: Logger
+  readonly ids: Ids
+  readonly mayUse: (userId: string | undefined) => boolean
+  readonly channel: (id: string) => Promise<ChannelKind>
+  readonly onAccepted: () => void
+}
+
+export const createReceiver = (parts: ReceiverParts): Receiver => {
+  const { log } = parts
+  const lines = new Map<string, Promise<void>>()
+  /** One after the other within a channel: what was said first is handed over first. */
+  const inLine = (channel: string, work: () => Promise<void>): void => {
+    const line = (lines.get(channel) ?? Promise.resolve())
+      .then(work)
+      .catch((error: unknown) => log.error('what Discord brought could not be handed over', { channel, error }))
+      .finally(() => {
+        if (lines.get(channel) === line) lines.delete(channel)
+      })
+    lines.set(channel, line)
+  }
+  const isAllowed = (userId: string | undefined): boolean => {
+    const allowed = parts.mayUse(userId)
+    if (!allowed) log.info('somebody who may not speak was ignored', { platform: 'discord', userId })
+    return allowed
+  }
+  return {
+    message: (message, self) => {
+      if (isForUs(message, self).ignored !== undefined || !isAllowed(message.author.id)) return
+      inLine(message.channel_id, () => receiveMessage(parts, message, self))
+    },
+    interaction: (interaction) => {
+      const text = commandText(interaction)
+      if (text === undefined || !isAllowed(interaction.member?.user.id ?? interaction.user?.id)) return
+      const acknowledged = acknowledgement(parts, interaction, text)
+      inLine(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, text, acknowledged))
+    },
+    closed: (conversationId, threadId) => {
+      parts.sender.gone(conversationId)
+      const closed = {
+        conversationId,
+        deliveryId: `${threadId}:deleted`,
+        kind: 'closed',
+        text: '',
+        details: {},
+      } as const
+      inLine(threadId, async () => {
+        await patiently(() => parts.inbox.accept(closed), { log, what: 'the end of a Discord thread' })
+      })
+    },
+    settled: async () => {
+      while (lines.size > 0) await Promise.all(lines.values())
+    },
+  }
+}
+
+const receiveMessage = async (parts: ReceiverParts, message: CreatedMessage, self: string): Promise<void> => {
+  const { inbox, log, channel, onAccepted } = parts
+  try {
+    const where = await placed(message, channel, log)
+    const parsed = parseMessage(message, self, where)
+    if ('ignored' in parsed) return log.info('a message was ignored', { id: message.id, why: parsed.ignored })
+    const context = await contextOf(parts, parsed.message, self)
+    const { conversationId, deliveryId, text, userId, channelId } = parsed.message
+    const details = { userId, ...(channelId !== undefined && { channelId }), ...(context !== undefined && { context }) }
+    await patiently(() => inbox.accept({ conversationId, deliveryId, kind: 'message', text, details }), {
+      log,
+      what: 'a message from Discord',
+    })
+    onAccepted()
+    await acknowledge(parts, parsed.message)
+  } catch (error) {
+    log.error('a message could not be accepted', { id: message.id, error })
+    // It is not brought again: the only one who can do so is who said it.
+    const how = { nonce: message.id, replyTo: message.id }
+    await parts.api.post(message.channel_id, NOT_RECORDED, how)
+  }
+}
+
+const NOT_RECORDED = 'This could not be recorded, so nothing will happen. Say it again in a minute.'
+
+const placed = (
+  { guild_id, channel_id }: CreatedMessage,
+  channel: ReceiverParts['channel'],
+  log: Logger,
+): Promise<ChannelKind | undefined> =>
+  guild_id === undefined
+    ? Promise.resolve(undefined)
+    : patiently(() => channel(channel_id), { log, what: 'where a Discord message was said' })
+
+/** What was said before in a thread, and what the message replies to. Not worth losing the message over. */
+const contextOf = async (
+  { api, log }: ReceiverParts,
+  { conversationId, deliveryId, threadName, repliesTo }: DiscordMessage,
+  self: string,
+): Promise<string | undefined> => {
+  const { channel, parent } = placeOf(conversationId)
+  const isOldThread = parent !== undefined && threadName === undefined
+  const earlier: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'>[] = isOldThread
+    ? await api.messages(channel, { limit: 50, before: deliveryId }).catch((error: unknown) => {
+        log.warn('the earlier messages of a thread could not be read', { conversationId, error })
+        return []
+      })
+    : []
+  if (repliesTo !== undefined && !earlier.some(({ id }) => id === repliesTo.id)) earlier.push(repliesTo)
+  return threadContext(earlier, self)
+}
+
+/** It is durable: the thread opens, the bot is seen to write. A reply makes up for what fails here. */
+const acknowledge = async (
+  { api, sender, log }: ReceiverParts,
+  { conversationId, threadName }: DiscordMessage,
+): Promise<void> => {
+  try {
+    if (threadName !== undefined) await sender.begin(conversationId, threadName)
+    await api.typing(placeOf(conversationId).channel)
+  } catch (error) {
+    log.warn('a message could not be acknowledged', { conversationId, error })
+  }
+}
+
+const receiveCommand = async (
+  { inbox, log, onAccepted }: ReceiverParts,
+  { id, channel, member, user }: APIInteraction,
+  text: string,
+  acknowledged: (content: string) => Promise<void>,
+): Promise<void> => {
+  if (channel?.id === undefined) return
+  const parent = 'parent_id' in channel && 'thread_metadata' in channel ? (channel.parent_id ?? undefined) : undefined
+  const userId = member?.user.id ?? user?.id
+  const details = { ...(userId !== undefined && { userId }), ...(parent !== undefined && { channelId: parent }) }
+  const conversationId = conversationIdOf({ channel: channel.id, parent })
+  try {
+    await patiently(() => inbox.accept({ conversationId, deliveryId: id, kind: 'message', text, details }), {
+      log,
+      what: 'a command from Discord',
+    })
+    onAccepted()
+  } catch (error) {
+    log.error('a command could not be accepted', { id, error })
+    return acknowledged(NOT_RECORDED)
+  }
+  // Discord shows the command's name only; the answer follows as a message of its own.
+  await acknowledged(`\`${text.replaceAll('`', "'")}\``)
+}
+
+/** Discord waits for three seconds. What is not durable by then is acknowledged as taking a while, and said later. */
+const acknowledgement = (
+  { api, log }: ReceiverParts,
+  interaction: APIInteraction,
+  text: string,
+): ((content: string) => Promise<void>) => {
+  let deferred: Promise<void> | undefined
+  const timer = setTimeout(() => {
+    deferred = api.acknowledge(interaction, undefined)
+    deferred.catch((error: unknown) => log.warn('a command could not be acknowledged', { text, error }))
+  }, DEFER_AFTER_MS)
+  return async (content) => {
+    clearTimeout(timer)
+    if (deferred === undefined) return api.acknowledge(interaction, content)
+    await deferred
+    await api.editAcknowledgement(interaction, content)
+  }
+}
+
+const DEFER_AFTER_MS = 2_000
