@@ -26,7 +26,7 @@ export const failureNotice = (error: unknown): string => {
 
 export const sentence = (text: string): string => {
   const begun = text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?:`]$/.test(begun) ? begun : `${begun}.`
+  return /[.!?:]$/.test(begun) ? begun : `${begun}.`
 }
 
 /** No codebase bound: no isolation, and no agent run that can write. */
