@@ -7,7 +7,7 @@ import { z } from 'zod'
 const user = z.object({ id: z.number(), login: z.string(), type: z.string().optional() })
 const writer = user.nullish()
 const body = z.string().nullish()
-const viaApp = z.unknown()
+const viaApp = z.unknown().optional()
 
 const repository = z.object({ full_name: z.string(), clone_url: z.string().optional() })
 
@@ -17,7 +17,7 @@ const issue = z.object({
   title: z.string(),
   body,
   user: writer,
-  pull_request: z.unknown(),
+  pull_request: z.unknown().optional(),
   closed_at: z.string().nullish(),
   performed_via_github_app: viaApp,
 })

@@ -15,4 +15,4 @@ export const withoutInvisible = (text: string): string =>
   text.replaceAll(/\r\n?/g, '\n').replaceAll(INVISIBLE, '').toWellFormed()
 
 /** Control and format characters and whatever else Unicode says is not shown; tab, line feed and the emoji's own stay. */
-const INVISIBLE = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\t\n\ufe0f]]/gv
+const INVISIBLE = /(?!\ufe0f)[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\t\n]]/gv
