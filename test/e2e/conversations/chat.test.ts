@@ -1,0 +1,137 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { expect, test } from 'vitest'
+import type { CliResult } from '../../helpers/cli.ts'
+import { isAlive, makeServerWorld, onEachDatabase, type ServerWorld, until } from '../../helpers/server-process.ts'
+
+type Chat = { conversationId: string; messages: { role: string; text: string }[] }
+
+/** Says which session and which directory it is in, so that going on can be told from beginning anew. */
+const agent = 'echo "session $COPPICE_SESSION"; pwd -P; echo "heard $(cat)"'
+
+const chatJson = async (
+  world: ServerWorld,
+  env: Record<string, string>,
+  cwd: string,
+  ...args: string[]
+): Promise<Chat> => {
+  const { code, out, err } = await world.cliWith(env, cwd, 'chat', '--json', ...args)
+  if (code !== 0) throw new Error(`exit code ${code}\n${out}\n${err}`)
+  return JSON.parse(out) as Chat
+}
+
+onEachDatabase((database) => {
+  test.each(['without a server', 'through the server'])(
+    'coppice chat %s answers, goes on, and says by its exit code how it went',
+    async (how) => {
+      await using world = makeServerWorld({ env: { COPPICE_AGENT_COMMAND: agent, ...(await database()) } })
+      const repo = await world.project()
+      const server = how === 'through the server' ? await world.serve() : undefined
+
+      const plain = await world.cli(repo.path, 'chat', 'fix', 'the login')
+      expect([plain.code, plain.err]).toEqual([0, ''])
+      expect(plain.out).toMatch(/Working in isolated branch `thread-[0-9a-f]{8}`/)
+      expect(plain.out.match(/heard fix the login/g), 'streamed and not said twice').toHaveLength(1)
+      const id = /chat --conversation (cli-\w+)/.exec(plain.out)?.[1] ?? ''
+      expect(id).not.toBe('')
+
+      const second = await chatJson(world, {}, repo.path, '--conversation', id, 'and a test')
+      expect(second.conversationId).toBe(id)
+      expect(
+        second.messages.map(({ role }) => role),
+        'the place is told once',
+      ).toEqual(['agent'])
+      const session = /session \S+/.exec(plain.out)?.[0] ?? 'none'
+      expect(second.messages[0]?.text).toContain(session)
+      expect(second.messages[0]?.text).toContain('heard and a test')
+      // Another conversation is another session in another tree.
+      const other = await chatJson(world, {}, repo.path, 'something else')
+      expect(other.messages.at(-1)?.text).not.toContain(session)
+
+      const demo = await chatJson(world, {}, repo.path, '--conversation', id, '--agent', 'demo', 'write it down')
+      expect(demo.messages.at(-1)?.text).toMatch(/^Done, and it is a real commit\./)
+      const still = await chatJson(world, {}, repo.path, '--conversation', id, 'once more')
+      expect(still.messages.at(-1)?.text, 'from now on').toContain('demo agent')
+
+      const command = await world.cli(repo.path, 'chat', '--conversation', id, '/status')
+      expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Codebase.*`project`/)])
+      expect(command.out).not.toContain('Go on with')
+      const nothing = await world.cli(repo.path, 'chat')
+      expect(nothing.code).toBe(2)
+      const unknown = await world.cli(repo.path, 'chat', '--agent', 'nobody', 'go on')
+      expect(unknown.code, `${unknown.out}${unknown.err}`).not.toBe(0)
+      expect(unknown.out + unknown.err).toMatch(/there is no agent "nobody"/i)
+      const outside = await world.cli(world.box.root, 'chat', '--codebase', 'nowhere', 'go on')
+      expect([outside.code, outside.err]).toEqual([1, expect.stringContaining('nowhere')])
+      const stopped = await server?.stop()
+      expect(stopped?.code ?? 0).toBe(0)
+    },
+  )
+
+  test('two coppice chat at once in one conversation, without a server, keep the order and each gets its own answer', async () => {
+    await using world = makeServerWorld({ env: await database() })
+    const repo = await world.project()
+    const log = world.box.path('log')
+    const gate = world.box.path('gate')
+    const slow = `m=$(cat); echo "begin $m" >> '${log}'; while [ "$m" = first ] && [ ! -e '${gate}' ]; do sleep 0.02; done; echo "end $m" >> '${log}'; echo "heard $m"`
+    const env = { COPPICE_AGENT_COMMAND: slow }
+    const first = chatJson(world, env, repo.path, '--conversation', 'shared', 'first')
+    await until('the first one runs', async () => existsSync(log) || undefined)
+    const second = chatJson(world, env, repo.path, '--conversation', 'shared', 'second')
+    const third = chatJson(world, env, repo.path, '--conversation', 'apart', 'third')
+    // Another conversation does not wait for it.
+    expect((await third).messages.at(-1)?.text.trim()).toBe('heard third')
+    expect(readFileSync(log, 'utf8')).not.toContain('second')
+    await world.cli(repo.path, 'worktree', 'list')
+    expect(readFileSync(log, 'utf8')).not.toContain('second')
+    writeFileSync(gate, '')
+    const answers = await Promise.all([first, second])
+    expect(answers.map(({ messages }) => messages.at(-1)?.text.trim())).toEqual(['heard first', 'heard second'])
+    const lines = readFileSync(log, 'utf8')
+      .trim()
+      .split('\n')
+      .filter((line) => !line.endsWith('third'))
+    expect(lines).toEqual(['begin first', 'end first', 'begin second', 'end second'])
+  })
+})
+
+test('what was said without a server is known to the server, and Ctrl-C ends the run and not the conversation', async () => {
+  await using world = makeServerWorld()
+  const repo = await world.project()
+  const { conversationId } = await chatJson(world, { COPPICE_AGENT_COMMAND: agent }, repo.path, 'begin')
+  const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
+  const answer = await chatJson(world, {}, repo.path, '--conversation', conversationId, 'go on')
+  expect(answer.messages.map(({ role }) => role)).toEqual(['agent'])
+  const history = (await (await server.call(`/api/conversations/${conversationId}/messages?platform=cli`)).json()) as {
+    role: string
+    text: string
+  }[]
+  expect(history.filter(({ role }) => role === 'user').map(({ text }) => text)).toEqual(['begin', 'go on'])
+  await server.stop()
+
+  const began = world.box.path('began')
+  const endless = `echo $$ > '${began}'; while true; do sleep 0.05; done`
+  const interrupted: Promise<CliResult> = world.cliWith(
+    { COPPICE_AGENT_COMMAND: endless },
+    repo.path,
+    'chat',
+    '--conversation',
+    conversationId,
+    'for ever',
+  )
+  const pid = await until('the agent runs', async () =>
+    existsSync(began) && readFileSync(began, 'utf8').endsWith('\n') ? Number(readFileSync(began, 'utf8')) : undefined,
+  )
+  world.interrupt('SIGINT')
+  const { code, out, err } = await interrupted
+  expect([code, isAlive(pid)]).toEqual([130, false])
+  expect(out + err).toMatch(/Stopped|Cancelled/)
+  const after = await chatJson(
+    world,
+    { COPPICE_AGENT_COMMAND: agent },
+    repo.path,
+    '--conversation',
+    conversationId,
+    'and now',
+  )
+  expect(after.messages.at(-1)?.text).toContain('heard and now')
+})
