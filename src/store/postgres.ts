@@ -16,6 +16,8 @@ export const openPostgres = async (url: string, patience: Partial<PostgresPatien
   const pool = makePool(pg, url, wait)
   // A server that restarts ends idle connections; unheard, that event would end our process. The pool makes new ones.
   pool.on('error', () => {})
+  // The same for a connection that is in use: the pool does not listen to it then. Whoever uses it hears of it as well.
+  pool.on('connect', (client) => client.on('error', () => {}))
   try {
     const client = await pool.connect()
     client.release()
