@@ -32,7 +32,8 @@ export const installAgents = (env: Readonly<Record<string, string | undefined>>)
       stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',
     })
-    rmSync(directory, { recursive: true, force: true })
+    // What is there now is either whole, made by somebody else meanwhile, or a ruin.
+    if (!isThere(installed)) rmSync(directory, { recursive: true, force: true })
     renameSync(building, directory)
   } catch (error) {
     if (!isThere(installed)) throw notInstalled(packages, error)
