@@ -107,17 +107,20 @@ export const message = (conversationId: string, text: string, kind: 'message' | 
     details: {},
   }) satisfies IncomingMessage
 
-/** Nothing waits, nothing runs, nothing is to be delivered. Looks until that is so. */
+/** Nothing waits, nothing runs, nothing is to be delivered. Looks until that is so, also at a store that is away. */
 export const untilQuiet = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>): Promise<void> => {
   const deadline = Date.now() + 60_000
+  const look = async (): Promise<string> => {
+    const { waiting, running } = await store.inbox.counts()
+    const replies = await store.outbox.counts()
+    const leases = await store.leases.all(host)
+    const busy = waiting + running + replies.waiting + leases.length
+    return busy === 0 ? '' : JSON.stringify({ waiting, running, replies, leases })
+  }
   for (;;) {
-    const [inbox, outbox, leases] = [
-      await store.inbox.counts(),
-      await store.outbox.counts(),
-      await store.leases.all(host),
-    ]
-    if (inbox.waiting + inbox.running + outbox.waiting + leases.length === 0) return
-    if (Date.now() > deadline) throw new Error(`it does not come to rest: ${JSON.stringify({ inbox, outbox, leases })}`)
+    const left = await look().catch(String)
+    if (left === '') return
+    if (Date.now() > deadline) throw new Error(`it does not come to rest: ${left}`)
     await delay(10)
   }
 }
