@@ -1,4 +1,4 @@
-import type { Agent, AgentEvent, AgentResult, AgentRules } from '../agents/agent.ts'
+import type { Agent, AgentEvent, AgentResult, AgentRules, AgentUsage } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -153,8 +153,8 @@ const inPlace = async (
   try {
     const purpose = `agent run for ${conversation.platform}:${conversation.conversationId}`.slice(0, 200)
     const lease = await acquireLease(isolation, codebase, environment, { purpose, signal: run.signal })
-    await isolation.failpoint('message.leased')
     try {
+      await isolation.failpoint('message.leased')
       return await withAgent(context, message, task, agent, { directory, environment })
     } finally {
       await giveBack(context, lease)
@@ -279,6 +279,7 @@ const worked = (
     record: async (store) => {
       const now = isolation.clock()
       await store.sessions.update(session.id, { lastUsedAt: now })
+      await store.usage.add(usageOf(isolation.ids(), conversation, session, usage, now))
       await store.conversations.update(conversation.id, { lastActivityAt: now })
       if (environment !== undefined) await store.environments.update(environment.id, { lastActivityAt: now })
     },
