@@ -2,6 +2,7 @@ import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
+import { pausedByBudget } from './budget.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
@@ -116,6 +117,8 @@ const work = async (
     const names = (await context.isolation.store.codebases.list(context.isolation.host)).map(({ name }) => name)
     return answered(context, given, [{ key: 'reply', role: 'system', text: unboundNotice(names) }])
   }
+  const paused = await pausedByBudget(context, given, conversation)
+  if (paused !== undefined) return answered(context, given, paused.said, paused.record)
   const details = await context.deliveries.get(given.platform)?.prepare?.(given)
   const message = details === undefined ? given : { ...given, details }
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id

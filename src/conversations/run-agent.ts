@@ -1,4 +1,4 @@
-import type { Agent, AgentEvent, AgentResult, AgentRules, AgentUsage } from '../agents/agent.ts'
+import type { Agent, AgentEvent, AgentResult, AgentRules } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -7,6 +7,7 @@ import { acquireLease } from '../isolation/lease.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
+import { recordUsage } from './budget.ts'
 import type { ConversationsContext } from './context.ts'
 import { messageVariable } from './end-run.ts'
 import { giveBack } from './give-back.ts'
@@ -260,7 +261,7 @@ const worked = (
   { isolation }: ConversationsContext,
   { conversation, codebase, run }: AgentTask,
   { environment }: Place,
-  { outcome, text, problem, remedy, session, tripped }: Ran,
+  { outcome, text, problem, remedy, session, tripped, usage }: Ran,
 ): Worked => {
   const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
@@ -279,7 +280,7 @@ const worked = (
     record: async (store) => {
       const now = isolation.clock()
       await store.sessions.update(session.id, { lastUsedAt: now })
-      await store.usage.add(usageOf(isolation.ids(), conversation, session, usage, now))
+      await recordUsage(store, { id: isolation.ids(), session, usage, at: now })
       await store.conversations.update(conversation.id, { lastActivityAt: now })
       if (environment !== undefined) await store.environments.update(environment.id, { lastActivityAt: now })
     },

@@ -15,6 +15,7 @@ import { sessionStore } from './sessions.ts'
 import { spareStore } from './spares.ts'
 import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
+import { usageStore } from './usage.ts'
 
 export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Promise<void>): Store => {
   const store: Store = {
@@ -32,6 +33,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Prom
     ports: portStore(db),
     mergeAnswers: mergeAnswerStore(db),
     events: eventStore(db),
+    usage: usageStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

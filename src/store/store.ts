@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
+import type { UsageStore } from './usage.ts'
 
 /** One interface, two engines; the same statements and the same conformance suite over both. */
 export type Store = {
@@ -22,6 +23,7 @@ export type Store = {
   readonly ports: PortStore
   readonly mergeAnswers: MergeAnswerStore
   readonly events: EventStore
+  readonly usage: UsageStore
   /** Everything `work` does through the given store happens or none of it. Nested calls join the outer one. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   close(): Promise<void>

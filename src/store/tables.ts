@@ -19,6 +19,9 @@ export type Tables = {
   ports: PortRow
   merge_answers: MergeAnswerRow
   events: EventTableRow
+  usage: UsageTableRow
+  budget_raises: BudgetRaiseRow
+  paused_messages: PausedMessageRow
   migrations: MigrationRow
 }
 
@@ -211,6 +214,35 @@ export type EventTableRow = {
   codebase_id: string | null
   environment_id: string | null
   data: string
+}
+
+export type UsageTableRow = {
+  id: string
+  conversation: string
+  agent: string
+  cost_micros: number | null
+  input_tokens: number | null
+  output_tokens: number | null
+  turns: number
+  at: number
+}
+
+export type BudgetRaiseRow = {
+  id: string
+  conversation: string
+  micros: number
+  turns: number
+  at: number
+}
+
+export type PausedMessageRow = {
+  /** Counts up by itself: the order in which they are run. */
+  seq: Generated<number>
+  inbox_id: string
+  conversation: string
+  text: string
+  details: string
+  at: number
 }
 
 export type MigrationRow = {

@@ -40,6 +40,15 @@ const chatOnly = {
     examples: [],
     load: async () => (await import('./reset.ts')).reset,
   },
+  budget: {
+    name: 'budget',
+    usage: '[raise <amount>]',
+    summary: 'what was spent here and today; a raise lets the messages go on that were kept',
+    options: {},
+    words: [0, 3],
+    examples: ['coppice budget raise 5', 'coppice budget raise 20 turns'],
+    load: async () => (await import('./budget.ts')).budget,
+  },
   stop: {
     name: 'stop',
     usage: '',
@@ -69,6 +78,7 @@ export const chatCommands: readonly CommandRow[] = [
   chatOnly.agent,
   chatOnly.reset,
   chatOnly.stop,
+  chatOnly.budget,
   inChat(shared.diff),
   inChat(shared.worktreeCreate),
   inChat(shared.worktreeList),
