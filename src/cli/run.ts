@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { type AppError, toAppError } from '../domain/errors.ts'
 import type { Values, Workplace } from '../conversations/commands/command.ts'
 import { isSet, textOf } from '../conversations/commands/command.ts'
@@ -126,7 +128,12 @@ const runCommand = async (
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.
     const opened = await workplace?.catch(() => undefined)
-    await opened?.context.store.close()
+    if (opened !== undefined) {
+      // Only where there may be a server: most command lines have none to look for.
+      const mayServe = !opensFirst.has(row.name) && existsSync(join(opened.context.home, 'server.json'))
+      if (mayServe) await (await import('./wake-server.ts')).wakeServer(opened.context)
+      await opened.context.store.close()
+    }
   }
 }
 
