@@ -29,8 +29,9 @@ export const exchangeThrough =
       const onAbort = (): void => void call(`${path}/stop?platform=cli`, { method: 'POST' }).catch(() => undefined)
       signal.addEventListener('abort', onAbort, { once: true })
       for (;;) {
-        await Promise.race([done, delay(LOOK_MS)])
-        const history = (await call(`${path}/messages?platform=cli`, {})) as HistoryEntry[]
+        await within(done, LOOK_MS)
+        const told = (await call(`${path}/messages?platform=cli`, {})) as (Omit<HistoryEntry, 'at'> & { at: string })[]
+        const history = told.map((entry) => ({ ...entry, at: Date.parse(entry.at) }))
         const answers = answersTo(history, accepted.id)
         if (answers !== undefined) return answers
         await delay(SHORT_MS)
@@ -42,6 +43,13 @@ export const exchangeThrough =
 
 const LOOK_MS = 2_000
 const SHORT_MS = 30
+
+/** Until it is done, or for that long. A timer that is left behind would keep the whole process for its time. */
+const within = async (done: Promise<void>, ms: number): Promise<void> => {
+  const timer = new AbortController()
+  await Promise.race([done, delay(ms, undefined, { signal: timer.signal }).catch(() => undefined)])
+  timer.abort()
+}
 
 type Caller = (path: string, request: { method?: string; body?: unknown }) => Promise<unknown>
 

@@ -110,7 +110,7 @@ export const chat = command<ChatResult, CliCall>({
   toText,
   toJson: ({ conversationId, answers }) => ({
     conversationId,
-    messages: answers.map(({ role, text, at }) => ({ role, text, at })),
+    messages: answers.map(({ role, text, at }) => ({ role, text, at: new Date(at).toISOString() })),
   }),
   // A message that no agent answered was refused or failed; which of them, the answer says.
   exitCode: ({ answers, isCommand, interrupted }) => {
