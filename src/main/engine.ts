@@ -7,9 +7,11 @@ import type { Delivery } from '../conversations/delivery.ts'
 import { createEndRun } from '../conversations/end-run.ts'
 import type { Handled } from '../conversations/handle-message.ts'
 import { createOutbox, type Outbox } from '../conversations/outbox.ts'
+import type { MessageQueue } from '../conversations/queue.ts'
 import { createStoreQueue } from '../conversations/queue-of-store.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
 import type { Redact } from '../process/redact.ts'
+import type { Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 
 export type Engine = {
@@ -24,17 +26,19 @@ export type EngineOptions = {
   readonly deliveries: ReadonlyMap<string, Delivery>
   /** Who answers one conversation only: the command line without a server. */
   readonly conversation?: ConversationKey
+  /** Whether another message of the lane may be taken up now; without it, always. */
+  readonly takes?: (lane: Lane) => boolean
   readonly onHandled?: (message: InboxMessage, handled: Handled) => void
 }
 
 /** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
 export const createEngine = (
   { context: isolation, provider, keepSpares }: Workplace,
-  { deliveries, redact, conversation, onHandled }: EngineOptions,
+  { deliveries, redact, conversation, takes = () => true, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, failpoint } = isolation
   const changes = createChanges()
-  const queue = createStoreQueue({
+  const all = createStoreQueue({
     store,
     host,
     self,
@@ -46,6 +50,7 @@ export const createEngine = (
     platforms: [...deliveries.keys()],
     ...(conversation !== undefined && { conversation }),
   })
+  const queue: MessageQueue = { ...all, claim: async (lane) => (takes(lane) ? all.claim(lane) : undefined) }
   const { ownEnvironment = {} } = isolation
   const contextDirectory = join(home, 'context')
   const agents = createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment })

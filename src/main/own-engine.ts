@@ -12,6 +12,19 @@ export const createOwnEngine = async (
 ): Promise<OwnEngine> => {
   const { platform, ...cli } = createCliPlatform()
   const deliveries = new Map([[platform, { platform, ...cli }]])
-  const engine = createEngine(workplace, { deliveries, redact, conversation: { platform, conversationId } })
-  return { conversations: engine.conversations, changes: engine.changes, store: workplace.context.store }
+  let last: string | undefined
+  let begun = false
+  const engine = createEngine(workplace, {
+    deliveries,
+    redact,
+    conversation: { platform, conversationId },
+    takes: (lane) => lane === 'at-once' || !begun,
+  })
+  engine.changes.subscribe((change) => {
+    if (change.type === 'message' && change.id === last) begun = change.state !== 'waiting'
+  })
+  const upTo = (id: string): void => {
+    last = id
+  }
+  return { conversations: engine.conversations, changes: engine.changes, store: workplace.context.store, upTo }
 }

@@ -5,13 +5,19 @@ import { localDeliveryId } from '../../platforms/local.ts'
 import type { Store } from '../../store/store.ts'
 import { answersTo, type Exchange } from './exchange.ts'
 
-export type OwnEngine = { readonly conversations: Conversations; readonly changes: Changes; readonly store: Store }
+export type OwnEngine = {
+  readonly conversations: Conversations
+  readonly changes: Changes
+  readonly store: Store
+  /** Takes up no other once this one is begun: we end when it is answered, and would end the other's agent with us. */
+  readonly upTo: (id: string) => void
+}
 
 /** No server runs: the work is done here, and recorded as a server would, so that one can go on with it. */
 export const exchangeHere =
   (open: (conversationId: string) => Promise<OwnEngine>): Exchange =>
   async ({ conversationId, deliveryId, text, codebase, agent }, watch, signal) => {
-    const { conversations, changes, store } = await open(conversationId)
+    const { conversations, changes, store, upTo } = await open(conversationId)
     const key = { platform: 'cli', conversationId }
     const unsubscribe = changes.subscribe(watch)
     const onAbort = (): void => void conversations.stopRun(key)
@@ -24,6 +30,7 @@ export const exchangeHere =
         text,
         details: { ...(codebase !== undefined && { codebase }), ...(agent !== undefined && { agent }) },
       })
+      upTo(id)
       const answered = async (): Promise<ReturnType<typeof answersTo>> =>
         answersTo(await conversationHistory(store, key), id)
       const woken = wakeUps(changes)
@@ -32,6 +39,8 @@ export const exchangeHere =
         const answers = await answered()
         if (answers !== undefined) return answers
         await woken.next()
+        // Whoever was at this conversation may be done with it.
+        conversations.wake()
       }
     } finally {
       signal.removeEventListener('abort', onAbort)
