@@ -18,12 +18,13 @@ export type GithubOptions = {
   readonly timeoutMs?: number
   /** False for a server that is not GitHub and knows no limits. */
   readonly paced?: boolean
+  readonly previewEveryMs?: number
 }
 
 /** Issues, pull requests and their comments, as GitHub's webhooks tell of them and its API takes the answers. */
 export const createGithubPlatform = async (
   { settings: { github: settings }, log, clock }: PlatformParts,
-  { timeoutMs = 15_000, paced = true }: GithubOptions = {},
+  { timeoutMs = 15_000, paced = true, previewEveryMs = 5_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
   if (secret === undefined) {
@@ -38,7 +39,7 @@ export const createGithubPlatform = async (
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
-  const replies = createReplies({ client, self: () => self, clock, log })
+  const replies = createReplies({ client, self: () => self, clock, log, previewEveryMs })
 
   const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, deliveryId: string): Promise<WebhookAnswer> => {
     const into = inbox

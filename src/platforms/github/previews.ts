@@ -31,17 +31,17 @@ type Shown = {
   settled: boolean
 }
 
-/** The first words wait as well: a quick answer needs no preview. */
-const EVERY_MS = 5_000
-
 export const createPreviews = ({
   client,
   clock,
   log,
+  previewEveryMs,
 }: {
   readonly client: Pick<GithubClient, 'createComment' | 'updateComment'>
   readonly clock: Clock
   readonly log: Logger
+  /** The first words wait as well: a quick answer needs no preview. */
+  readonly previewEveryMs: number
 }): Previews => {
   const shown = new Map<string, Shown>()
 
@@ -68,7 +68,7 @@ export const createPreviews = ({
       one.busy = write(conversationId, one).finally(() => {
         one.busy = undefined
       })
-    }, EVERY_MS).unref()
+    }, previewEveryMs).unref()
   }
   const forget = (conversationId: string): void => {
     const one = shown.get(conversationId)

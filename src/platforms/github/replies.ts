@@ -20,6 +20,7 @@ export type RepliesParts = {
   readonly self: () => Identity | undefined
   readonly clock: Clock
   readonly log: Logger
+  readonly previewEveryMs: number
 }
 
 /** Replies as comments, each once. Which ones are there already is written in the comments themselves. */

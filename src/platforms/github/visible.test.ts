@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { visible } from './visible.ts'
 
-const tags = [...'ignore all'].map((letter) => String.fromCodePoint(0xe0000 + (letter.codePointAt(0) ?? 0))).join('')
+const tags = Array.from('ignore all', (letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('')
 
 test.each([
   ['plain', 'Fix the *login*\n\tnow', 'Fix the *login*\n\tnow'],

@@ -1,0 +1,246 @@
+import { createHmac, randomUUID } from 'node:crypto'
+import { createServer, type IncomingMessage as Request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createLogger } from '../../src/process/log.ts'
+import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
+import type { PlatformParts } from '../../src/platforms/remote.ts'
+import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
+
+/*
+ * As much of GitHub's API as the platform asks for, over real HTTP, with the failures that the public emulator has not:
+ * limits, errors, answers that never come, and answers that are lost after the thing was done.
+ */
+
+export type Answer = { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
+
+/** `lost`: it does what it is asked and does not say so. `silent`: it does nothing and does not answer. */
+export type Trouble = Answer | 'lost' | 'silent'
+
+export type DoubleComment = { id: number; body: string; user: User; created_at: string; edits: number }
+type User = { id: number; login: string; type: string }
+
+export type GithubDouble = {
+  readonly url: string
+  readonly self: User
+  readonly requests: string[]
+  readonly comments: Map<string, DoubleComment[]>
+  /** By login. */
+  readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
+  readonly pulls: Map<string, object>
+  readonly closing: Map<number, readonly string[]>
+  /** What goes wrong, asked for each request. */
+  trouble: ((request: string) => Trouble | undefined) | undefined
+  say(thread: string, user: Partial<User>, body: string): DoubleComment
+  bodies(thread: string): string[]
+  close(): Promise<void>
+}
+
+export const startDouble = async (): Promise<GithubDouble> => {
+  let nextId = 100
+  const self = { id: 900, login: 'coppice-machine', type: 'User' }
+  const double: Omit<GithubDouble, 'url' | 'close'> = {
+    self,
+    requests: [],
+    comments: new Map(),
+    permissions: new Map(),
+    pulls: new Map(),
+    closing: new Map(),
+    trouble: undefined,
+    say: (thread, user, body) => {
+      nextId += 1
+      const who = { id: 1, login: 'somebody', type: 'User', ...user }
+      const created_at = new Date(nextId * 1_000).toISOString()
+      const comment = { id: nextId, body, user: who, created_at, edits: 0 }
+      double.comments.set(thread, [...(double.comments.get(thread) ?? []), comment])
+      return comment
+    },
+    bodies: (thread) => (double.comments.get(thread) ?? []).map(({ body }) => body),
+  }
+  const server = createServer((request, response) => {
+    void serve(double, request, response)
+  })
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return Object.assign(double, {
+    url,
+    close: () =>
+      new Promise<void>((closed) => {
+        server.close(() => closed())
+        server.closeAllConnections()
+      }),
+  })
+}
+
+const serve = async (
+  double: Omit<GithubDouble, 'url' | 'close'>,
+  request: Request,
+  response: ServerResponse,
+): Promise<void> => {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const line = `${request.method ?? ''} ${request.url ?? ''}`
+  double.requests.push(line)
+  const trouble = double.trouble?.(line)
+  if (trouble === 'silent') return
+  const text = Buffer.concat(chunks).toString()
+  const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
+  const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
+  const answer =
+    trouble !== undefined && trouble !== 'lost' ? trouble : answerTo(double, request.method ?? 'GET', url, body)
+  if (trouble === 'lost') {
+    response.destroy()
+    return
+  }
+  response.writeHead(answer.status, { 'content-type': 'application/json; charset=utf-8', ...answer.headers })
+  response.end(JSON.stringify(answer.body ?? { message: 'none' }))
+}
+
+type State = Omit<GithubDouble, 'url' | 'close'>
+type Handler = (state: State, found: readonly string[], url: URL, body: Record<string, unknown>) => Answer
+
+const missing: Answer = { status: 404, body: { message: 'Not Found' } }
+
+const routes: readonly (readonly [RegExp, Handler])[] = [
+  [/^GET \/user$/, ({ self }) => ({ status: 200, body: self })],
+  [
+    /^GET \/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/,
+    ({ permissions }, [, login = '']) => {
+      const known = permissions.get(login)
+      if (known === undefined) return missing
+      const { id, permission, role = permission } = known
+      return { status: 200, body: { permission, role_name: role, user: { id, login } } }
+    },
+  ],
+  [
+    /^GET \/repos\/([^/]+\/[^/]+)\/pulls\/(\d+)$/,
+    ({ pulls }, [repository = '', number = '']) => {
+      const pull = pulls.get(`${repository}#${number}`)
+      return pull === undefined ? missing : { status: 200, body: pull }
+    },
+  ],
+  [
+    /^GET \/repos\/([^/]+\/[^/]+)\/issues\/(\d+)\/comments$/,
+    ({ comments }, [repository = '', number = ''], url) => {
+      const all = comments.get(`${repository}#${number}`) ?? []
+      const size = Number(url.searchParams.get('per_page') ?? 30)
+      const page = Number(url.searchParams.get('page') ?? 1)
+      const last = Math.max(1, Math.ceil(all.length / size))
+      const link = `<${url.origin}${url.pathname}?per_page=${size}&page=${last}>; rel="last"`
+      return {
+        status: 200,
+        body: all.slice((page - 1) * size, page * size),
+        ...(page < last && { headers: { link } }),
+      }
+    },
+  ],
+  [
+    /^POST \/repos\/([^/]+\/[^/]+)\/issues\/(\d+)\/comments$/,
+    (state, [repository = '', number = ''], _url, { body }) => {
+      if (typeof body !== 'string' || body.length > 65_536) return { status: 422, body: { message: 'too long' } }
+      return { status: 201, body: state.say(`${repository}#${number}`, state.self, body) }
+    },
+  ],
+  [
+    /^PATCH \/repos\/[^/]+\/[^/]+\/issues\/comments\/(\d+)$/,
+    ({ comments }, [id], _url, { body }) => {
+      const comment = [...comments.values()].flat().find((one) => one.id === Number(id))
+      if (comment === undefined) return missing
+      comment.body = String(body)
+      comment.edits += 1
+      return { status: 200, body: comment }
+    },
+  ],
+  [
+    /^POST \/graphql$/,
+    ({ closing }, _found, _url, { variables }) => {
+      const { number } = variables as { number: number }
+      const nodes = (closing.get(number) ?? []).map((issue) => {
+        const [nameWithOwner, linked] = issue.split('#')
+        return { number: Number(linked), repository: { nameWithOwner } }
+      })
+      return { status: 200, body: { data: { repository: { pullRequest: { closingIssuesReferences: { nodes } } } } } }
+    },
+  ],
+]
+
+const answerTo = (state: State, method: string, url: URL, body: Record<string, unknown>): Answer => {
+  for (const [pattern, handle] of routes) {
+    const found = pattern.exec(`${method} ${url.pathname}`)
+    if (found !== null) return handle(state, found.slice(1), url, body)
+  }
+  return missing
+}
+
+export const SECRET = 'a secret of the webhook'
+
+export const signed = (body: string | Uint8Array, secret = SECRET): string =>
+  `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
+
+export type Posted = {
+  readonly event: string
+  readonly payload: unknown
+  readonly id?: string
+  readonly signature?: string | undefined
+}
+
+export const headersFor = ({ event, id = randomUUID() }: Posted, body: string): Record<string, string> => ({
+  'content-type': 'application/json',
+  'x-github-event': event,
+  'x-github-delivery': id,
+  'x-hub-signature-256': signed(body),
+})
+
+/** As GitHub posts it, without a server between. */
+export const post = async (platform: Platform, posted: Posted): Promise<WebhookAnswer> => {
+  const body = JSON.stringify(posted.payload)
+  if (platform.webhook === undefined) throw new Error('it takes no webhooks')
+  return platform.webhook({ headers: headersFor(posted, body), body: Buffer.from(body) })
+}
+
+export type MadePlatform = { readonly platform: Platform; readonly logged: string[] }
+
+export const makeGithub = async (
+  settings: PlatformParts['settings']['github'],
+  options: GithubOptions = {},
+  clock: () => number = Date.now,
+): Promise<MadePlatform> => {
+  const logged: string[] = []
+  const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
+  const platform = await createGithubPlatform(
+    {
+      settings: { github: { webhookSecret: SECRET, ...settings }, slack: {}, discord: {}, telegram: {} },
+      log,
+      clock,
+      ids: randomUUID,
+    },
+    { paced: false, timeoutMs: 2_000, ...options },
+  )
+  return { platform, logged }
+}
+
+export const alice = { id: 5, login: 'alice', type: 'User' }
+
+/** What GitHub posts when somebody comments. */
+export const commented = (
+  body: string,
+  more: { readonly number?: number; readonly id?: number; readonly user?: object; readonly pull?: boolean } = {},
+): { event: string; payload: object } => {
+  const { number = 42, id = 1_000, user = alice, pull = false } = more
+  return {
+    event: 'issue_comment',
+    payload: {
+      action: 'created',
+      repository: { full_name: 'acme/app', clone_url: 'https://github.com/acme/app.git' },
+      sender: user,
+      issue: {
+        id: number,
+        number,
+        title: 'Login is broken',
+        body: pull ? 'Fixes #7' : 'It says 500',
+        user: alice,
+        ...(pull && { pull_request: { url: 'x' } }),
+      },
+      comment: { id, body, user },
+    },
+  }
+}
