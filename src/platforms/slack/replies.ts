@@ -79,15 +79,16 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
   const post = async (standing: Standing, text: string, type: string, id: string): Promise<string> => {
     const { channel, threadTs } = standing.thread
     try {
-      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- Slack's method, not a window's
-      const posted = await client.chat.postMessage({
+      const message = {
         channel,
         thread_ts: threadTs,
         text,
         unfurl_links: false,
         unfurl_media: false,
         metadata: { event_type: type, event_payload: { id } },
-      })
+      }
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- Slack's method, not a window's
+      const posted = await client.chat.postMessage(message)
       return posted.ts ?? ''
     } catch (error) {
       if (isUnclear(error)) standing.known = undefined

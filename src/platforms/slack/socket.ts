@@ -31,6 +31,7 @@ const GOODBYE_MS = 2_000
  */
 export const createSocket = ({ appToken, options, log, onEvent, onState }: SocketParts): Socket => {
   let stopping: AbortController | undefined
+  let taking = false
   let working: Promise<void> | undefined
   const inFlight = new Set<Promise<void>>()
 
@@ -45,7 +46,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
     const { client } = receiver
     const ended = new Promise<void>((resolve) => client.once('disconnected', () => resolve()))
     client.on('slack_event', (delivery: SocketDelivery) => {
-      if (stopping?.signal.aborted !== false) return
+      if (!taking) return
       const work = take(delivery)
       inFlight.add(work)
       void work.finally(() => inFlight.delete(work))
@@ -112,8 +113,10 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
   }
 
   const stop = async (): Promise<void> => {
-    stopping?.abort()
+    taking = false
+    // Acknowledged over the connection they came by, as long as there is one.
     await Promise.allSettled(inFlight)
+    stopping?.abort()
     await working
     working = undefined
   }
@@ -121,6 +124,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
     start: async () => {
       const first = Promise.withResolvers<void>()
       stopping = new AbortController()
+      taking = true
       onState('connecting')
       working = run(first, stopping.signal)
       try {

@@ -1,0 +1,212 @@
+import { expect, test, vi } from 'vitest'
+import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
+import { slackScene, type SlackScene } from './slack-arrange.ts'
+import { BOT, type Fault, mentionOf, type Posted } from './slack-double.ts'
+
+const root = '1700000000.000100'
+const conversationId = `C1:${root}`
+
+const reply = (id: string, text: string, more: Partial<OutgoingMessage> = {}): OutgoingMessage => ({
+  id,
+  conversationId,
+  role: 'agent',
+  text,
+  part: 1,
+  parts: 1,
+  ...more,
+})
+
+const ours = ({ slack }: SlackScene): Posted[] => slack.messages.filter(({ user }) => user === BOT.user)
+const texts = (scene: SlackScene): string[] => ours(scene).map(({ text }) => text)
+const called = ({ slack }: SlackScene, method: string): number =>
+  slack.calls.filter((call) => call.method === method).length
+
+test('a reply stands in its thread, in Slack’s dialect, with its id beside it', async () => {
+  await using scene = await slackScene()
+  await scene.platform.send(reply('r.0', '**Done**: see [the diff](https://x.org) & <more>'))
+  expect(ours(scene)).toEqual([
+    {
+      channel: 'C1',
+      ts: expect.any(String) as string,
+      thread_ts: root,
+      user: BOT.user,
+      text: '*Done*: see <https://x.org|the diff> &amp; &lt;more&gt;',
+      metadata: { event_type: 'coppice_reply', event_payload: { id: 'r.0' } },
+    },
+  ])
+})
+
+test('the answer to a message that came in is in the thread of that message', async () => {
+  await using scene = await slackScene()
+  const { slack, platform, inbox, received } = scene
+  await platform.start(inbox)
+  const said = slack.say('C1', 'U1', `<@${BOT.user}> go`)
+  await slack.deliver(mentionOf(said, 'Ev1'))
+  await platform.send(reply('r.0', 'Done.', { conversationId: received[0]?.conversationId ?? '' }))
+  expect(ours(scene)).toMatchObject([{ channel: 'C1', thread_ts: said.ts }])
+  // The thread began with that message: there was nothing to look for.
+  expect(called(scene, 'conversations.replies')).toBe(0)
+})
+
+test('an answer whose acknowledgement was lost is not said twice', async () => {
+  await using scene = await slackScene()
+  scene.slack.fail('chat.postMessage', ['lose'])
+  await expect(scene.platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
+  await scene.platform.send(reply('r.0', 'Done.'))
+  await scene.platform.send(reply('r.1', 'More.', { part: 2, parts: 2 }))
+  expect(texts(scene)).toEqual(['Done.', 'More.'])
+})
+
+test('after a crash another process knows what the first one said', async () => {
+  await using first = await slackScene()
+  await first.platform.send(reply('r.0', 'Done.'))
+  const second = await slackScene({ slack: first.slack })
+  await second.platform.send(reply('r.0', 'Done.'))
+  await second.platform.send(reply('r.1', 'More.', { part: 2, parts: 2 }))
+  await second.platform.send(reply('r.2', 'Even more.', { part: 3, parts: 3 }))
+  expect(texts(first)).toEqual(['Done.', 'More.', 'Even more.'])
+  // Once for each process.
+  expect(called(first, 'conversations.replies')).toBe(2)
+})
+
+test('a long thread is read to its end', async () => {
+  await using scene = await slackScene()
+  for (let n = 0; n < 2_500; n++) scene.slack.say('C1', 'U1', 'x', root)
+  await scene.platform.send(reply('r.0', 'Done.'))
+  const second = await slackScene({ slack: scene.slack })
+  await second.platform.send(reply('r.0', 'Done.'))
+  expect(texts(scene)).toEqual(['Done.'])
+})
+
+test('without the right to read the thread an answer still arrives', async () => {
+  await using scene = await slackScene()
+  scene.slack.fail('conversations.replies', [{ error: 'missing_scope' }], true)
+  await scene.platform.send(reply('r.0', 'Done.'))
+  expect(texts(scene)).toEqual(['Done.'])
+  expect(scene.log.join('')).toContain('could not be looked for')
+})
+
+const failing: readonly [string, Fault, DeliveryError['kind'], number | undefined][] = [
+  ['channel_not_found', { error: 'channel_not_found' }, 'refused', undefined],
+  ['is_archived', { error: 'is_archived' }, 'refused', undefined],
+  ['not_in_channel', { error: 'not_in_channel' }, 'refused', undefined],
+  ['invalid_auth', { error: 'invalid_auth' }, 'refused', undefined],
+  ['internal_error', { error: 'internal_error' }, 'unreachable', undefined],
+  ['500', { status: 500 }, 'unreachable', undefined],
+  ['429', { status: 429, retryAfter: 7 }, 'unreachable', 7_000],
+  ['429 without a time', { status: 429 }, 'unreachable', undefined],
+  ['a page of somebody else', { page: '<html>login</html>' }, 'unreachable', undefined],
+  ['a lost answer', 'lose', 'unreachable', undefined],
+]
+test.each(failing)('%s', async (_what, fault, kind, retryAfterMs) => {
+  await using scene = await slackScene()
+  scene.slack.fail('chat.postMessage', [fault])
+  const failure: unknown = await scene.platform.send(reply('r.0', 'Done.')).catch((error: unknown) => error)
+  expect(failure).toBeInstanceOf(DeliveryError)
+  expect(failure).toMatchObject({ kind, retryAfterMs })
+  if (kind === 'refused') return
+  await scene.platform.send(reply('r.0', 'Done.'))
+  expect(texts(scene)).toEqual(['Done.'])
+})
+
+test('a conversation that is no thread of Slack’s is refused', async () => {
+  await using scene = await slackScene()
+  const nowhere = reply('r.0', 'x', { conversationId: 'C1' })
+  await expect(scene.platform.send(nowhere)).rejects.toMatchObject({ kind: 'refused' })
+  expect(scene.slack.calls).toEqual([])
+})
+
+test('a preview is one message that is edited, and becomes the answer', async () => {
+  await using scene = await slackScene()
+  const { platform } = scene
+  platform.preview?.(conversationId, 'Look')
+  platform.preview?.(conversationId, 'Looking **now**')
+  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  expect(texts(scene)).toEqual(['Looking *now* …'])
+  platform.preview?.(conversationId, 'Looking **now**. Found it.')
+  await vi.waitUntil(() => texts(scene)[0] === 'Looking *now*. Found it. …', { timeout: 10_000 })
+  await platform.send(reply('r.0', 'Looking now. Found it. Fixed.'))
+  expect(texts(scene)).toEqual(['Looking now. Found it. Fixed.'])
+  expect(ours(scene)[0]?.metadata).toEqual({ event_type: 'coppice_reply', event_payload: { id: 'r.0' } })
+  await platform.send(reply('r.0', 'Looking now. Found it. Fixed.'))
+  await platform.send(reply('s.0', 'A notice.', { role: 'system' }))
+  expect(texts(scene)).toEqual(['Looking now. Found it. Fixed.', 'A notice.'])
+})
+
+test('a short answer needs no preview, and none comes after it', async () => {
+  await using scene = await slackScene()
+  const { platform } = scene
+  platform.preview?.(conversationId, 'Do')
+  await platform.send(reply('r.0', 'Done.'))
+  // Another thread's preview is shown later than this one's would have been.
+  platform.preview?.('C1:1700000001.000100', 'Elsewhere')
+  await vi.waitUntil(() => texts(scene).includes('Elsewhere …'), { timeout: 10_000 })
+  expect(texts(scene)).toEqual(['Done.', 'Elsewhere …'])
+})
+
+test('when somebody spoke below the preview, the answer goes further down and the preview away', async () => {
+  await using scene = await slackScene()
+  const { slack, platform, inbox } = scene
+  await platform.start(inbox)
+  platform.preview?.(conversationId, 'Looking')
+  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await slack.deliver(mentionOf(slack.say('C1', 'U1', `<@${BOT.user}> and hurry`, root), 'Ev1'))
+  await platform.send(reply('r.0', 'Done.'))
+  expect(slack.messages.map(({ text }) => text)).toEqual([`<@${BOT.user}> and hurry`, 'Done.'])
+})
+
+test('an answer that is too long for an edit is posted, and the preview goes away', async () => {
+  await using scene = await slackScene()
+  const { platform } = scene
+  platform.preview?.(conversationId, '<')
+  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await platform.send(reply('r.0', '<'.repeat(platform.limit ?? 0)))
+  expect(texts(scene)).toEqual(['&lt;'.repeat(3_000)])
+})
+
+test('what a run that was killed had shown is taken away by the next life', async () => {
+  await using first = await slackScene()
+  first.platform.preview?.(conversationId, 'Half a sen')
+  await vi.waitUntil(() => texts(first).length === 1, { timeout: 10_000 })
+  const second = await slackScene({ slack: first.slack })
+  await second.platform.send(reply('r.0', 'A whole sentence.'))
+  expect(texts(first)).toEqual(['A whole sentence.'])
+})
+
+test('another run’s preview does not continue the one of a run that was stopped', async () => {
+  await using scene = await slackScene()
+  const { platform } = scene
+  platform.preview?.(conversationId, 'First run')
+  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await platform.send(reply('s.0', 'Stopped.', { role: 'system' }))
+  platform.preview?.(conversationId, 'Second')
+  await vi.waitUntil(() => texts(scene).includes('Second …'), { timeout: 10_000 })
+  expect(texts(scene)).toEqual(['Stopped.', 'Second …'])
+})
+
+test('a preview that Slack slows down harms nothing, and the answer arrives', async () => {
+  await using scene = await slackScene()
+  const { slack, platform } = scene
+  slack.fail('chat.postMessage', [{ status: 429, retryAfter: 60 }])
+  platform.preview?.(conversationId, 'Looking')
+  await vi.waitUntil(() => called(scene, 'chat.postMessage') === 1, { timeout: 10_000 })
+  await platform.send(reply('r.0', 'Done.'))
+  expect(texts(scene)).toEqual(['Done.'])
+})
+
+test('when the edit to the answer fails in a way that passes, the same message becomes it later', async () => {
+  await using scene = await slackScene()
+  const { slack, platform } = scene
+  platform.preview?.(conversationId, 'Looking')
+  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  slack.fail('chat.update', [{ status: 502 }, 'lose'])
+  await expect(platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
+  await expect(platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
+  await platform.send(reply('r.0', 'Done.'))
+  expect(texts(scene)).toEqual(['Done.'])
+  slack.fail('chat.update', [{ error: 'message_not_found' }])
+  platform.preview?.(conversationId, 'Again')
+  await vi.waitUntil(() => texts(scene).length === 2, { timeout: 10_000 })
+  await platform.send(reply('r.1', 'Done again.'))
+  expect(texts(scene)).toEqual(['Done.', 'Done again.'])
+})
