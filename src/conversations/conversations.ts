@@ -49,6 +49,7 @@ export const createConversations = (
   let working = false
   let pumping: Promise<void> | undefined
   let again = false
+  let told: ReadonlySet<string> = new Set()
   let looking = false
   let ticking: NodeJS.Timeout | undefined
   let unsubscribe: (() => void) | undefined
@@ -111,11 +112,15 @@ export const createConversations = (
   /** Only while the house is full: whoever waits long is told so, once. */
   const tellThoseWhoWait = async (): Promise<void> => {
     if (inLane('turn') < settings.concurrentConversations) return
-    for (const message of await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)) {
+    const waiting = await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)
+    const untold = waiting.filter(({ id }) => !told.has(id))
+    for (const message of untold) {
       const text = waitingNotice(inLane('turn'))
       await say(isolation, store, about(message), [{ key: 'waiting', role: 'system', text }])
     }
-    outbox.kick()
+    // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
+    told = new Set(waiting.map(({ id }) => id))
+    if (untold.length > 0) outbox.kick()
   }
 
   const notLookedAt = (error: unknown): void => log.warn('interrupted messages could not be looked at', { error })
