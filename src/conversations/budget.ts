@@ -155,7 +155,7 @@ const budgetNotice = ({ of, spent, limit, more }: Reached): string =>
   [
     of === 'conversation'
       ? `This conversation has spent ${spent}, and its limit is ${limit}.`
-      : `${spent} was spent today, and the limit of a day is ${limit}.`,
+      : `Today ${spent} went into all conversations together, and the limit of a day is ${limit}.`,
     `Your message is kept and was not run. Go on with \`/budget raise ${more}\`, or another amount.`,
   ].join(' ')
 

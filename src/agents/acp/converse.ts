@@ -13,7 +13,7 @@ import type { Turn } from './outcome.ts'
 import type { Updates } from './updates.ts'
 
 /** What is known of the agent's session so far; who cancels needs its id. */
-export type Session = { id: string | undefined; resumed: boolean }
+export type Session = { id: string | undefined }
 
 export type Conversing = {
   readonly options: { readonly name: string }
@@ -82,7 +82,6 @@ const sessionOf = async (
     try {
       const method = canResume ? 'session/resume' : 'session/load'
       const { modes } = await agent.request(method, { ...where, sessionId: wanted })
-      parts.session.resumed = true
       await onlyReading(parts, wanted, modes)
       return wanted
     } catch (error) {

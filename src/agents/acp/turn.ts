@@ -33,8 +33,8 @@ const MOST_MESSAGE_BYTES = 32 * 1024 * 1024
 export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   const { options, request, environment, stdin, stdout, end } = parts
   const { directory: root, signal, emit } = request
-  const session: Session = { id: undefined, resumed: false }
-  const updates = createUpdates({ root, reply: parts.reply, emit, resumed: () => session.resumed })
+  const session: Session = { id: undefined }
+  const updates = createUpdates({ root, reply: parts.reply, emit })
   const terminals = createTerminals({ root, environment, clock: options.clock })
   const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
   const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {

@@ -16,16 +16,15 @@ export type UpdatesOptions = {
   readonly root: string
   readonly reply: ReplyText
   readonly emit: (event: AgentEvent) => void
-  readonly resumed: () => boolean
 }
 
 /** What an agent reports while it works, as text of the reply and short lines about its tools. */
-export const createUpdates = ({ root, reply, emit, resumed }: UpdatesOptions): Updates => {
+export const createUpdates = ({ root, reply, emit }: UpdatesOptions): Updates => {
   const tools = new Map<string, ToolCallUpdate>()
   let live = false
   let spoke = false
   let broken = false
-  let costBefore: number | undefined
+  let costBefore = 0
   let cost: number | undefined
 
   const tool = (update: ToolCall | ToolCallUpdate): void => {
@@ -41,7 +40,7 @@ export const createUpdates = ({ root, reply, emit, resumed }: UpdatesOptions): U
   return {
     begin: () => {
       live = true
-      costBefore = cost ?? (resumed() ? undefined : 0)
+      costBefore = cost ?? 0
       cost = undefined
     },
     take: (update) => {
@@ -67,8 +66,9 @@ export const createUpdates = ({ root, reply, emit, resumed }: UpdatesOptions): U
     toolAtWork: () => [...tools.values()].some((call) => call.status === 'in_progress'),
     usage: (response) => {
       const tokens = tokensOf(response)
-      // The protocol counts per session: what was spent before is known only if the agent said so when it resumed.
-      const spent = cost === undefined || costBefore === undefined ? undefined : Math.max(0, cost - costBefore)
+      // The protocol counts per session. One that resumed and did not say what was spent before has begun anew, or is
+      // counted too high: a budget must not err the other way.
+      const spent = cost === undefined ? undefined : Math.max(0, cost - costBefore)
       if (spent === undefined && tokens === undefined) return undefined
       return { ...tokens, ...(spent !== undefined && { costUsd: spent }) }
     },

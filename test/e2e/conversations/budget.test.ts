@@ -1,0 +1,80 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { makeServerWorld, onEachDatabase, type Said } from '../../helpers/server-process.ts'
+
+const program = resolve(import.meta.dirname, '../../helpers/acp/agent.ts')
+
+/** An agent that speaks ACP and says that each run cost 25 cents. */
+const config = (traces: string, budget: string): string => `worktrees: { spares: 0 }
+agent:
+  default: tester
+  acp: { tester: { command: ["${process.execPath}", "${program}", reports, "${traces}"] } }
+budget: { ${budget} }
+`
+const texts = (said: readonly Said[]): string[] => said.map(({ role, text }) => `${role}: ${text}`)
+const answers = (said: readonly Said[]): number => said.filter(({ role }) => role === 'agent').length
+
+onEachDatabase((database) => {
+  test('at the limit of money a message is kept, commands go on, and a raise runs what was kept, in order', async () => {
+    await using world = makeServerWorld({ env: await database() })
+    const traces = world.box.path('traces')
+    mkdirSync(traces)
+    writeFileSync(join(world.home, 'config.yaml'), config(traces, 'conversationUsd: 0.3'))
+    await world.project()
+    const server = await world.serve()
+    expect(answers(await server.ask('T1', 'one'))).toBe(1)
+    expect(answers(await server.ask('T1', 'two'))).toBe(1)
+    const third = await server.ask('T1', 'three')
+    expect(texts(third)).toEqual([
+      'system: This conversation has spent $0.500, and its limit is $0.300. Your message is kept and was not run. Go on with `/budget raise 2`, or another amount.',
+    ])
+    expect(answers(await server.ask('T1', 'four'))).toBe(0)
+    expect(texts(await server.ask('T1', '/budget'))[0]).toMatch(
+      /Here.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*Kept.*2/,
+    )
+    expect(answers(await server.ask('T2', 'another conversation has its own'))).toBe(1)
+    expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/"nothing" is no amount/)
+    const raised = await server.ask('T1', '/budget raise $0.40')
+    expect(texts(raised)[0]).toMatch(/^system: Raised\. 2 messages that were kept go on now\./)
+    // 0.50 of 0.70: one more run, and then the other one waits again.
+    expect(answers(raised)).toBe(1)
+    expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750, and its limit is \$0\.700/)
+    expect(answers(await server.ask('T1', '/budget raise 5'))).toBe(1)
+    const all = await server.messages('T1')
+    expect(answers(all)).toBe(4)
+    await server.stop()
+  })
+
+  test('a day has its limits too, in turns, for all conversations together', async () => {
+    await using world = makeServerWorld({
+      config: 'worktrees: { spares: 0 }\nbudget: { dayTurns: 2 }\n',
+      env: { COPPICE_AGENT_COMMAND: 'echo done', ...(await database()) },
+    })
+    await world.project()
+    const server = await world.serve()
+    expect(answers(await server.ask('T1', 'one'))).toBe(1)
+    expect(answers(await server.ask('T2', 'two'))).toBe(1)
+    expect(texts(await server.ask('T3', 'three')).at(-1)).toMatch(
+      /^system: Today 2 turns went into .* limit of a day is 2 turns\./,
+    )
+    expect(answers(await server.ask('T3', '/budget raise 1 turn'))).toBe(1)
+    expect(answers(await server.ask('T1', 'four'))).toBe(0)
+    await server.stop()
+  })
+
+  test('what was kept is still there after the server was killed', async () => {
+    await using world = makeServerWorld({
+      config: 'worktrees: { spares: 0 }\nbudget: { conversationTurns: 0 }\n',
+      env: { COPPICE_AGENT_COMMAND: 'cat', ...(await database()) },
+    })
+    await world.project()
+    const server = await world.serve()
+    expect(answers(await server.ask('T1', 'remember me'))).toBe(0)
+    await server.stop('SIGKILL')
+    const again = await world.serve()
+    const raised = await again.ask('T1', '/budget raise 1t')
+    expect(texts(raised)).toContain('agent: remember me')
+    await again.stop()
+  })
+})
