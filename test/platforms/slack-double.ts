@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -62,7 +62,7 @@ export const startSlackDouble = async (): Promise<SlackDouble> => {
   let openedCount = 0
   let envelopes = 0
   let clock = 1_712_345_678
-  let onOpened = (): void => undefined
+  const arrivals = new EventEmitter()
   const nextTs = (): string => `${(clock += 1)}.000100`
 
   const faultFor = (method: string): Fault | undefined => {
@@ -149,7 +149,7 @@ export const startSlackDouble = async (): Promise<SlackDouble> => {
       waiting.delete(id)
     })
     socket.send(JSON.stringify({ type: 'hello', num_connections: 1, connection_info: { app_id: 'A0APP' } }))
-    onOpened()
+    arrivals.emit('opened')
   })
 
   server.listen(0, '127.0.0.1')
@@ -178,7 +178,7 @@ export const startSlackDouble = async (): Promise<SlackDouble> => {
       }),
     push,
     opened: async (count) => {
-      while (openedCount < count) await new Promise<void>((resolve) => (onOpened = resolve))
+      for (let missing = count - openedCount; missing > 0; missing = count - openedCount) await once(arrivals, 'opened')
     },
     drop: () => sockets.forEach((socket) => socket.terminate()),
     open: () => sockets.length,

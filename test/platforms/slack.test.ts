@@ -245,8 +245,7 @@ test.each([
   ['no way in', { appToken: undefined, signingSecret: undefined }, 'no way to reach us'],
   ['nobody on the list', { allowedUsers: [] }, 'nobody may speak'],
 ])('%s: it is not even made, with one sentence', async (_what, settings, sentence) => {
-  const slack = await startSlackDouble()
-  await using _closed = slack
+  await using slack = await startSlackDouble()
   const failure: unknown = await slackScene({ settings: settings as never, slack }).catch((error: unknown) => error)
   expect(isAppError(failure, 'config-invalid') && failure.message).toContain(sentence)
   expect(isAppError(failure) && failure.remedy).toBeTruthy()
