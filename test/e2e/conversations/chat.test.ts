@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { CliResult } from '../../helpers/cli.ts'
 import { isAlive, makeServerWorld, onEachDatabase, type ServerWorld, until } from '../../helpers/server-process.ts'
 
-type Chat = { conversationId: string; messages: { role: string; text: string }[] }
+type Chat = { conversationId: string; messages: { role: string; text: string; at: string }[] }
 
 /** Says which session and which directory it is in, so that going on can be told from beginning anew. */
 const agent = 'echo "session $COPPICE_SESSION"; pwd -P; echo "heard $(cat)"'
@@ -28,7 +28,7 @@ onEachDatabase((database) => {
       const server = how === 'through the server' ? await world.serve() : undefined
 
       const plain = await world.cli(repo.path, 'chat', 'fix', 'the login')
-      expect([plain.code, plain.err]).toEqual([0, ''])
+      expect(plain.code, plain.err).toBe(0)
       expect(plain.out).toMatch(/Working in isolated branch `thread-[0-9a-f]{8}`/)
       expect(plain.out.match(/heard fix the login/g), 'streamed and not said twice').toHaveLength(1)
       const id = /chat --conversation (cli-\w+)/.exec(plain.out)?.[1] ?? ''
@@ -36,6 +36,7 @@ onEachDatabase((database) => {
 
       const second = await chatJson(world, {}, repo.path, '--conversation', id, 'and a test')
       expect(second.conversationId).toBe(id)
+      expect(second.messages[0]?.at).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
       expect(
         second.messages.map(({ role }) => role),
         'the place is told once',
@@ -72,20 +73,23 @@ onEachDatabase((database) => {
     const repo = await world.project()
     const log = world.box.path('log')
     const gate = world.box.path('gate')
-    const slow = `m=$(cat); echo "begin $m" >> '${log}'; while [ "$m" = first ] && [ ! -e '${gate}' ]; do sleep 0.02; done; echo "end $m" >> '${log}'; echo "heard $m"`
+    const slow = `m=$(cat); echo "begin $m" >> '${log}'; while [ "$m" = first ] && [ ! -e '${gate}' ]; do sleep 0.02; done; echo "end $m" >> '${log}'; echo "heard $m at attempt $COPPICE_ATTEMPT"`
     const env = { COPPICE_AGENT_COMMAND: slow }
     const first = chatJson(world, env, repo.path, '--conversation', 'shared', 'first')
     await until('the first one runs', async () => existsSync(log) || undefined)
     const second = chatJson(world, env, repo.path, '--conversation', 'shared', 'second')
     const third = chatJson(world, env, repo.path, '--conversation', 'apart', 'third')
     // Another conversation does not wait for it.
-    expect((await third).messages.at(-1)?.text.trim()).toBe('heard third')
+    expect((await third).messages.at(-1)?.text.trim()).toBe('heard third at attempt 1')
     expect(readFileSync(log, 'utf8')).not.toContain('second')
     await world.cli(repo.path, 'worktree', 'list')
     expect(readFileSync(log, 'utf8')).not.toContain('second')
     writeFileSync(gate, '')
     const answers = await Promise.all([first, second])
-    expect(answers.map(({ messages }) => messages.at(-1)?.text.trim())).toEqual(['heard first', 'heard second'])
+    expect(answers.map(({ messages }) => messages.at(-1)?.text.trim())).toEqual([
+      'heard first at attempt 1',
+      'heard second at attempt 1',
+    ])
     const lines = readFileSync(log, 'utf8')
       .trim()
       .split('\n')
