@@ -104,6 +104,14 @@ const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 60_000
 const LONGEST_GOODBYE_MS = 2_000
 
+type Heard = {
+  [GatewayDispatchEvents.Ready]: GatewayReadyDispatchData
+  [GatewayDispatchEvents.Resumed]: unknown
+  [GatewayDispatchEvents.MessageCreate]: CreatedMessage
+  [GatewayDispatchEvents.InteractionCreate]: APIInteraction
+  [GatewayDispatchEvents.ThreadDelete]: GatewayThreadDeleteDispatchData
+}
+
 type Outcome = { readonly ready: () => void; readonly fatal: (problem: AppError) => void }
 
 const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fatal }: Outcome): Client => {
@@ -112,10 +120,10 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
     intents: INTENTS,
     rest: parts.rest,
     makeCache: Options.cacheWithLimits(keptInMemory),
-    ws: { buildStrategy: (manager) => new SimpleShardingStrategy(endingWith(manager, isOpen)) },
+    ws: { buildStrategy: (manager) => new SimpleShardingStrategy(surviving(endingWith(manager, isOpen), log)) },
   })
-  const on = <T>(event: GatewayDispatchEvents, listener: (data: T) => void): void => {
-    client.ws.on(event, (data: T) => {
+  const on = <E extends keyof Heard>(event: E, listener: (data: Heard[E]) => void): void => {
+    client.ws.on(event, (data: Heard[E]) => {
       // The SDK would take the whole process with it.
       try {
         if (isOpen()) listener(data)
@@ -124,7 +132,7 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
       }
     })
   }
-  on<GatewayReadyDispatchData>(GatewayDispatchEvents.Ready, ({ user, application }) => {
+  on(GatewayDispatchEvents.Ready, ({ user, application }) => {
     onState('connected')
     parts.onReady(user.id, application.id)
     ready()
@@ -166,25 +174,42 @@ const endingWith = (manager: Manager, isOpen: () => boolean): Manager => {
   return manager
 }
 
+/** An event that the SDK cannot read (a field that is new, or gone) would end the whole process: nobody catches it. */
+const surviving = (manager: Manager, log: Logger): Manager => {
+  const emit: (...event: unknown[]) => boolean = manager.emit.bind(manager)
+  const carefully = (...event: unknown[]): boolean => {
+    try {
+      return emit(...event)
+    } catch (error) {
+      log.warn('the Discord SDK could not read an event', { error })
+      return true
+    }
+  }
+  return Object.assign(manager, { emit: carefully })
+}
+
 const badToken = (error: unknown): AppError | undefined =>
   (error instanceof DiscordjsError && error.code === DiscordjsErrorCodes.TokenInvalid) ||
   (error instanceof DiscordAPIError && error.status === 401)
     ? problemOf(GatewayCloseCodes.AuthenticationFailed)
     : undefined
 
-const problemOf = (code: GatewayCloseCodes): AppError => {
-  switch (code) {
-    case GatewayCloseCodes.AuthenticationFailed:
-      return new AppError('config-invalid', 'Discord does not know the bot token', {
-        remedy: 'make a new one (Developer Portal → Bot → Reset Token) and put it into DISCORD_BOT_TOKEN',
-      })
-    case GatewayCloseCodes.DisallowedIntents:
-      return new AppError('config-invalid', 'Discord does not let the bot read messages', {
-        remedy: 'switch on Developer Portal → Bot → Message Content Intent',
-      })
-    default:
-      return new AppError('config-invalid', `Discord has ended the connection for good (${code})`, {
-        remedy: 'the code is explained in the list of gateway close codes of the Discord documentation',
-      })
-  }
+/** Why Discord ends a connection for good, and what to do about it. */
+const ends: Readonly<Record<number, readonly [problem: string, remedy: string]>> = {
+  [GatewayCloseCodes.AuthenticationFailed]: [
+    'Discord does not know the bot token',
+    'make a new one (Developer Portal → Bot → Reset Token) and put it into DISCORD_BOT_TOKEN',
+  ],
+  [GatewayCloseCodes.DisallowedIntents]: [
+    'Discord does not let the bot read messages',
+    'switch on Developer Portal → Bot → Message Content Intent',
+  ],
+}
+
+const problemOf = (code: number): AppError => {
+  const [problem, remedy] = ends[code] ?? [
+    `Discord has ended the connection for good (${code})`,
+    'the code is explained under "Gateway Close Event Codes" in the Discord documentation',
+  ]
+  return new AppError('config-invalid', problem, { remedy })
 }

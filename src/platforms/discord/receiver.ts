@@ -182,7 +182,7 @@ const acknowledgement = (
   return async (content) => {
     clearTimeout(timer)
     if (deferred === undefined) return api.acknowledge(interaction, content)
-    await deferred
+    await deferred.catch(() => undefined)
     await api.editAcknowledgement(interaction, content)
   }
 }

@@ -53,7 +53,7 @@ const outsideCode = (lines: readonly string[]): string[] => {
 
 /** How many lines the table has that begins here: a row with bars, a line of dashes, more rows. */
 const tableAt = (lines: readonly string[], at: number): number => {
-  if (!/\|/.test(lines[at] ?? '') || !/^\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)*\|?\s*$/.test(lines[at + 1] ?? '')) {
+  if (!/\|/.test(lines[at] ?? '') || !/^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? '')) {
     return 0
   }
   if (!/\|/.test(lines[at + 1] ?? '')) return 0

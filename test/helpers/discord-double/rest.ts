@@ -1,0 +1,191 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { applicationId, guildId, type Message, self, type State } from './state.ts'
+
+export type Call = { readonly method: string; readonly path: string; readonly body: Record<string, unknown> }
+
+/** How the service fails, while it does. `lost`: it does what is asked, and the answer never arrives. */
+export type Failing =
+  | { readonly how: 'error'; readonly status: number }
+  | { readonly how: 'refused'; readonly status: number; readonly code: number }
+  | { readonly how: 'limited'; readonly seconds: number }
+  | { readonly how: 'silent' }
+  | { readonly how: 'lost' }
+
+export type RestDouble = {
+  readonly calls: Call[]
+  /** Asked at each call; undefined: it is answered as usual. */
+  fail: (call: Call) => Failing | undefined
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>
+}
+
+type Answer = { readonly status: number; readonly body?: unknown }
+type Tell = (event: string, data: unknown) => void
+
+/** Discord's REST API, version 10: the few routes that the bot uses, with the answers of the real one. */
+export const createRest = (state: State, token: string, tell: Tell): RestDouble => {
+  const double: RestDouble = {
+    calls: [],
+    fail: () => undefined,
+    handle: async (request, response) => {
+      const url = new URL(request.url ?? '/', 'http://double')
+      const text = await bodyOf(request)
+      const body = (text === '' ? {} : JSON.parse(text)) as Record<string, unknown>
+      const call = { method: request.method ?? '', path: url.pathname.replace(/^\/api\/v10/, ''), body }
+      double.calls.push(call)
+      const failing = double.fail(call)
+      if (failing !== undefined && failing.how !== 'lost') return fail(request, response, failing)
+      const known = request.headers.authorization === `Bot ${token}` || isOpenToAll(call)
+      const answer = known
+        ? route(state, call, url, tell)
+        : { status: 401, body: { message: '401: Unauthorized', code: 0 } }
+      if (failing?.how === 'lost') return void request.socket.destroy()
+      send(response, answer)
+    },
+  }
+  return double
+}
+
+const isOpenToAll = ({ path }: Call): boolean => path.startsWith('/interactions/') || path.startsWith('/webhooks/')
+
+const fail = (request: IncomingMessage, response: ServerResponse, failing: Failing): void => {
+  switch (failing.how) {
+    case 'error':
+      response.writeHead(failing.status, { 'content-type': 'text/html' }).end('<h1>Sorry</h1>')
+      return
+    case 'refused':
+      return send(response, { status: failing.status, body: { message: 'No', code: failing.code } })
+    case 'limited':
+      response
+        .writeHead(429, { 'content-type': 'application/json', 'retry-after': String(failing.seconds) })
+        .end(JSON.stringify({ message: 'You are being rate limited.', retry_after: failing.seconds, global: false }))
+      return
+    case 'silent':
+    case 'lost':
+      // Whoever waits long enough gives up.
+      request.socket.setTimeout(60_000)
+  }
+}
+
+const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell): Answer => {
+  const parts = path.slice(1).split('/')
+  const [first = '', second = '', third = '', fourth = '', fifth = ''] = parts
+  const what = `${method} ${first}`
+  if (path === '/users/@me') return fine(self)
+  if (what === 'PUT applications' && second === applicationId) {
+    state.commands.splice(0, state.commands.length, ...(body as unknown as unknown[]))
+    return fine(body)
+  }
+  if (what === 'POST interactions') return callback(state, second, third, body)
+  if (what === 'PATCH webhooks') {
+    const id = state.tokens.get(third) ?? ''
+    const answered = state.callbacks.find((one) => one.id === id)
+    if (answered === undefined) return { status: 404, body: { message: 'Unknown Webhook', code: 10_015 } }
+    answered.content = textOf(body['content'])
+    return fine({})
+  }
+  if (first !== 'channels') return { status: 404, body: { message: '404: Not Found', code: 0 } }
+  const channel = state.channels.get(second)
+  if (channel === undefined) return { status: 404, body: { message: 'Unknown Channel', code: 10_003 } }
+  if (third === '' && method === 'GET') return fine(channel)
+  if (third === 'typing') return { status: 204 }
+  if (third !== 'messages') return { status: 404, body: { message: '404: Not Found', code: 0 } }
+  if (fourth === '') return method === 'GET' ? list(state, second, url) : post(state, second, body)
+  const message = state.of(second).find(({ id }) => id === fourth)
+  if (message === undefined) return { status: 404, body: { message: 'Unknown Message', code: 10_008 } }
+  if (fifth === 'threads') return startThread(state, message, body, tell)
+  if (method === 'GET') return fine(message)
+  if (method === 'DELETE') {
+    state.messages.set(
+      second,
+      state.of(second).filter((one) => one !== message),
+    )
+    return { status: 204 }
+  }
+  message.content = textOf(body['content'])
+  message.edited_timestamp = new Date().toISOString()
+  return fine(message)
+}
+
+const list = (state: State, channel: string, url: URL): Answer => {
+  const before = url.searchParams.get('before')
+  const all = state.of(channel).filter(({ id }) => before === null || BigInt(id) < BigInt(before))
+  return fine(all.toReversed().slice(0, Number(url.searchParams.get('limit') ?? 50)))
+}
+
+const post = (state: State, channel: string, body: Record<string, unknown>): Answer => {
+  const content = textOf(body['content'])
+  if (content.trim() === '') return { status: 400, body: { message: 'Cannot send an empty message', code: 50_006 } }
+  if (content.length > 2_000) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
+  const nonce = body['nonce'] as string | undefined
+  if ((nonce?.length ?? 0) > 25) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
+  const enforced = body['enforce_nonce'] === true ? nonce : undefined
+  const known = state.of(channel).find((one) => enforced !== undefined && one.nonce === enforced)
+  if (known !== undefined) return fine(known)
+  return fine(
+    state.add({
+      id: state.snowflake(),
+      channel_id: channel,
+      author: self,
+      content,
+      type: 0,
+      mentions: [],
+      allowed_mentions: body['allowed_mentions'],
+      ...(nonce !== undefined && { nonce }),
+      ...(body['message_reference'] !== undefined && {
+        message_reference: body['message_reference'] as { message_id: string },
+      }),
+    }),
+  )
+}
+
+const startThread = (state: State, { id, channel_id }: Message, body: Record<string, unknown>, tell: Tell): Answer => {
+  if (state.channels.has(id)) {
+    return { status: 400, body: { message: 'A thread has already been created for this message', code: 160_004 } }
+  }
+  const name = textOf(body['name'])
+  if (name === '' || name.length > 100) return { status: 400, body: { message: 'Invalid Form Body', code: 50_035 } }
+  const thread = {
+    id,
+    type: 11,
+    guild_id: guildId,
+    parent_id: channel_id,
+    owner_id: self.id,
+    name,
+    thread_metadata: {
+      archived: false,
+      auto_archive_duration: 1440,
+      archive_timestamp: new Date().toISOString(),
+      locked: false,
+    },
+    message_count: 0,
+    member_count: 1,
+  }
+  state.addChannel(thread)
+  tell('THREAD_CREATE', { ...thread, newly_created: true })
+  return { status: 201, body: thread }
+}
+
+const callback = (state: State, id: string, token: string, body: Record<string, unknown>): Answer => {
+  if (state.tokens.get(token) !== id) return { status: 404, body: { message: 'Unknown interaction', code: 10_062 } }
+  if (state.callbacks.some((one) => one.id === id)) {
+    return { status: 400, body: { message: 'Interaction has already been acknowledged.', code: 40_060 } }
+  }
+  const data = body['data'] as { content?: string } | undefined
+  state.callbacks.push({ id, type: Number(body['type']), content: data?.content })
+  return { status: 204 }
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+
+const fine = (body: unknown): Answer => ({ status: 200, body })
+
+const send = (response: ServerResponse, { status, body }: Answer): void => {
+  if (body === undefined) response.writeHead(status).end()
+  else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+const bodyOf = async (request: IncomingMessage): Promise<string> => {
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  return Buffer.concat(chunks).toString('utf8')
+}
