@@ -28,7 +28,7 @@ onEachDatabase((database) => {
       const server = how === 'through the server' ? await world.serve() : undefined
 
       const plain = await world.cli(repo.path, 'chat', 'fix', 'the login')
-      expect(plain.code, plain.err).toBe(0)
+      expect(plain.code).toBe(0)
       expect(plain.out).toMatch(/Working in isolated branch `thread-[0-9a-f]{8}`/)
       expect(plain.out.match(/heard fix the login/g), 'streamed and not said twice').toHaveLength(1)
       const id = /chat --conversation (cli-\w+)/.exec(plain.out)?.[1] ?? ''
