@@ -86,6 +86,18 @@ export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, 
   ].join('\n')
 }
 
+/** What a person's own git would obey from now on, and Coppice's does not. */
+export const plantedNotice = ({ repoPath }: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string => {
+  const shown = lines.slice(0, MOST_LINES)
+  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
+  return [
+    "Git's own files changed while the agent ran, whoever did it:",
+    ...shown.map((line) => `- ${line}`),
+    ...more,
+    `Coppice runs nothing that is named there, but your own git would: look at \`${repoPath}\` before you use it.`,
+  ].join('\n')
+}
+
 const MOST_LINES = 20
 
 export const waitingNotice = (running: number): string =>

@@ -11,6 +11,7 @@ import { recordUsage } from './budget.ts'
 import type { ConversationsContext } from './context.ts'
 import { messageVariable } from './end-run.ts'
 import { giveBack } from './give-back.ts'
+import { armGitWire } from './git-wire.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
@@ -133,7 +134,11 @@ const workOf = ({ conversationId, details: { hints } }: InboxMessage): Work => {
   return workflowType === 'task' ? taskWork(workflowId) : toWork(workflowType, workflowId)
 }
 
-type Ran = AgentResult & { readonly session: Session; readonly tripped: readonly string[] }
+type Ran = AgentResult & {
+  readonly session: Session
+  readonly tripped: readonly string[]
+  readonly planted: readonly string[]
+}
 
 const inPlace = async (
   context: ConversationsContext,
@@ -177,6 +182,7 @@ const withAgent = async (
   const session = await sessionFor(context, conversation, agent.name, place.directory)
   await isolation.failpoint('message.session')
   const tripwire = await armTripwire(isolation, codebase)
+  const gitWire = await armGitWire(codebase, place.environment?.path)
   const preview = deliveries.get(platform)?.preview
   let said = ''
   let saving = Promise.resolve()
@@ -220,7 +226,7 @@ const withAgent = async (
     throw new AppError('cancelled', `${agent.name} was cancelled`)
   }
   await isolation.failpoint('message.ran')
-  return { ...result, session, tripped: await tripwire() }
+  return { ...result, session, tripped: await tripwire(), planted: gitWire() }
 }
 
 const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
@@ -261,7 +267,7 @@ const worked = (
   { isolation }: ConversationsContext,
   { conversation, codebase, run }: AgentTask,
   { environment }: Place,
-  { outcome, text, problem, remedy, session, tripped, usage }: Ran,
+  { outcome, text, problem, remedy, session, tripped, planted, usage }: Ran,
 ): Worked => {
   const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
@@ -273,6 +279,9 @@ const worked = (
     ...(tripped.length === 0
       ? []
       : [{ key: 'tripwire', role: 'system', text: notices.trippedNotice(codebase, tripped) } as const]),
+    ...(planted.length === 0
+      ? []
+      : [{ key: 'git-files', role: 'system', text: notices.plantedNotice(codebase, planted) } as const]),
   ]
   return {
     outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === 'stop' ? 'stopped' : 'answered',
