@@ -1,0 +1,87 @@
+import { command } from '../../conversations/commands/command.ts'
+import { exitCodes } from '../../conversations/commands/failure.ts'
+import { usage } from '../../conversations/commands/usage.ts'
+import { aligned, printable, tilde, type View, wrapped } from '../../conversations/commands/view.ts'
+import { type Check, checkPlatform } from '../../platforms/check.ts'
+import { type RemotePlatformName, secretsOf } from '../../platforms/settings.ts'
+import { createRedactor } from '../../process/redact.ts'
+import type { CliCall } from '../cli-call.ts'
+import { guides, isRemotePlatform } from './platforms-guides.ts'
+import { platformSettingsOf } from './platforms-settings.ts'
+
+export type SetupResult = {
+  readonly platform: RemotePlatformName
+  readonly file: string
+  /** Of those that the platform knows, the ones that are set. */
+  readonly set: ReadonlySet<string>
+  readonly checks: readonly Check[]
+}
+
+const run = async (call: CliCall): Promise<SetupResult> => {
+  const [name = ''] = call.words
+  if (!isRemotePlatform(name)) {
+    throw usage(`there is no platform "${name}" to set up`, `give one of ${Object.keys(guides).join(', ')}`)
+  }
+  const { context } = await call.open()
+  const { settings, file } = platformSettingsOf(context)
+  const redact = createRedactor(secretsOf(settings))
+  const checks = await checkPlatform(name, settings, { fetch, clock: context.clock, signal: call.signal })
+  return {
+    platform: name,
+    file,
+    set: new Set(Object.keys(settings[name])),
+    // A token is part of an address at Telegram, and an address may be part of what went wrong.
+    checks: checks.map((check) => ({ ...check, detail: redact(check.detail) })),
+  }
+}
+
+const isReady = ({ checks }: SetupResult): boolean => checks.every(({ passed }) => passed)
+
+const toText = (result: SetupResult, view: View): string => {
+  const { platform, file, set, checks } = result
+  const { paint, columns = 100, say } = view
+  const { steps, paste, settings } = guides[platform]
+  const title = (text: string): string => paint('bold', text)
+  return [
+    title(`From nothing to a first answer on ${platform}`),
+    ...steps.map((step, n) => `${String(n + 1).padStart(2)}. ${wrapped(step, columns, 4).trimStart()}`),
+    '',
+    ...(paste === undefined ? [] : [title(`The ${paste.what}`), paste.text, '']),
+    title('The settings'),
+    `As variables of the server, or in ${tilde(file, view)} under platforms: → ${platform}: (keep that file to yourself: chmod 600).`,
+    aligned(
+      settings.map(({ variable, key, what }) => [
+        set.has(key) ? { text: 'set', style: 'green' } : { text: '-', style: 'dim' },
+        { text: variable },
+        { text: key, style: 'dim' },
+        { text: what },
+      ]),
+      view,
+    ),
+    '',
+    title('What the service says'),
+    ...checks.flatMap(({ what, passed, detail, remedy }) => [
+      `${passed ? paint('green', 'pass') : paint('red', 'fail')}  ${what}: ${printable(detail)}`,
+      ...(remedy === undefined ? [] : [`      ${paint('dim', `→ ${printable(remedy)}`)}`]),
+    ]),
+    '',
+    isReady(result)
+      ? `${paint('green', 'Ready.')} ${say('serve')} connects it; ${say('platforms')} shows how it stands.`
+      : paint('yellow', 'Not ready yet: do what is missing and run this again.'),
+  ].join('\n')
+}
+
+export const platformsSetup = command<SetupResult, CliCall>({
+  run,
+  toText,
+  toJson: (result) => ({
+    platform: result.platform,
+    ready: isReady(result),
+    file: result.file,
+    steps: guides[result.platform].steps,
+    paste: guides[result.platform].paste ?? null,
+    settings: guides[result.platform].settings.map((one) => ({ ...one, set: result.set.has(one.key) })),
+    checks: result.checks.map(({ what, passed, detail, remedy }) => ({ what, passed, detail, remedy: remedy ?? null })),
+  }),
+  exitCode: (result) => (isReady(result) ? exitCodes.done : exitCodes.failed),
+})

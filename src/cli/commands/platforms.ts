@@ -1,0 +1,123 @@
+import { command } from '../../conversations/commands/command.ts'
+import { ago, type Cell, printable, table, type View } from '../../conversations/commands/view.ts'
+import { toAppError } from '../../domain/errors.ts'
+import { isConfigured } from '../../platforms/remote.ts'
+import type { RemotePlatformName } from '../../platforms/settings.ts'
+import { runningServer } from '../../server/record.ts'
+import { readToken } from '../../server/token-file.ts'
+import type { CliCall } from '../cli-call.ts'
+import { guides } from './platforms-guides.ts'
+import { platformSettingsOf } from './platforms-settings.ts'
+
+export type PlatformRow = {
+  readonly platform: string
+  /** `not running`: configured, and there is no server that would connect it. */
+  readonly state: 'connected' | 'connecting' | 'disconnected' | 'off' | 'not running' | 'not configured'
+  readonly since: number | undefined
+  readonly lastMessageAt: number | undefined
+  readonly lastError: string | undefined
+}
+
+export type PlatformsResult = { readonly server: string | undefined; readonly platforms: readonly PlatformRow[] }
+
+const remotes = Object.keys(guides) as RemotePlatformName[]
+
+const run = async (call: CliCall): Promise<PlatformsResult> => {
+  const { context } = await call.open()
+  const { home } = context
+  const server = runningServer(home)
+  const told = server === undefined ? undefined : await ofServer(server.url, home, call)
+  const known = new Map((told ?? []).map((row) => [row.platform, row]))
+  const { settings } = platformSettingsOf(context)
+  const others = remotes
+    .filter((name) => !known.has(name))
+    .map((name): PlatformRow => {
+      const configured = isConfigured(settings, name)
+      if (configured && told !== undefined)
+        call.notice(`${name} was configured after the server was started: restart it`)
+      return { ...nothing, platform: name, state: configured ? 'not running' : 'not configured' }
+    })
+  return { server: told === undefined ? undefined : server?.url, platforms: [...known.values(), ...others] }
+}
+
+const nothing = { since: undefined, lastMessageAt: undefined, lastError: undefined }
+
+/** A server that does not answer is as good as none, but that is worth a word. */
+const ofServer = async (url: string, home: string, { signal, notice }: CliCall): Promise<PlatformRow[] | undefined> => {
+  try {
+    const token = readToken(home)?.token ?? ''
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_MS)])
+    const response = await fetch(`${url}/api/platforms`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: limit,
+    })
+    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    return rowsOf(await response.json())
+  } catch (error) {
+    signal.throwIfAborted()
+    notice(`the server at ${url} could not be asked: ${toAppError(error).message}`)
+    return undefined
+  }
+}
+
+const ANSWER_MS = 5_000
+
+const rowsOf = (answer: unknown): PlatformRow[] => {
+  if (!Array.isArray(answer)) throw new Error('it answered something else')
+  return (answer as readonly Record<string, unknown>[]).map((row) => ({
+    platform: String(row['platform']),
+    state: row['state'] as PlatformRow['state'],
+    since: timeOf(row['since']),
+    lastMessageAt: timeOf(row['lastMessageAt']),
+    lastError: typeof row['lastError'] === 'string' ? row['lastError'] : undefined,
+  }))
+}
+
+const timeOf = (text: unknown): number | undefined => (typeof text === 'string' ? Date.parse(text) : undefined)
+
+const styles = {
+  connected: 'green',
+  connecting: 'yellow',
+  disconnected: 'red',
+  off: 'red',
+  'not running': 'yellow',
+  'not configured': 'dim',
+} as const satisfies Record<PlatformRow['state'], Cell['style']>
+
+const toText = ({ server, platforms }: PlatformsResult, view: View): string => {
+  const { now, paint, say } = view
+  const when = (at: number | undefined): Cell => ({ text: at === undefined ? '' : ago(at, now), style: 'dim' })
+  const rows = platforms.map(({ platform, state, since, lastMessageAt, lastError }): Cell[] => [
+    { text: platform, style: 'bold' },
+    { text: state, style: styles[state] },
+    when(since),
+    when(lastMessageAt),
+    { text: printable(lastError ?? '') },
+  ])
+  const hint = platforms.some(({ state }) => state === 'not configured')
+    ? [paint('dim', `Set one up with ${say('platforms setup <name>')}`)]
+    : []
+  return [
+    table(['platform', 'state', 'since', 'last message', 'last error'], rows, view),
+    '',
+    paint('dim', server === undefined ? 'No server is running.' : `As the server at ${server} says.`),
+    ...hint,
+  ].join('\n')
+}
+
+const dateOf = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
+
+export const platforms = command<PlatformsResult, CliCall>({
+  run,
+  toText,
+  toJson: ({ server, platforms: rows }) => ({
+    server: server ?? null,
+    platforms: rows.map(({ platform, state, since, lastMessageAt, lastError }) => ({
+      platform,
+      state,
+      since: dateOf(since),
+      lastMessageAt: dateOf(lastMessageAt),
+      lastError: lastError ?? null,
+    })),
+  }),
+})
