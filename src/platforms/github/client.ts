@@ -24,7 +24,7 @@ export type GithubClient = {
   /** The issues of the same repository that GitHub itself says this pull request closes. */
   readonly closingIssues: (thread: Thread) => Promise<number[]>
   /** The newest, a hundred or more where there are so many, oldest first. */
-  readonly newestComments: (thread: Thread) => Promise<Comment[]>
+  readonly newestComments: (thread: Thread, request?: { readonly retries: number }) => Promise<Comment[]>
   readonly createComment: (thread: Thread, body: string) => Promise<number>
   readonly updateComment: (thread: Thread, id: number, body: string) => Promise<void>
 }
@@ -48,10 +48,10 @@ export const createClient = (octokits: Octokits): GithubClient => ({
       .filter(({ repository }) => repository.nameWithOwner.toLowerCase() === own)
       .map((issue) => issue.number)
   },
-  newestComments: async ({ owner, repo, number }) => {
+  newestComments: async ({ owner, repo, number }, request) => {
     const octokit = await octokits.of({ owner, repo })
     const page = async (n: number) => {
-      const query = { owner, repo, issue_number: number, per_page: PAGE, page: n }
+      const query = { owner, repo, issue_number: number, per_page: PAGE, page: n, ...(request && { request }) }
       const { data, headers } = await octokit.rest.issues.listComments(query)
       return { comments: comments.parse(data).map(toComment), last: lastPage(headers.link) }
     }

@@ -5,7 +5,7 @@ import type { Comment, GithubClient } from './client.ts'
 import { type Thread, threadOf } from './conversation-id.ts'
 import { failureOf, toDeliveryError } from './failure.ts'
 import { hasMarker, isOurs, isPreview, withMarker } from './marker.ts'
-import type { Identity } from './octokits.ts'
+import { atOnce, type Identity } from './octokits.ts'
 import { createPreviews } from './previews.ts'
 
 export type Replies = {
@@ -53,7 +53,7 @@ export const createReplies = (parts: RepliesParts): Replies => {
     const shown = message.role === 'agent' && message.part === 1 ? await previews.settle(conversationId) : undefined
     let place = shown?.commentId
     if (mayBeThere(message) || shown?.unsure === true) {
-      const own = ownAmong(await client.newestComments(thread), parts.self())
+      const own = ownAmong(await client.newestComments(thread, atOnce), parts.self())
       if (own.some((comment) => hasMarker(comment.body, id))) return
       place ??= message.role === 'agent' && message.part === 1 ? leftPreview(own) : undefined
     }
