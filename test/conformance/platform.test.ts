@@ -4,6 +4,7 @@ import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { LocalPlatform } from '../../src/platforms/local.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import { type LocalPlatformName, localPlatforms } from '../../src/platforms/registry.ts'
+import { discordCandidate } from '../helpers/discord-double/candidate.ts'
 
 /*
  * One suite over all platforms. A platform joins with a line in `candidates`: how it is made, how its service delivers
@@ -38,6 +39,7 @@ const candidates: Record<string, () => Promise<Candidate>> = {
   web: local('web'),
   cli: local('cli'),
   test: local('test'),
+  discord: discordCandidate,
 }
 
 test('every platform of the registry is tried', () => {

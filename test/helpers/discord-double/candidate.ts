@@ -1,0 +1,50 @@
+import { randomUUID } from 'node:crypto'
+import { createDiscordPlatform } from '../../../src/platforms/discord/platform.ts'
+import type { Platform } from '../../../src/platforms/platform.ts'
+import { createLogger } from '../../../src/process/log.ts'
+import { until } from '../server-process.ts'
+import { startDiscord } from './double.ts'
+import { alice } from './state.ts'
+
+type Delivered = { readonly conversationId: string; readonly deliveryId: string; readonly text: string }
+
+/**
+ * Discord for the suite over all platforms. Its gateway is not acknowledged to; what a person sees is: the bot begins to
+ * write once their message is durable, or says that it could not be recorded.
+ */
+export const discordCandidate = async (): Promise<{
+  readonly platform: Platform
+  readonly deliver: (message: Delivered) => Promise<void>
+  readonly arrived: () => readonly { readonly conversationId: string; readonly text: string }[]
+  readonly sendsOnce: boolean
+  readonly breakService: (how: 'refused' | 'unreachable') => void
+  readonly close: () => Promise<void>
+}> => {
+  const discord = await startDiscord()
+  const conversationId = 'conversation-1'
+  discord.state.addChannel({ id: conversationId, type: 1 })
+  const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+  const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
+  const platform = await createDiscordPlatform(
+    { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
+    { requestTimeoutMs: 1_000 },
+  )
+  const written = (): number => discord.rest.calls.filter(({ path }) => path.endsWith('/typing')).length
+  return {
+    platform,
+    deliver: async ({ conversationId: channel, deliveryId, text }) => {
+      if (discord.gateway.connections === 0) throw new Error('the bot is not there')
+      const before = { written: written(), said: discord.saidIn(channel).length }
+      discord.say(text, { in: channel, direct: true, message: { id: deliveryId } })
+      await until('the bot has answered', async () => {
+        if (discord.saidIn(channel).length > before.said) throw new Error(discord.saidIn(channel).at(-1))
+        return written() > before.written || undefined
+      })
+    },
+    arrived: () => discord.saidIn(conversationId).map((text) => ({ conversationId, text })),
+    sendsOnce: true,
+    breakService: (how) =>
+      discord.breakSending(how === 'refused' ? { how, status: 403, code: 50_013 } : { how: 'error', status: 500 }),
+    close: () => discord.close(),
+  }
+}
