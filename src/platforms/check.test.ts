@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type Check, checkPlatform } from './check.ts'
-import type { PlatformSettings, RemotePlatformName } from './settings.ts'
+import type { RemotePlatformName } from './settings.ts'
 import { slackScopes } from './slack/setup.ts'
 
 type Answer = { readonly status?: number; readonly body: unknown; readonly headers?: Record<string, string> }
@@ -29,7 +29,7 @@ beforeEach(() => {
 const check = (name: RemotePlatformName, given: Record<string, unknown>, url = apiUrl): Promise<readonly Check[]> => {
   const settings = { github: {}, slack: {}, discord: {}, telegram: {}, [name]: { apiUrl: url, ...given } }
   const parts = { fetch, clock: () => 1_712_345_678_000, signal: new AbortController().signal }
-  return checkPlatform(name, settings as PlatformSettings, parts)
+  return checkPlatform(name, settings, parts)
 }
 const lines = (checks: readonly Check[]): string[] =>
   checks.map(({ what, passed, detail }) => `${passed ? 'pass' : 'fail'} ${what}: ${detail}`)
