@@ -5,6 +5,8 @@ import type { LocalPlatform } from '../../src/platforms/local.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import { type LocalPlatformName, localPlatforms } from '../../src/platforms/registry.ts'
 import { discordCandidate } from '../helpers/discord-double/candidate.ts'
+import { githubCandidate } from '../platforms/github-candidate.ts'
+import { slackCandidate } from '../platforms/slack-candidate.ts'
 
 /*
  * One suite over all platforms. A platform joins with a line in `candidates`: how it is made, how its service delivers
@@ -40,6 +42,8 @@ const candidates: Record<string, () => Promise<Candidate>> = {
   cli: local('cli'),
   test: local('test'),
   discord: discordCandidate,
+  slack: slackCandidate,
+  github: githubCandidate,
 }
 
 test('every platform of the registry is tried', () => {
