@@ -40,7 +40,7 @@ export const report = (measured: readonly Measured[], machine: readonly string[]
     'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and who goes first alternates. The first round of each figure is thrown away; what was written is synced to the disk before each measurement that writes files, off the clock. Plain git runs with a configuration that holds nothing but an identity. Ours runs with SQLite.',
     ...measured.map(({ bench }) => `### ${capital(bench.title)}\n\n${bench.inside}`),
     '## Run it',
-    '```sh\nnpm run build              # for the figure of the command line\nnpm run bench              # all figures; writes this file\nnpm run bench -- create remove   # only those whose name has one of these words; writes nothing\n```',
+    '```sh\nnpm run build              # for the figures of the built program\nnpm run bench              # all figures; writes this file\nnpm run bench -- create remove   # only those whose name has one of these words; writes nothing\n```',
     `The names are ${measured.map(({ bench }) => `\`${bench.name}\``).join(', ')}. It needs about 6 GB in the temporary directory (\`TMPDIR\`) and a machine that does nothing else meanwhile.`,
   ].join('\n\n')}\n`
 }
