@@ -48,7 +48,7 @@ export const commandAgent = (scene: Scene, command: string, outputLimitBytes?: n
   })
 
 /** Ready for the signal only once both ignore it. */
-const hanging = (pids: string): string =>
+export const hanging = (pids: string): string =>
   `trap '' TERM; (trap '' TERM; sh -c 'trap "" TERM; echo $$ >> '${pids}'; while :; do sleep 1; done' & wait) & ` +
   `echo $$ >> '${pids}'; while :; do sleep 1; done`
 
