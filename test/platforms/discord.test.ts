@@ -141,7 +141,7 @@ describe('what is said', () => {
     expect(received.map(({ text }) => text)).toEqual(texts)
   })
 
-  test('a thread of ours that is deleted is a closed conversation, and is not made anew', async () => {
+  test('a thread that is deleted is a closed conversation, and is not made anew', async () => {
     await start()
     const { id } = discord.say('@coppice one')
     await until('the thread is there', async () => discord.state.channels.get(id))

@@ -23,7 +23,7 @@ export type Gateway = {
   /** Settles at the first connection; rejects when there can be none: a bad token, an intent that is not allowed. */
   readonly started: Promise<void>
   /** What is known of a channel without asking. */
-  channel(id: string): (ChannelKind & { readonly ownerId: string | undefined }) | undefined
+  channel(id: string): ChannelKind | undefined
   close(): Promise<void>
 }
 
@@ -87,8 +87,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
     channel: (id) => {
       const found = client?.channels.cache.get(id)
       if (found === undefined) return undefined
-      const thread = found.isThread() ? found : undefined
-      return { type: found.type, parentId: thread?.parentId ?? undefined, ownerId: thread?.ownerId ?? undefined }
+      return { type: found.type, parentId: found.isThread() ? (found.parentId ?? undefined) : undefined }
     },
     close: async () => {
       isOpen = false

@@ -64,11 +64,8 @@ export const createDiscordPlatform = async (
       },
       onMessage: (message: CreatedMessage) => receiver.message(message, self),
       onInteraction: (interaction: APIInteraction) => receiver.interaction(interaction),
-      onThreadDelete: ({ id, parent_id }) => {
-        // Threads that others began are not ours to close.
-        if (gateway.channel(id)?.ownerId !== self) return
-        receiver.closed(conversationIdOf({ channel: id, parent: parent_id ?? undefined }), id)
-      },
+      onThreadDelete: ({ id, parent_id }) =>
+        receiver.closed(conversationIdOf({ channel: id, parent: parent_id ?? undefined }), id),
       onState: (state, problem) => note({ state, ...(problem !== undefined && { lastError: problem }) }),
     })
     return { gateway, receiver }

@@ -175,7 +175,8 @@ const callback = (state: State, id: string, token: string, body: Record<string, 
   return { status: 204 }
 }
 
-const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+/** Discord takes off what is white at both ends. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value.trim() : '')
 
 const fine = (body: unknown): Answer => ({ status: 200, body })
 
