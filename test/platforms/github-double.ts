@@ -13,8 +13,11 @@ import { createGithubPlatform, type GithubOptions } from '../../src/platforms/gi
 
 export type Answer = { readonly status: number; readonly body?: unknown; readonly headers?: Record<string, string> }
 
-/** `lost`: it does what it is asked and does not say so. `silent`: it does nothing and does not answer. */
-export type Trouble = Answer | 'lost' | 'silent'
+/**
+ * `lost`: it does what it is asked, and the connection breaks. `held`: it does it and never says so. `silent`: it does
+ * nothing and never answers.
+ */
+export type Trouble = Answer | 'lost' | 'held' | 'silent'
 
 export type DoubleComment = { id: number; body: string; user: User; created_at: string; edits: number }
 type User = { id: number; login: string; type: string }
@@ -85,8 +88,8 @@ const serve = async (
   const text = Buffer.concat(chunks).toString()
   const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
   const url = new URL(request.url ?? '/', `http://${request.headers.host ?? 'localhost'}`)
-  const answer =
-    trouble !== undefined && trouble !== 'lost' ? trouble : answerTo(double, request.method ?? 'GET', url, body)
+  const answer = typeof trouble === 'object' ? trouble : answerTo(double, request.method ?? 'GET', url, body)
+  if (trouble === 'held') return
   if (trouble === 'lost') {
     response.destroy()
     return
