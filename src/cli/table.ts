@@ -103,6 +103,7 @@ export const commands: readonly CliRow[] = [
     load: async () => (await import('./commands/codebase-remove.ts')).codebaseRemove,
   },
   shared.status,
+  shared.agents,
   shared.diff,
   {
     name: 'platforms',

@@ -88,7 +88,7 @@ export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, 
 
 /** What a person's own git would obey from now on, and Coppice's does not. */
 export const plantedNotice = ({ repoPath }: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string => {
-  const shown = lines.slice(0, MOST_LINES)
+  const shown = lines.slice(0, MOST_PLANTED)
   const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
   return [
     "Git's own files changed while the agent ran, whoever did it:",
@@ -99,6 +99,8 @@ export const plantedNotice = ({ repoPath }: Pick<Codebase, 'repoPath'>, lines: r
 }
 
 const MOST_LINES = 20
+/** Each of them is something that may run. */
+const MOST_PLANTED = 60
 
 export const waitingNotice = (running: number): string =>
   `Your message is waiting: ${running} conversations are being worked on, which is the limit. It will be taken up in its turn.`

@@ -76,6 +76,7 @@ export const chatCommands: readonly CommandRow[] = [
   chatOnly.codebase,
   inChat(shared.codebaseAdd),
   chatOnly.agent,
+  inChat(shared.agents),
   chatOnly.reset,
   chatOnly.stop,
   chatOnly.budget,

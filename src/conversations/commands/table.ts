@@ -145,6 +145,16 @@ export const shared = {
     chat: { name: 'codebases', aliases: ['codebase list'], examples: [] },
     load: async () => (await import('./codebase-list.ts')).codebaseList,
   },
+  agents: {
+    name: 'agents',
+    usage: '',
+    summary: 'which agents there are, their versions, whether they are logged in, and which one answers',
+    options: {},
+    words: [0, 0],
+    examples: ['coppice agents', 'coppice agents --json'],
+    chat: { examples: [] },
+    load: async () => (await import('./agents.ts')).agents,
+  },
   status: {
     name: 'status',
     usage: '',
