@@ -6,9 +6,13 @@ import { identifySync, liveness } from '../../src/process/identity.ts'
 import { killTree } from '../../src/process/kill.ts'
 import { runProgram } from '../../src/process/spawn.ts'
 import { makeSandbox } from '../helpers/repo.ts'
-import { contextDirectory, readTrace, type Scene, specs } from './agent-specs.ts'
+import { acpExample, acpGemini } from './acp-specs.ts'
+import { contextDirectory, readTrace, type Scene, specs as own } from './agent-specs.ts'
+import { claudeSpec, codexSpec } from './program-specs.ts'
 
 /** Every agent passes this suite. A new one adds its spec to the list. */
+
+const specs = [...own, claudeSpec, codexSpec, acpExample, acpGemini]
 
 const CANARY = 'COPPICE_TEST_CANARY'
 let scene: Scene
@@ -77,7 +81,7 @@ describe.each(specs)('the agent $name', (spec) => {
     const untouched = here()
     const events: AgentEvent[] = []
     const result = await spec.works(scene).run(request(events, { context: 'earlier words' }))
-    expect(result).toEqual({ outcome: 'done', text: textOf(events) })
+    expect(result).toMatchObject({ outcome: 'done', text: textOf(events) })
     expect(result.text).toContain('fix the login bug')
     expect(here()).not.toBe(untouched)
     expect(elsewhere()).toEqual(before)
