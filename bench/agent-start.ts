@@ -8,8 +8,8 @@ import { furnish } from './furnished.ts'
 import { interleaved, median, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage, World } from './stage.ts'
 
-const environments = 200
-const messages = 400
+const environments = 100
+const messages = 100
 
 export const agentStart: Bench = {
   name: 'agent-start',
@@ -29,7 +29,7 @@ const known = async (stage: Stage): Promise<Row[]> => {
   const samples: number[] = []
   let processes = 0
   for (let i = 0; i < messages; i += 1) {
-    // 7 and 200 have no common divisor: every conversation has its turn.
+    // 7 and 100 have no common divisor: every conversation has its turn.
     const { ms, started: count } = await started.say(`c${(i * 7) % environments}`)
     samples.push(ms)
     processes += count
