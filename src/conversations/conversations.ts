@@ -8,6 +8,7 @@ import { type Handled, handleMessage } from './handle-message.ts'
 import { waitingNotice } from './notices.ts'
 import type { Outbox } from './outbox.ts'
 import { about, say } from './replies.ts'
+import { createQuestions } from './questions.ts'
 import { createTurns } from './turns.ts'
 
 /** Takes messages in, works on them, answers them. The whole room seen from outside. */
@@ -46,6 +47,7 @@ export const createConversations = (
   const { store, settings, clock, log } = isolation
   const running = new Map<string, Running>()
   const turns = createTurns()
+  const questions = createQuestions()
   let working = false
   let pumping: Promise<void> | undefined
   let again = false
@@ -61,7 +63,7 @@ export const createConversations = (
     const { platform, conversationId, id } = message
     const key = { platform, conversationId }
     changes.emit({ type: 'message', ...key, id, state: 'running' })
-    const ended = handleMessage(context, message, { signal: cancel.signal, turns, stop: () => stopRun(key) })
+    const ended = handleMessage(context, message, { signal: cancel.signal, turns, questions, stop: () => stopRun(key) })
       .then((handled) => {
         changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
         onHandled?.(message, handled)

@@ -7,6 +7,7 @@ import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
 import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import type { Questions } from './questions.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
 import type { Turns } from './turns.ts'
@@ -18,6 +19,7 @@ export type MessageRun = {
   readonly turns: Turns
   /** Ends what runs in this conversation. */
   readonly stop: () => Promise<'stopped' | 'nothing-running'>
+  readonly questions: Questions
 }
 
 /** What it came to, for the counters. `put-back`: it was not answered and will be run again. */
@@ -98,7 +100,7 @@ const answerOrRun = async (
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,
-    controls: { stop: run.stop },
+    controls: { stop: run.stop, answer: (agreed) => run.questions.answer(message, agreed) },
     signal: run.signal,
   })
   if (answer.kind === 'run') return work(context, message, conversation, run, answer)

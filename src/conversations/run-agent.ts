@@ -15,6 +15,7 @@ import { armGitWire } from './git-wire.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
+import { askInThread } from './questions.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
 import { assertRepositoryThere } from './repository-there.ts'
@@ -214,6 +215,7 @@ const withAgent = async (
     environment: await environmentOf(context, message, codebase, place),
     signal: run.signal,
     emit,
+    ask: askInThread(context, message, run),
     onStart: async (child) => {
       await isolation.failpoint('message.spawned')
       await context.queue.began(message, child)

@@ -14,7 +14,11 @@ import { usage } from './usage.ts'
 import { markdown, printable, type View } from './view.ts'
 import { splitWords } from './words.ts'
 
-export type ChatControls = { stop(): Promise<'stopped' | 'nothing-running'> }
+export type ChatControls = {
+  stop(): Promise<'stopped' | 'nothing-running'>
+  /** Answers what the agent that runs here asked. */
+  answer?(agreed: boolean): 'answered' | 'nothing-asked'
+}
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }
@@ -34,7 +38,7 @@ const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+([\s\S]*))?$/
 export const isChatCommand = (text: string): boolean => called.test(text)
 
 /** These do not wait their turn; a command that changes the conversation keeps its place in the order. */
-const atOnce: ReadonlySet<string> = new Set(['help', 'status', 'stop'])
+const atOnce: ReadonlySet<string> = new Set(['help', 'status', 'stop', 'allow', 'deny'])
 
 export const laneOf = (text: string): Lane => (atOnce.has(nameIn(text)) ? 'at-once' : 'turn')
 
@@ -75,11 +79,7 @@ const firstWords: ReadonlySet<string> = new Set(
   chatCommands.flatMap(({ name, aliases = [] }) => [name, ...aliases].map((words) => words.split(' ')[0] ?? words)),
 )
 
-const answerTo = async (
-  context: ConversationsContext,
-  request: ChatRequest,
-  view: View,
-): Promise<string> => {
+const answerTo = async (context: ConversationsContext, request: ChatRequest, view: View): Promise<string> => {
   const parsed = parseWith(chatGrammar, wordsOf(request.text))
   switch (parsed.kind) {
     case 'version':

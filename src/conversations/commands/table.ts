@@ -3,7 +3,7 @@ import type { CommandRow, OptionRow } from './command.ts'
 export const dryRun: OptionRow = { type: 'boolean', summary: 'the same report, and nothing changes' }
 
 /** Those that only a conversation can be asked for, and that somebody may type on a command line. */
-export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'budget', 'reset', 'stop'])
+export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'allow', 'budget', 'deny', 'reset', 'stop'])
 
 /**
  * The commands that a chat and the command line share: each exists once. `/help` and `--help` are this table, read out;

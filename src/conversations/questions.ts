@@ -1,0 +1,64 @@
+import type { AgentQuestion, AgentRequest } from '../agents/agent.ts'
+import type { ConversationKey, InboxMessage } from '../store/store.ts'
+import type { ConversationsContext } from './context.ts'
+import { about, say } from './replies.ts'
+
+/** What agents ask their conversations while they run. Kept by the process that runs them: who dies asks again. */
+export type Questions = {
+  /** Settles with the answer, or with undefined when the run ends first. */
+  ask(key: ConversationKey, signal: AbortSignal): Promise<boolean | undefined>
+  /** The oldest question of the conversation. */
+  answer(key: ConversationKey, agreed: boolean): 'answered' | 'nothing-asked'
+}
+
+export const createQuestions = (): Questions => {
+  const open = new Map<string, ((agreed: boolean | undefined) => void)[]>()
+  const nameOf = ({ platform, conversationId }: ConversationKey): string => JSON.stringify([platform, conversationId])
+  return {
+    ask: async (key, signal) => {
+      if (signal.aborted) return undefined
+      const name = nameOf(key)
+      const { promise, resolve } = Promise.withResolvers<boolean | undefined>()
+      const onAbort = (): void => resolve(undefined)
+      open.set(name, [...(open.get(name) ?? []), resolve])
+      signal.addEventListener('abort', onAbort, { once: true })
+      try {
+        return await promise
+      } finally {
+        signal.removeEventListener('abort', onAbort)
+        const left = (open.get(name) ?? []).filter((one) => one !== resolve)
+        if (left.length === 0) open.delete(name)
+        else open.set(name, left)
+      }
+    },
+    answer: (key, agreed) => {
+      const name = nameOf(key)
+      const [first, ...rest] = open.get(name) ?? []
+      if (first === undefined) return 'nothing-asked'
+      open.set(name, rest)
+      first(agreed)
+      return 'answered'
+    },
+  }
+}
+
+/** Puts an agent's question into the thread and waits for `/allow` or `/deny`. */
+export const askInThread = (
+  { isolation, queue }: Pick<ConversationsContext, 'isolation' | 'queue'>,
+  message: InboxMessage,
+  run: { readonly questions: Questions; readonly signal: AbortSignal },
+): NonNullable<AgentRequest['ask']> => {
+  let count = 0
+  return async (question) => {
+    count += 1
+    // The answer is awaited before the question is out: nobody can be faster than we listen.
+    const answer = run.questions.ask(message, run.signal)
+    const key = `ask:${message.attempts}:${count}`
+    await say(isolation, isolation.store, about(message), [{ key, role: 'system', text: questionNotice(question) }])
+    queue.spoke()
+    return answer
+  }
+}
+
+const questionNotice = ({ agent, what }: AgentQuestion): string =>
+  `\`${agent}\` asks whether it may: ${what.replaceAll(/\s+/g, ' ').trim().slice(0, 500)}\nAnswer \`/allow\` or \`/deny\`. It waits until then; \`/stop\` ends it.`
