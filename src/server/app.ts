@@ -69,6 +69,7 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
   const buckets = {
     refused: createBucket(limits.refused, clock),
     open: createBucket(limits.open, clock),
+    webhooks: createBucket(limits.webhooks, clock),
     authenticated: createBucket(limits.authenticated, clock),
   }
   const hosts = createHostCheck(deps.allowedHosts ?? [])
@@ -80,7 +81,8 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
     const client = clientOf(c.env.incoming.socket.remoteAddress)
     const authenticated = authentication.check(c)
     if (authenticated !== undefined) buckets.authenticated.take(client)
-    else if (webhook || open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
+    else if (webhook) buckets.webhooks.take(client)
+    else if (open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
     else {
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {

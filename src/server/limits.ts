@@ -13,6 +13,8 @@ export type RequestLimits = {
   readonly refused: Rate
   /** Where none is needed. */
   readonly open: Rate
+  /** Services deliver in bursts, often all through one tunnel, and GitHub does not try again what was turned away. */
+  readonly webhooks: Rate
   /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
   readonly authenticated: Rate
   readonly eventStreams: number
@@ -22,6 +24,7 @@ export const defaultLimits: RequestLimits = {
   bodyBytes: 1_000_000,
   refused: { perSecond: 10, burst: 200 },
   open: { perSecond: 200, burst: 1_000 },
+  webhooks: { perSecond: 1_000, burst: 10_000 },
   authenticated: { perSecond: 20_000, burst: 40_000 },
   eventStreams: 200,
 }

@@ -2,11 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { afterAll, beforeAll, describe } from 'vitest'
+import { afterAll, beforeAll, describe, vi } from 'vitest'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import type { CliResult } from './cli.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+
+/** Each of these tests starts several processes from source: on a busy machine that takes a while. */
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const root = resolve(import.meta.dirname, '../..')
 const node = join(root, 'node_modules/.bin/node')
@@ -213,11 +216,15 @@ const ended = async (child: ChildProcess): Promise<CliResult> => {
   return { code, out, err }
 }
 
-const PATIENCE_MS = 45_000
+const PATIENCE_MS = 120_000
 
 /** Looks until there is an answer. What is waited for is named when it does not come. */
-export const until = async <T>(what: string, look: () => Promise<T | undefined>): Promise<T> => {
-  const end = Date.now() + PATIENCE_MS
+export const until = async <T>(
+  what: string,
+  look: () => Promise<T | undefined>,
+  patienceMs = PATIENCE_MS,
+): Promise<T> => {
+  const end = Date.now() + patienceMs
   for (;;) {
     const found = await look()
     if (found !== undefined) return found
