@@ -170,7 +170,7 @@ describe('a server that cannot start says why in a sentence', () => {
     await using world = makeServerWorld()
     await world.project()
     const ran = world.box.path('ran')
-    const agent = `echo $COPPICE_ATTEMPT >> '${ran}'; while [ $COPPICE_ATTEMPT = 1 ]; do sleep 0.05; done; echo done`
+    const agent = `echo $COPPICE_ATTEMPT >> '${ran}'; while [ $COPPICE_ATTEMPT = 1 ] && [ -e '${ran}' ]; do sleep 0.05; done; echo done`
     const env = { COPPICE_AGENT_COMMAND: agent }
     const first = await world.serve({ env })
     await first.say('somebody', 'go on')

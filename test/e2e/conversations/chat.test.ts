@@ -73,7 +73,7 @@ onEachDatabase((database) => {
     const repo = await world.project()
     const log = world.box.path('log')
     const gate = world.box.path('gate')
-    const slow = `m=$(cat); echo "begin $m" >> '${log}'; while [ "$m" = first ] && [ ! -e '${gate}' ]; do sleep 0.02; done; echo "end $m" >> '${log}'; echo "heard $m at attempt $COPPICE_ATTEMPT"`
+    const slow = `m=$(cat); echo "begin $m" >> '${log}'; while [ "$m" = first ] && [ -e '${log}' ] && [ ! -e '${gate}' ]; do sleep 0.02; done; echo "end $m" >> '${log}'; echo "heard $m at attempt $COPPICE_ATTEMPT"`
     const env = { COPPICE_AGENT_COMMAND: slow }
     const first = chatJson(world, env, repo.path, '--conversation', 'shared', 'first')
     await until('the first one runs', async () => existsSync(log) || undefined)
@@ -113,7 +113,7 @@ test('what was said without a server is known to the server, and Ctrl-C ends the
   await server.stop()
 
   const began = world.box.path('began')
-  const endless = `echo $$ > '${began}'; while true; do sleep 0.05; done`
+  const endless = `echo $$ > '${began}'; while [ -e '${began}' ]; do sleep 0.05; done`
   const interrupted: Promise<CliResult> = world.cliWith(
     { COPPICE_AGENT_COMMAND: endless },
     repo.path,

@@ -129,7 +129,7 @@ describe('while it waits', () => {
     await world.project()
     const gate = world.box.path('gate')
     mkdirSync(gate)
-    const agent = `message=$(cat); touch '${gate}'/began-$message; while [ ! -e '${gate}/'go-$message ]; do sleep 0.02; done; echo "did $message"`
+    const agent = `message=$(cat); touch '${gate}'/began-$message; while [ -d '${gate}' ] && [ ! -e '${gate}/'go-$message ]; do sleep 0.02; done; echo "did $message"`
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
     const hints = { workflowType: 'issue', workflowId: '7' } as const
     await server.say('one', 'first', { hints })
@@ -153,7 +153,8 @@ const stubborn = (world: ServerWorld): { script: string; pids: string } => {
   const pids = world.box.path('pids')
   mkdirSync(pids)
   const note = (name: string): string => `echo $$ > '${pids}/${name}.new'; mv '${pids}/${name}.new' '${pids}/${name}'`
-  const wait = 'while true; do sleep 0.1; done'
+  // Until the sandbox is gone: a test that fails must not leave them behind.
+  const wait = `while [ -e '${pids}' ]; do sleep 0.1; done`
   const write = (name: string, lines: string[]): string => {
     const path = world.box.path(`${name}.sh`)
     writeFileSync(path, `${lines.join('\n')}\n`)

@@ -9,7 +9,7 @@ onEachDatabase((database) => {
     await world.project()
     const gate = world.box.path('gate')
     mkdirSync(gate)
-    const agent = `touch '${gate}/began'; while [ ! -e '${gate}/go' ]; do sleep 0.02; done; echo finished`
+    const agent = `touch '${gate}/began'; while [ -d '${gate}' ] && [ ! -e '${gate}/go' ]; do sleep 0.02; done; echo finished`
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent }, args: ['--grace', '40'] })
     await server.say('long', 'take your time')
     await until('the agent runs', async () => existsSync(join(gate, 'began')) || undefined)
@@ -48,7 +48,7 @@ onEachDatabase((database) => {
       'message=$(cat)',
       'echo "$message $COPPICE_ATTEMPT" >> attempts.txt',
       `cp "$COPPICE_CONTEXT" '${context}'-$message-$COPPICE_ATTEMPT`,
-      `if [ ! -e '${began}' ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while true; do sleep 0.05; done; fi`,
+      `if [ ! -e '${began}' ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
       'echo "did $message:"; cat attempts.txt',
     ].join('\n')
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent }, args: ['--grace', '0'] })
@@ -82,7 +82,7 @@ onEachDatabase((database) => {
     await world.project()
     const began = world.box.path('began')
     const agent = [
-      `if [ "$COPPICE_ATTEMPT" = 1 ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while true; do sleep 0.05; done; fi`,
+      `if [ "$COPPICE_ATTEMPT" = 1 ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
       'echo "attempt $COPPICE_ATTEMPT"; cat "$COPPICE_CONTEXT"',
     ].join('\n')
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
