@@ -115,11 +115,10 @@ describe('a server killed at every failpoint from accept to delivered', { timeou
     })
     afterAll(() => server?.stop())
 
-    test(first.name, () =>
+    test('the first message of a thread, there', () =>
       sweep({ ...first, only: ofMessages }, async ({ platform }) =>
         makeMessageWorld(platform, { databaseUrl: await server?.freshDatabase() }),
-      ),
-    )
+      ))
   })
 })
 
