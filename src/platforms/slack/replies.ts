@@ -131,7 +131,7 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
     if (isAnswer) stopPreview(standing)
     const known = (standing.known ??= await look(standing))
     if (known.has(id)) return
-    const text = toMrkdwn(message.text)
+    const text = toMrkdwn(message.text.trimEnd())
     if (!(isAnswer && (await overPreview(standing, id, text)))) {
       await post(standing, text, REPLY, id)
       if (isAnswer && standing.shown !== undefined) await takeAway(standing, standing.shown.ts)
