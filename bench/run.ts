@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { accept } from './accept.ts'
+import { agentOverhead } from './agent-overhead.ts'
 import { agentStart } from './agent-start.ts'
 import { cliStart } from './cli-start.ts'
 import { createWithSpare } from './create-with-spare.ts'
@@ -27,6 +28,7 @@ const all = [
   cliStart,
   accept,
   agentStart,
+  agentOverhead,
   idleServer,
   serverStart,
 ]

@@ -66,6 +66,8 @@ export const createClaudeReader = (
     switch (event['type']) {
       case 'system':
         if (event['subtype'] === 'init' && session !== undefined) emit({ type: 'session', id: session })
+        // It tries for minutes before it gives up, and says nothing else meanwhile.
+        if (event['subtype'] === 'api_retry') emit({ type: 'tool', line: 'the model did not answer; trying again' })
         return
       case 'stream_event':
         if (own) onStream(fieldsOf(event['event']))

@@ -24,7 +24,7 @@ export const chooseSandbox = async ({
   works,
   inContainer,
 }: SandboxChoice): Promise<CodexSandbox | Failure> => {
-  const mode = rules.access === 'read' ? 'read-only' : (wanted ?? 'workspace-write')
+  const mode = mayWrite(rules) ? (wanted ?? 'workspace-write') : 'read-only'
   if (mode === 'danger-full-access' || (await works())) return mode
   if (mode === 'workspace-write' && wanted === undefined && inContainer) return 'danger-full-access'
   return {
@@ -35,6 +35,18 @@ export const chooseSandbox = async ({
         : 'Allow user namespaces for the server, or set agent.codex.sandbox to danger-full-access in config.yaml.',
   }
 }
+
+/**
+ * Codex knows no list of tools, but it has a fence: rules that leave no tool to write with are read-only. What else they
+ * say is told to the model.
+ */
+const mayWrite = ({ access, allowedTools, disallowedTools }: AgentRules): boolean => {
+  if (access === 'read') return false
+  const allowed = allowedTools.length === 0 || allowedTools.some((rule) => WRITES.test(rule))
+  return allowed && !['Edit', 'Write'].every((tool) => disallowedTools.includes(tool))
+}
+
+const WRITES = /^(?:Edit|MultiEdit|Write|NotebookEdit|Bash)\b/
 
 /** Where the repository's own files lie: beside the environment, in the git directory that all its worktrees share. */
 export type GitPlaces = {

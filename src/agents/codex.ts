@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Clock, Ids } from '../domain/clock.ts'
 import type { CodexSandbox } from '../domain/config-agents.ts'
 import { unlessMissing } from '../domain/missing.ts'
-import type { Agent, AgentAvailability, AgentRequest, AgentResult } from './agent.ts'
+import type { Agent, AgentAvailability, AgentRequest, AgentResult, AgentRules } from './agent.ts'
 import { codexArguments } from './codex-arguments.ts'
 import { type CodexEnding, createCodexReader } from './codex-events.ts'
 import { chooseSandbox, gitPlaces } from './codex-sandbox.ts'
@@ -88,8 +88,19 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
 }
 
 /** The context goes before the message, marked as data: the program takes one text. */
-const message = ({ prompt, context }: AgentRequest, mark: string): string =>
-  context === undefined ? prompt : `${contextBlock(context, mark)}\n\nThe user's message:\n\n${prompt}`
+const message = ({ prompt, context, rules }: AgentRequest, mark: string): string => {
+  const before = [...toolRules(rules), ...(context === undefined ? [] : [contextBlock(context, mark)])]
+  return before.length === 0 ? prompt : [...before, "The user's message:", prompt].join('\n\n')
+}
+
+const toolRules = ({ allowedTools, disallowedTools }: AgentRules): string[] => [
+  ...(allowedTools.length === 0
+    ? []
+    : [`Use no tools or commands but those that correspond to: ${allowedTools.join(', ')}`]),
+  ...(disallowedTools.length === 0
+    ? []
+    : [`Use no tool or command that corresponds to: ${disallowedTools.join(', ')}`]),
+]
 
 const words = {
   title: 'Codex',

@@ -201,16 +201,23 @@ test('what reaches outside is denied: the shared checkout, its configuration and
   expect(readFileSync(join(commonDir, 'config'), 'utf8')).toBe(before)
 })
 
-test('when only reading is allowed, nothing is written, not even in the environment', async () => {
-  const { url, asked } = await model(
-    inTurn({ call: exec('touch evil; git log --format=%s') }, { call: addFile('evil', 'x') }, { say: 'I read it.' }),
-  )
-  const rules = { access: 'read', allowedTools: [], disallowedTools: [] } as const
-  const told = await tell(codexAt(url, stage, { sandbox: 'danger-full-access' }), stage, { rules })
-  expect(told).toMatchObject({ outcome: 'done', text: 'I read it.' })
-  expect(asked.at(-1)?.results[0]).toContain('first')
-  expect(existsSync(here('evil'))).toBe(false)
-})
+test.each([
+  { access: 'read', allowedTools: ['Bash'], disallowedTools: [] },
+  { access: 'write', allowedTools: ['Read', 'Grep'], disallowedTools: [] },
+  { access: 'write', allowedTools: [], disallowedTools: ['Edit', 'Write'] },
+] as const)(
+  'when the rules leave nothing to write with, nothing is written, not even in the environment',
+  async (rules) => {
+    const { url, asked } = await model(
+      inTurn({ call: exec('touch evil; git log --format=%s') }, { call: addFile('evil', 'x') }, { say: 'I read it.' }),
+    )
+    const told = await tell(codexAt(url, stage, { sandbox: 'danger-full-access' }), stage, { rules })
+    expect(told).toMatchObject({ outcome: 'done', text: 'I read it.' })
+    expect(asked.at(-1)?.results[0]).toContain('first')
+    for (const rule of [...rules.allowedTools, ...rules.disallowedTools]) expect(asked[0]?.said.at(-1)).toContain(rule)
+    expect(existsSync(here('evil'))).toBe(false)
+  },
+)
 
 test('a worktree whose .git file was rewritten opens nothing: its word does not count for the sandbox', async () => {
   const forged = stage.box.path('forged')

@@ -46,20 +46,21 @@ export type Wire = {
 export const startModelServer = async (wire: Wire, script: Script): Promise<ModelServer> => {
   const asked: Asked[] = []
   const headers: string[] = []
-  const server = createServer((request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     headers.push(JSON.stringify(request.headers))
-    void bodyOf(request).then((body) => {
-      if (request.method !== 'POST' || !wire.path.test(request.url ?? '')) {
-        response.writeHead(request.method === 'HEAD' ? 200 : 404).end()
-        return
-      }
-      const main = wire.read(body)
-      if (main !== undefined) asked.push(main)
-      const step = main === undefined ? { say: 'ok' } : script(main)
-      if ('status' in step) wire.refuse(response, step)
-      else wire.stream(response, step)
-    })
-  })
+    const body = await bodyOf(request)
+    if (request.method !== 'POST' || !wire.path.test(request.url ?? '')) {
+      response.writeHead(request.method === 'HEAD' ? 200 : 404).end()
+      return
+    }
+    const main = wire.read(body)
+    if (main !== undefined) asked.push(main)
+    const step = main === undefined ? { say: 'ok' } : script(main)
+    if ('status' in step) wire.refuse(response, step)
+    else wire.stream(response, step)
+  }
+  // A program that was ended in the middle of its question needs no answer.
+  const server = createServer((request, response) => void answer(request, response).catch(() => response.destroy()))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   return {
