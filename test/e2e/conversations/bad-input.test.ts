@@ -222,7 +222,7 @@ describe('a server that cannot start says why in a sentence', () => {
     })
   })
 
-  test('a home whose token is no token', async () => {
+  test('a home whose token was deleted gets a new one, and the old one opens nothing', async () => {
     await using world = makeServerWorld()
     const first = await world.serve()
     await first.stop()

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Client } from 'pg'
 import { describe, expect, test } from 'vitest'
 import { makeServerWorld, onEachDatabase, textsOf } from '../../helpers/server-process.ts'
@@ -87,7 +87,8 @@ onEachDatabase((database, name) => {
 
     const tree = world.box.path('state', 'worktrees', 'project')
     const dumped = filesUnder(tree).filter((path) => /(?:agent|setup)-env\.txt$/.test(path))
-    expect(dumped.length, 'the agent and the setup did look').toBeGreaterThanOrEqual(2)
+    const looked = new Set(dumped.map((path) => basename(path)))
+    expect([...looked].toSorted(), 'the agent and the setup did look').toEqual(['agent-env.txt', 'setup-env.txt'])
     const places = {
       'environment of agent and setup': dumped.map((path) => readFileSync(path, 'utf8')).join('\n'),
       replies,
