@@ -31,6 +31,6 @@ export const githubCandidate = async () => {
     breakService: (how: 'refused' | 'unreachable') => {
       double.trouble = () => ({ status: how === 'refused' ? 403 : 503 })
     },
-    close: double.close,
+    close: () => double.close(),
   }
 }

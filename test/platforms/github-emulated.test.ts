@@ -21,9 +21,8 @@ const startHook = async (): Promise<Hook> => {
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
-      void hook.platform?.webhook?.({ headers, body: Buffer.concat(chunks) }).then(({ status, body }) => {
-        response.writeHead(status).end(body)
-      })
+      const answering = hook.platform?.webhook?.({ headers, body: Buffer.concat(chunks) })
+      void answering?.then(({ status, body }) => response.writeHead(status).end(body))
     })
   })
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
