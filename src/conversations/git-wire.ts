@@ -67,7 +67,7 @@ const watchedFiles = (
 
 const hooksIn = (commonDir: string): [string, string | undefined][] => {
   const directory = join(commonDir, 'hooks')
-  const names = unlessMissingSync(() => readdirSync(directory)) ?? []
+  const names = (unlessMissingSync(() => readdirSync(directory)) ?? []).sort()
   return names
     .filter((name) => !name.endsWith('.sample'))
     .map((name) => [`the hook \`${name}\``, printOf(join(directory, name))])

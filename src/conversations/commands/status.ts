@@ -7,6 +7,7 @@ import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { standings } from '../../isolation/standing.ts'
 import type { Session } from '../../store/store.ts'
+import { type Spent, spentText } from '../budget.ts'
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command, standsIn, type Workplace } from './command.ts'
 import { boundCodebase, currentEnvironment } from './here.ts'
@@ -35,7 +36,11 @@ export type StatusResult = {
   readonly chat: ChatStatus | undefined
 }
 
-type ChatStatus = { readonly session: Session | undefined; readonly agent: CurrentAgent }
+type ChatStatus = {
+  readonly session: Session | undefined
+  readonly agent: CurrentAgent
+  readonly spent: Spent
+}
 
 const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
@@ -60,6 +65,7 @@ const run = async (call: Call): Promise<StatusResult> => {
 const chatStatus = async (chat: ChatCall, codebase: Codebase | undefined): Promise<ChatStatus> => ({
   session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
   agent: await currentAgent(chat, codebase),
+  spent: await chat.context.isolation.store.usage.spent({ conversation: chat.conversation.id }),
 })
 
 /** Not being in a repository is no fault when one only asks where one is. */
@@ -111,7 +117,7 @@ const toText = (result: StatusResult, view: View): string => {
   )
 }
 
-const chatText = (result: StatusResult, { session, agent }: ChatStatus, view: View): string => {
+const chatText = (result: StatusResult, { session, agent, spent }: ChatStatus, view: View): string => {
   const { codebase, environment, counts, limit, staleDays } = result
   return facts(
     [
@@ -131,6 +137,7 @@ const chatText = (result: StatusResult, { session, agent }: ChatStatus, view: Vi
         ? []
         : [['Worktrees', `${counts.total} of ${limit}: ${chatBreakdown(counts, staleDays)}`] as const]),
       ['Agent', agent.name === undefined ? agent.problem : `${agent.name}, ${agent.reason}`],
+      ...(spent.turns === 0 ? [] : [['Spent', spentText(spent)] as const]),
     ],
     view,
   )

@@ -1,0 +1,90 @@
+import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeWorld, type World } from '../../test/helpers/world.ts'
+import { writeIn } from '../../test/helpers/repo.ts'
+import { issue } from '../../test/isolation/scene.ts'
+import { armGitWire, type GitWire } from './git-wire.ts'
+
+let world: World
+let tree: string
+let wire: GitWire
+const git = (...args: string[]): string => world.box.raw(tree, ...args)
+
+beforeEach(async () => {
+  world = await makeWorld({ remote: true })
+  tree = (await issue(world, 1)).path
+  wire = await armGitWire(world.codebase, tree)
+})
+afterEach(() => world[Symbol.asyncDispose]())
+
+test('ordinary work is not told: commits, branches, pushes with upstream', () => {
+  writeIn(tree, 'a', 'a')
+  git('add', '.')
+  git('commit', '-qm', 'a')
+  git('push', '-q', '-u', 'origin', 'HEAD')
+  git('branch', 'other')
+  expect(wire()).toEqual([])
+})
+
+test('what was set, changed and removed in the configuration is told by its key', async () => {
+  git('config', 'core.fsmonitor', '/evil')
+  git('config', 'filter.My Filter.clean', '/evil')
+  git('config', 'http.https://example.org/.extraHeader', 'Authorization: Bearer abc')
+  git('config', 'url.https://token@example.org/.insteadOf', 'gh:')
+  const told = wire()
+  expect(told).toEqual([
+    "the repository's configuration: set `core.fsmonitor = /evil`",
+    "the repository's configuration: set `filter.My Filter.clean = /evil`",
+    "the repository's configuration: set `http.https://example.org/.extraHeader = …`",
+    "the repository's configuration: set `url.https://token@example.org/.insteadOf = …`",
+  ])
+  expect(told.join()).not.toContain('abc')
+  wire = await armGitWire(world.codebase, tree)
+  git('config', 'core.fsmonitor', '/other')
+  expect(wire()).toEqual([
+    "the repository's configuration: set `core.fsmonitor = /other`",
+    "the repository's configuration: removed `core.fsmonitor = /evil`",
+  ])
+})
+
+test("the worktree's own configuration counts too", () => {
+  git('config', 'extensions.worktreeConfig', 'true')
+  git('config', '--worktree', 'user.email', 'a@b')
+  expect(wire()).toEqual([
+    "the repository's configuration: set `extensions.worktreeConfig = true`",
+    "this worktree's configuration: set `user.email = a@b`",
+  ])
+})
+
+test('hooks that were added, changed, made executable or removed', async () => {
+  const hooks = join(world.repo.commonDir, 'hooks')
+  mkdirSync(hooks, { recursive: true })
+  writeIn(hooks, 'pre-push', 'x')
+  writeIn(hooks, 'post-merge', 'x')
+  symlinkSync('/bin/true', join(hooks, 'post-commit'))
+  expect(wire()).toHaveLength(3)
+  wire = await armGitWire(world.codebase, tree)
+  chmodSync(join(hooks, 'pre-push'), 0o755)
+  rmSync(join(hooks, 'post-merge'))
+  writeIn(hooks, 'new.sample', 'x')
+  expect(wire()).toEqual(['the hook `post-merge` was removed', 'the hook `pre-push` was changed'])
+})
+
+test('the pointers of the worktree', () => {
+  const admin = git('rev-parse', '--absolute-git-dir')
+  writeIn(admin, 'commondir', '/elsewhere\n')
+  writeIn(admin, 'gitdir', '/elsewhere/.git\n')
+  writeIn(tree, '.git', 'gitdir: /elsewhere\n')
+  expect(wire()).toEqual([
+    'the `.git` file of this worktree was changed',
+    "`gitdir` in git's record of this worktree was changed",
+    "`commondir` in git's record of this worktree was changed",
+  ])
+})
+
+test('a hook that cannot be read is not taken for unchanged', () => {
+  rmSync(join(world.repo.commonDir, 'hooks'), { recursive: true, force: true })
+  symlinkSync('hooks', join(world.repo.commonDir, 'hooks'))
+  expect(wire().join()).toMatch(/could not be looked at/)
+})
