@@ -34,6 +34,7 @@ export const createEvents = ({ self, botToken, options, log, onMessage }: Events
     convoStore: false,
     authorize: async () => ({ botToken, botUserId, teamId, ...(botId !== undefined && { botId }) }),
   })
+  // Bolt's own handler throws it on as well, after a word in the log; that it is thrown is what we stand on.
   app.error(async (error) => {
     throw error
   })
