@@ -8,6 +8,7 @@ import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
 import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import type { Questions } from './questions.ts'
+import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
 import type { Turns } from './turns.ts'
@@ -121,8 +122,7 @@ const work = async (
   }
   const paused = await pausedByBudget(context, given, conversation)
   if (paused !== undefined) return answered(context, given, paused.said, paused.record)
-  const details = await context.deliveries.get(given.platform)?.prepare?.(given)
-  const message = details === undefined ? given : { ...given, details }
+  const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
   const { outcome, said, record } = await runAgent(context, message, { conversation: bound, codebase, run, asked })

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import type { InboxMessage } from '../store/store.ts'
+import type { Delivery } from './delivery.ts'
+import { prepared } from './prepared.ts'
+
+const message = { platform: 'forge', conversationId: 'c', text: 'go', details: { userId: '5' } } as InboxMessage
+const asking = (prepare?: Delivery['prepare']) => {
+  const delivery = { platform: 'forge', limit: undefined, send: async () => undefined }
+  return {
+    deliveries: new Map<string, Delivery>([['forge', prepare === undefined ? delivery : { ...delivery, prepare }]]),
+  }
+}
+
+test('a platform that has nothing to ask leaves the message as it is', async () => {
+  expect(await prepared(asking(), message, new AbortController().signal)).toBe(message)
+})
+
+test('what the platform finds out is the message’s', async () => {
+  const context = asking(async ({ details }) => ({ ...details, context: 'earlier' }))
+  const { details } = await prepared(context, message, new AbortController().signal)
+  expect(details).toEqual({ userId: '5', context: 'earlier' })
+})
+
+test('a platform that does not answer is not waited for when the run is broken off', async () => {
+  const stop = new AbortController()
+  const never = Promise.withResolvers<never>()
+  const asked = prepared(
+    asking(() => never.promise),
+    message,
+    stop.signal,
+  )
+  stop.abort('stop')
+  await expect(asked).rejects.toThrow('broken off')
+  never.reject(new Error('too late'))
+})
