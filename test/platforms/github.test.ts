@@ -14,6 +14,7 @@ import {
   SECRET,
   signed,
   startDouble,
+  type Trouble,
 } from './github-double.ts'
 
 type Received = Omit<IncomingMessage, 'platform'>
@@ -290,6 +291,21 @@ describe('before a message is worked on', () => {
     const made = await started()
     double.trouble = (line) => (line.includes('graphql') ? trouble : undefined)
     expect((await prepared(made)).hints).toMatchObject({ linkedIssues: [7], prBranch: 'fix-login' })
+  })
+  test('at the pace that GitHub asks for it is the same', async () => {
+    double.pulls.set('acme/app#42', pull)
+    const settings = { token: 'x', bot: 'coppice', apiUrl: double.url, allowedUsers: ['5'] }
+    const { platform } = await makeGithub(settings, { paced: true })
+    const inbox = makeInbox()
+    await platform.start(inbox)
+    const troubles: Trouble[] = ['lost', { status: 429, headers: { 'retry-after': '3600' } }]
+    double.trouble = (line) => (line.includes('graphql') ? troubles.pop() : undefined)
+    for (const _time of [1, 2]) {
+      const made = { platform, inbox: makeInbox(), logged: [] }
+      await platform.start(made.inbox)
+      expect((await prepared(made)).hints).toMatchObject({ linkedIssues: [7], prBranch: 'fix-login' })
+    }
+    expect(troubles).toEqual([])
   })
   test('the text says what is closed while GitHub has not read it yet', async () => {
     double.pulls.set('acme/app#42', pull)

@@ -1,4 +1,5 @@
 import { App, Octokit } from 'octokit'
+import type { Clock } from '../../domain/clock.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
 import type { PlatformSettings } from '../settings.ts'
@@ -16,6 +17,7 @@ export type Octokits = {
 
 export type OctokitOptions = {
   readonly log: Logger
+  readonly clock: Clock
   /** An answer that takes longer does not come. */
   readonly timeoutMs: number
   /** GitHub's own pace: a comment every three seconds, another write every second. */
@@ -25,7 +27,7 @@ export type OctokitOptions = {
 export const createOctokits = (settings: PlatformSettings['github'], options: OctokitOptions): Octokits => {
   const { token, appId, privateKey } = settings
   const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options))
-  if (appId !== undefined && privateKey !== undefined) return ofApp(Configured, appId, privateKey, options.log)
+  if (appId !== undefined && privateKey !== undefined) return ofApp(Configured, appId, privateKey, options)
   if (appId !== undefined || privateKey !== undefined) {
     throw new AppError('config-invalid', 'the GitHub App has only one of its id and its private key', {
       remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
@@ -49,9 +51,17 @@ export const createOctokits = (settings: PlatformSettings['github'], options: Oc
 /** Tried once: whoever asks has a way of its own to try again. */
 export const atOnce = { retries: 0 } as const
 
-const ofApp = (Configured: typeof Octokit, appId: string, privateKey: string, log: Logger): Octokits => {
+/** An app can be taken off a repository and put on it again, as another installation. */
+const INSTALLED_MS = 600_000
+
+const ofApp = (
+  Configured: typeof Octokit,
+  appId: string,
+  privateKey: string,
+  { log, clock }: Pick<OctokitOptions, 'log' | 'clock'>,
+): Octokits => {
   const app = new App({ appId, privateKey, Octokit: Configured, log: sdkLog(log) })
-  const installed = new Map<string, Promise<Octokit>>()
+  const installed = new Map<string, { readonly until: number; readonly octokit: Promise<Octokit> }>()
   const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<Octokit> => {
     const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: atOnce })
     return app.getInstallationOctokit(data.id)
@@ -60,9 +70,9 @@ const ofApp = (Configured: typeof Octokit, appId: string, privateKey: string, lo
     of: (repository) => {
       const name = repositoryOf(repository)
       const known = installed.get(name)
-      if (known !== undefined) return known
+      if (known !== undefined && known.until > clock()) return known.octokit
       const finding = find(repository)
-      installed.set(name, finding)
+      installed.set(name, { until: clock() + INSTALLED_MS, octokit: finding })
       // Not installed, or GitHub was away: asked again the next time.
       finding.catch(() => installed.delete(name))
       return finding

@@ -34,7 +34,7 @@ export const createGithubPlatform = async (
   }
   const webhooks = new Webhooks({ secret })
   const standing = createStanding(clock)
-  const client = standing.watching(createClient(createOctokits(settings, { log, timeoutMs, paced })))
+  const client = standing.watching(createClient(createOctokits(settings, { log, clock, timeoutMs, paced })))
   const leave = createLeave({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
