@@ -164,7 +164,8 @@ describe('files', () => {
     symlinkSync(box.path('secret'), join(tree, 'link'))
     symlinkSync(box.path('new-file'), join(tree, 'dangling'))
     symlinkSync('/proc/self', join(tree, 'self'))
-    const paths = [
+    // Only what is the sandbox's own is asked to be written: a guard that fails must not cost the machine a file.
+    const ours = [
       box.path('secret'),
       join(tree, '../secret'),
       `${tree}/a/../../secret`,
@@ -173,18 +174,14 @@ describe('files', () => {
       join(tree, 'up/new-file'),
       join(tree, 'link'),
       join(tree, 'dangling'),
-      join(tree, 'self/environ'),
-      'secret',
       `${tree}/x\0y`,
-      '/etc/passwd',
-      '/dev/stdin',
-      '',
     ]
+    const paths = [...ours, join(tree, 'self/environ'), 'secret', '/etc/hostname', '/dev/null', '']
     await asking([
       ...paths.map((path): [string, object] => ['fs/read_text_file', { path }]),
-      ...paths.map((path): [string, object] => ['fs/write_text_file', { path, content: 'taken over' }]),
+      ...ours.map((path): [string, object] => ['fs/write_text_file', { path, content: 'taken over' }]),
     ])
-    expect(answers()).toHaveLength(paths.length * 2)
+    expect(answers()).toHaveLength(paths.length + ours.length)
     for (const answer of answers()) expect(answer).toEqual({ code: expect.any(Number), message: expect.any(String) })
     expect(JSON.stringify(answers())).not.toContain('"secret"')
     expect(readFileSync(box.path('secret'), 'utf8')).toBe('secret')
@@ -249,8 +246,8 @@ describe('terminals', () => {
     symlinkSync(box.root, join(tree, 'up'))
     mkdirSync(join(tree, 'sub'))
     const touching = (cwd: string): [string, object] => ['terminal/create', { command: 'touch made', cwd }]
-    await asking([touching(box.root), touching('/'), touching(join(tree, 'up')), touching(join(tree, '..'))])
-    expect(answers().map(({ code }) => code)).toEqual([-32602, -32602, -32602, -32602])
+    await asking([touching(box.root), touching(join(tree, 'up')), touching(join(tree, '..'))])
+    expect(answers().map(({ code }) => code)).toEqual([-32602, -32602, -32602])
     expect(existsSync(box.path('made'))).toBe(false)
   })
 
@@ -282,14 +279,14 @@ describe('permission', () => {
     const { tools } = await asking([
       wish({ kind: 'edit', locations: [{ path: join(tree, 'a') }] }),
       wish({ kind: 'execute', title: 'npm test' }),
-      wish({ kind: 'edit', locations: [{ path: join(tree, 'a') }, { path: '/etc/passwd' }] }),
+      wish({ kind: 'edit', locations: [{ path: join(tree, 'a') }, { path: '/outside/file' }] }),
       wish({ kind: 'delete', locations: [{ path: join(tree, '../x') }] }),
       wish({ kind: 'edit' }, [{ optionId: 'always', name: 'Always', kind: 'allow_always' }]),
       wish({ kind: 'edit' }, []),
     ])
     expect(chosen()).toEqual(['yes', 'yes', 'no', 'no', 'always', 'cancelled'])
     expect(tools).toEqual([
-      'was not allowed: it (/etc/passwd is outside of the environment)',
+      'was not allowed: it (/outside/file is outside of the environment)',
       expect.stringContaining('is outside of the environment'),
     ])
   })
@@ -326,7 +323,7 @@ describe('permission', () => {
     const wishes = [
       wish({ kind: 'edit', title: 'one' }),
       wish({ kind: 'execute', title: 'two' }),
-      wish({ kind: 'edit', title: 'three', locations: [{ path: '/etc/passwd' }] }),
+      wish({ kind: 'edit', title: 'three', locations: [{ path: '/outside/file' }] }),
     ]
     await asking(wishes, { ask }, { permissions: 'ask' })
     expect(chosen()).toEqual(['yes', 'no', 'no'])
