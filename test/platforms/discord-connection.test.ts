@@ -115,7 +115,7 @@ describe('a connection', () => {
     discord.gateway.dispatch('INTERACTION_CREATE', { id: '1', type: 2, data: { type: 1 } })
     discord.say('@coppice go on')
     await heard('go on')
-    expect(logged.some((line) => line.includes('could not read an event'))).toBe(true)
+    expect(logged.some((line) => line.includes('could not be read'))).toBe(true)
   })
 })
 

@@ -141,10 +141,25 @@ describe('what is said', () => {
     expect(received.map(({ text }) => text)).toEqual(texts)
   })
 
+  test('a message whose context is slow to come keeps its place before the next one', async () => {
+    await start()
+    const { id } = discord.say('@coppice one')
+    await until('the thread is there', async () => discord.state.channels.get(id))
+    let asked = 0
+    discord.rest.fail = ({ method }) => (method === 'GET' && asked++ === 0 ? { how: 'silent' } : undefined)
+    discord.say('@coppice two', { in: id })
+    discord.say('@coppice three', { in: id })
+    await arrived(3)
+    expect(received.map(({ text }) => text)).toEqual(['one', 'two', 'three'])
+  })
+
   test('a thread that is deleted is a closed conversation, and is not made anew', async () => {
     await start()
     const { id } = discord.say('@coppice one')
     await until('the thread is there', async () => discord.state.channels.get(id))
+    // One that has not spoken there yet.
+    await platform.stop()
+    await start()
     discord.state.channels.delete(id)
     discord.gateway.dispatch('THREAD_DELETE', { id, parent_id: discord.general.id, guild_id: 'x', type: 11 })
     await arrived(2)

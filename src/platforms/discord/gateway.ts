@@ -123,12 +123,7 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
   })
   const on = <E extends keyof Heard>(event: E, listener: (data: Heard[E]) => void): void => {
     client.ws.on(event, (data: Heard[E]) => {
-      // The SDK would take the whole process with it.
-      try {
-        if (isOpen()) listener(data)
-      } catch (error) {
-        log.error('an event of Discord could not be read', { event, error })
-      }
+      if (isOpen()) listener(data)
     })
   }
   on(GatewayDispatchEvents.Ready, ({ user, application }) => {
@@ -173,14 +168,14 @@ const endingWith = (manager: Manager, isOpen: () => boolean): Manager => {
   return manager
 }
 
-/** An event that the SDK cannot read (a field that is new, or gone) would end the whole process: nobody catches it. */
+/** An event that cannot be read (a field that is new, or gone) would end the whole process: the SDK catches nothing. */
 const surviving = (manager: Manager, log: Logger): Manager => {
   const emit: (...event: unknown[]) => boolean = manager.emit.bind(manager)
   const carefully = (...event: unknown[]): boolean => {
     try {
       return emit(...event)
     } catch (error) {
-      log.warn('the Discord SDK could not read an event', { error })
+      log.warn('an event of Discord could not be read', { error })
       return true
     }
   }

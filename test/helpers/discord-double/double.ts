@@ -86,7 +86,7 @@ export const startDiscord = async (): Promise<DiscordDouble> => {
     },
     command: (name, { in: channel = general.id, by = alice, options = [] } = {}) => {
       const id = state.snowflake()
-      state.tokens.set(`token-${id}`, id)
+      state.tokens.set(`token-${id}`, { id, at: Date.now() })
       const place = state.channels.get(channel)
       gateway.dispatch('INTERACTION_CREATE', {
         id,

@@ -77,7 +77,7 @@ const route = (state: State, { method, path, body }: Call, url: URL, tell: Tell)
   }
   if (what === 'POST interactions') return callback(state, second, third, body)
   if (what === 'PATCH webhooks') {
-    const id = state.tokens.get(third) ?? ''
+    const id = state.tokens.get(third)?.id
     const answered = state.callbacks.find((one) => one.id === id)
     if (answered === undefined) return { status: 404, body: { message: 'Unknown Webhook', code: 10_015 } }
     answered.content = textOf(body['content'])
@@ -165,8 +165,12 @@ const startThread = (state: State, { id, channel_id }: Message, body: Record<str
   return { status: 201, body: thread }
 }
 
+const ACKNOWLEDGE_WITHIN_MS = 3_000
+
 const callback = (state: State, id: string, token: string, body: Record<string, unknown>): Answer => {
-  if (state.tokens.get(token) !== id) return { status: 404, body: { message: 'Unknown interaction', code: 10_062 } }
+  const known = state.tokens.get(token)
+  if (known?.id !== id || Date.now() - known.at > ACKNOWLEDGE_WITHIN_MS)
+    return { status: 404, body: { message: 'Unknown interaction', code: 10_062 } }
   if (state.callbacks.some((one) => one.id === id)) {
     return { status: 400, body: { message: 'Interaction has already been acknowledged.', code: 40_060 } }
   }

@@ -40,7 +40,7 @@ export type State = {
   readonly commands: unknown[]
   /** By interaction: what it was answered with. */
   readonly callbacks: { readonly id: string; readonly type: number; content: string | undefined }[]
-  readonly tokens: Map<string, string>
+  readonly tokens: Map<string, { readonly id: string; readonly at: number }>
   snowflake(): string
   add(message: Omit<Message, 'timestamp' | 'edited_timestamp'>): Message
   of(channel: string): readonly Message[]
