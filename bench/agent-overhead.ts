@@ -10,13 +10,13 @@ import { startOpenAiServer } from '../test/helpers/model-servers/openai.ts'
 import { interleaved, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage } from './stage.ts'
 
-const rounds = 11
+const rounds = 15
 
 export const agentOverhead: Bench = {
   name: 'agent-overhead',
   title: 'an agent through Coppice, against the same program by hand',
   inside:
-    'Ours: `run` of the agent, from the message to the first piece of text and to the result, with its own process group, the gate until it is written down, the allow-listed environment and every event read. Raw: the same program with the same arguments and input, started by hand, from its start to the first line with text and to its exit. Both against a scripted model on loopback that answers at once. The real programs, in a linked worktree of a repository with one file.',
+    'Ours: `run` of the agent, from the message to the first piece of text and to the result, with its own process group, the gate until it is written down, the allow-listed environment and every event read. Raw: the same program with the same arguments and input, started by hand in a session of its own as in a terminal, from its start to the first line with text and to its exit. Both against a scripted model on loopback that answers at once. The real programs, in a linked worktree of a repository with one file.',
   measure: async (stage) => [...(await claudeRows(stage)), ...(await codexRows(stage))],
 }
 
@@ -126,7 +126,9 @@ const throughCoppice = async (agent: Agent, { cwd, env }: ByHand, heard: () => v
 }
 
 const byHand = async ({ command, args, stdin, env, cwd, first }: ByHand, heard: () => void): Promise<void> => {
-  const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'] })
+  // A session of its own, as in a terminal: Linux shares the processor out by session, so on a busy machine one that
+  // shares ours gets another part of it, and the figure would be about that.
+  const child = spawn(command, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'], detached: true })
   let said = ''
   child.stdout.on('data', (chunk: Buffer) => {
     said = said.slice(-1_000) + chunk.toString('utf8')

@@ -22,7 +22,7 @@ export const codexArguments = (
     ...(sandbox === 'workspace-write' && places !== undefined
       ? [`sandbox_workspace_write.writable_roots=[${places.writable.map(quoted).join(', ')}]`]
       : []),
-    ...(untrusted ? distrust([directory, ...(places === undefined ? [] : [places.repository])]) : []),
+    ...(untrusted ? distrust(directory) : []),
     ...config,
   ]
   return [
@@ -38,10 +38,10 @@ export const codexArguments = (
 
 /**
  * A stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts a worktree when the user trusts its
- * repository, so both are named; and in a table, since `-c` splits a key at every dot of a path.
+ * repository, unless the worktree itself is named; and in a table, since `-c` splits a key at every dot of a path.
  */
-const distrust = (directories: readonly string[]): string[] => [
-  `projects={${directories.map((path) => `${quoted(path)}={trust_level="untrusted"}`).join(', ')}}`,
+const distrust = (directory: string): string[] => [
+  `projects={${quoted(directory)}={trust_level="untrusted"}}`,
   'project_doc_max_bytes=0',
   'skills.include_instructions=false',
 ]

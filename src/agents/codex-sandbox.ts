@@ -50,7 +50,6 @@ const WRITES = /^(?:Edit|MultiEdit|Write|NotebookEdit|Bash)\b/
 
 /** Where the repository's own files lie: beside the environment, in the git directory that all its worktrees share. */
 export type GitPlaces = {
-  readonly repository: string
   /** What a commit writes; not the configuration and not the hooks, which other worktrees and the user share. */
   readonly writable: readonly string[]
 }
@@ -66,7 +65,6 @@ export const gitPlaces = async (directory: string): Promise<GitPlaces | undefine
     const common = dirname(dirname(gitDir))
     const places = [gitDir, ...['objects', 'refs', 'logs'].map((name) => join(common, name))]
     return {
-      repository: basename(common) === '.git' ? dirname(common) : common,
       // A link among them would open another place than the one it stands in.
       writable: places.filter((place) => existsSync(place) && realpathSync(place) === place),
     }

@@ -93,7 +93,7 @@ test('a session that is not there any more begins anew, and says so', async () =
 
 test('cancelling ends the whole tree, a child that ignores SIGTERM and one in a session of its own among it', async () => {
   const pids = stage.box.path('pids')
-  const script = `(trap '' TERM; echo $BASHPID >> '${pids}'; while :; do sleep 1; done) & setsid sh -c 'echo $$ >> ${pids}; exec sleep 600' & sleep 600`
+  const script = `(trap '' TERM; echo $BASHPID >> '${pids}'; while :; do sleep 1; done) & setsid setsid -f sh -c 'echo $$ >> ${pids}; exec sleep 600'; sleep 600`
   const { url } = await model(inTurn({ say: 'Working on it.', call: bash(script) }))
   const abort = new AbortController()
   const running = tell(claudeAt(url, stage), stage, { signal: abort.signal })
