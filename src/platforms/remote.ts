@@ -22,6 +22,7 @@ const makers: Partial<Record<RemotePlatformName, Maker>> = {
   slack: async (parts) => (await import('./slack/platform.ts')).createSlackPlatform(parts),
   github: async (parts) => (await import('./github/platform.ts')).createGithubPlatform(parts),
   discord: async (parts) => (await import('./discord/platform.ts')).createDiscordPlatform(parts),
+  telegram: async (parts) => (await import('./telegram/platform.ts')).createTelegramPlatform(parts),
 }
 
 export type Refused = { readonly platform: string; readonly problem: string; readonly remedy: string | undefined }

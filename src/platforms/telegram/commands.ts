@@ -1,0 +1,14 @@
+import type { CommandRow } from '../../conversations/commands/command.ts'
+
+export type MenuCommand = { readonly command: string; readonly description: string }
+
+/** The chat's commands as Telegram lists them behind `/`: one per first word, since it knows no spaces in them. */
+export const menuCommands = (rows: readonly CommandRow[]): MenuCommand[] =>
+  [...Map.groupBy(rows, ({ name }) => name.split(' ')[0] ?? name)]
+    // Telegram takes no others.
+    .filter(([command]) => /^[a-z0-9_]{1,32}$/.test(command))
+    .map(([command, own]) => {
+      const alone = own.find(({ name }) => name === command)
+      const description = alone?.summary ?? own.map(({ name }) => name.slice(command.length + 1)).join(', ')
+      return { command, description: description.slice(0, 256) }
+    })

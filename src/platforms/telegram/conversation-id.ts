@@ -1,0 +1,14 @@
+export type Place = { readonly chat: number; readonly thread: number | undefined }
+
+/** `-1001234` is a chat, `-1001234:17` one topic of a forum. */
+export const conversationIdOf = ({ chat, thread }: Place): string =>
+  thread === undefined ? String(chat) : `${chat}:${thread}`
+
+export const placeOf = (conversationId: string): Place | undefined => {
+  const [, chat, thread] = /^(-?\d{1,16})(?::(\d{1,16}))?$/.exec(conversationId) ?? []
+  if (chat === undefined) return undefined
+  return { chat: Number(chat), thread: thread === undefined ? undefined : Number(thread) }
+}
+
+/** Groups and channels have negative ids. */
+export const isGroup = ({ chat }: Place): boolean => chat < 0

@@ -1,0 +1,13 @@
+import { refusalOf, signalFor, type TelegramApi } from './client.ts'
+import type { TelegramSelf } from './parse.ts'
+import { invalid } from './settings.ts'
+
+/** Who we are. Telegram says 401 to a token that was one, and 404 to one that never was; anything else may pass. */
+export const identify = async (api: TelegramApi, signal: AbortSignal): Promise<TelegramSelf> => {
+  const { id, username } = await api.getMe(signalFor(signal)).catch((error: unknown) => {
+    const refusal = refusalOf(error)
+    if (refusal?.code !== 401 && refusal?.code !== 404) throw error
+    throw invalid(`Telegram does not take the bot token: ${refusal.said}`, 'write /token to @BotFather', error)
+  })
+  return { id, username }
+}

@@ -1,0 +1,27 @@
+import type { Logger } from '../../process/log.ts'
+import { isUnreadable } from './client.ts'
+import { lengthOf, toHtml } from './render.ts'
+
+/** Telegram's own limit, counted without tags. */
+const LONGEST_MESSAGE = 4_096
+
+export type How = { readonly parse_mode?: 'HTML' }
+
+/** Sends it rendered; as it is where that would be too long, or where Telegram cannot read what we made of it. */
+export const inHtml = async <T>(
+  markdown: string,
+  log: Logger,
+  send: (text: string, how: How) => Promise<T>,
+): Promise<T> => {
+  const plain = markdown.slice(0, LONGEST_MESSAGE)
+  const html = toHtml(markdown)
+  const length = lengthOf(html)
+  if (length > LONGEST_MESSAGE || html.trim() === '') return send(plain, {})
+  try {
+    return await send(html, { parse_mode: 'HTML' })
+  } catch (error) {
+    if (!isUnreadable(error)) throw error
+    log.warn('Telegram could not read a message; it is sent without its looks', { error })
+    return send(plain, {})
+  }
+}

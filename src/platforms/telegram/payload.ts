@@ -1,0 +1,41 @@
+import { z } from 'zod'
+
+/* What is read of an update, and nothing else of it. */
+
+const user = z.object({
+  id: z.int(),
+  is_bot: z.boolean(),
+  first_name: z.string().optional(),
+  username: z.string().optional(),
+})
+
+const entity = z.object({ type: z.string(), offset: z.int(), length: z.int() })
+
+const words = z.object({
+  from: user.optional(),
+  text: z.string().optional(),
+  entities: z.array(entity).optional(),
+  caption: z.string().optional(),
+  caption_entities: z.array(entity).optional(),
+  forum_topic_created: z.unknown().optional(),
+})
+
+const message = words.extend({
+  message_id: z.int(),
+  chat: z.object({ id: z.int(), type: z.string() }),
+  /** A channel, or an administrator who hides. */
+  sender_chat: z.unknown().optional(),
+  via_bot: z.unknown().optional(),
+  forward_origin: z.unknown().optional(),
+  edit_date: z.int().optional(),
+  message_thread_id: z.int().optional(),
+  is_topic_message: z.boolean().optional(),
+  reply_to_message: words.optional(),
+  quote: z.object({ text: z.string() }).optional(),
+})
+
+export const updatePayload = z.object({ update_id: z.int().nonnegative(), message: message.optional() })
+
+export type TelegramWords = z.infer<typeof words>
+export type TelegramMessage = z.infer<typeof message>
+export type TelegramEntity = z.infer<typeof entity>

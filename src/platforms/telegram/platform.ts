@@ -1,0 +1,145 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { AppError, isAppError } from '../../domain/errors.ts'
+import { maySpeak } from '../allowed.ts'
+import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
+import type { PlatformParts } from '../remote.ts'
+import { createTelegramApi, refusalOf, signalFor, toDeliveryError } from './client.ts'
+import { menuCommands } from './commands.ts'
+import { identify } from './identify.ts'
+import { parseUpdate, type TelegramSelf } from './parse.ts'
+import { allowedUpdates, LONG_POLL_SECONDS, poll } from './polling.ts'
+import { createReplies, LIMIT } from './replies.ts'
+import { invalid, telegramSettings } from './settings.ts'
+import { answerWebhook } from './webhook.ts'
+
+/** How long things take; tests are in more of a hurry. */
+export type Pace = {
+  readonly requestTimeoutMs: number
+  readonly previewEveryMs: number
+  /** After a failure, twice as long each time. */
+  readonly pauseMs: number
+  /** Between two tries to find out who we are, while Telegram cannot be reached. */
+  readonly againMs: number
+}
+
+const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, againMs: 10_000 }
+
+/** Telegram, by long polling or by webhook. Throws when something is missing, before anything is tried. */
+export const createTelegramPlatform = async (
+  { settings, log: given, clock }: PlatformParts,
+  hurry: Partial<Pace> = {},
+): Promise<Platform> => {
+  const pace = { ...usualPace, ...hurry }
+  const { botToken, allowedUsers, apiUrl, webhook } = telegramSettings(settings)
+  const log = given.child({ platform: 'telegram' })
+  const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
+  const waitingApi = createTelegramApi(botToken, apiUrl, LONG_POLL_SECONDS * 1000 + pace.requestTimeoutMs)
+  const replies = createReplies({ api, clock, log, previewEveryMs: pace.previewEveryMs })
+  let inbox: PlatformInbox | undefined
+  let self: TelegramSelf | undefined
+  let stopping = new AbortController()
+  let working: Promise<void> | undefined
+  let status: PlatformStatus = { state: 'disconnected', since: clock(), lastMessageAt: undefined, lastError: undefined }
+  const become = (state: PlatformStatus['state'], problem?: string): void => {
+    const since = state === status.state ? status.since : clock()
+    status = { ...status, state, since, lastError: problem ?? status.lastError }
+  }
+
+  /** Answers once it is durable, or once it is clear that it is not for us. */
+  const onUpdate = async (update: unknown): Promise<void> => {
+    if (inbox === undefined || self === undefined) throw notNow()
+    const parsed = parseUpdate(update, self)
+    if ('ignored' in parsed) return log.debug('an update of Telegram is not for us', { why: parsed.ignored })
+    const { message, userId } = parsed
+    if (!maySpeak(allowedUsers, userId)) return log.info('somebody who may not speak was ignored', { userId })
+    const { outcome } = await inbox.accept(message)
+    status = { ...status, lastMessageAt: clock() }
+    if (outcome === 'accepted') replies.heard(message.conversationId)
+  }
+
+  const connect = async (signal: AbortSignal): Promise<void> => {
+    self = await identify(api, signal)
+    if (webhook === undefined) {
+      await api.deleteWebhook({}, signalFor(signal))
+      become('connecting')
+    } else {
+      const options = { secret_token: webhook.secret, allowed_updates: [...allowedUpdates] }
+      await api.setWebhook(webhook.url, options, signalFor(signal)).catch((error: unknown) => {
+        const refusal = refusalOf(error)
+        if (refusal?.code !== 400) throw error
+        throw invalid(
+          `Telegram does not take the webhook: ${refusal.said}`,
+          'give an https address it can reach',
+          error,
+        )
+      })
+      become('connected')
+    }
+    // Not worth waiting for.
+    void api.setMyCommands(menuCommands(chatCommands), {}, signalFor(signal)).catch((error: unknown) => {
+      log.debug('the commands could not be registered with Telegram', { error: toDeliveryError(error) })
+    })
+  }
+  const work = async (signal: AbortSignal): Promise<void> => {
+    if (webhook !== undefined) return
+    await poll({ api: waitingApi, log, clock, signal, pauseMs: pace.pauseMs, onUpdate, onState: become })
+  }
+  /** Telegram cannot be reached: that is no reason to be off for good. */
+  const keepTrying = async (signal: AbortSignal): Promise<void> => {
+    while (!signal.aborted) {
+      await delay(pace.againMs, undefined, { signal, ref: false }).catch(() => undefined)
+      if (signal.aborted) return
+      try {
+        await connect(signal)
+        return await work(signal)
+      } catch (error) {
+        if (signal.aborted) return
+        noteFailure(error)
+        if (isAppError(error)) return
+      }
+    }
+  }
+  const noteFailure = (error: unknown): void => {
+    const failure = isAppError(error) ? error : toDeliveryError(error)
+    become(isAppError(error) ? 'disconnected' : 'connecting', failure.message)
+    log.warn('Telegram is not connected', { error: failure })
+  }
+
+  return {
+    platform: 'telegram',
+    limit: LIMIT,
+    send: replies.send,
+    preview: replies.preview,
+    status: () => status,
+    start: async (to) => {
+      inbox = to
+      stopping = new AbortController()
+      const { signal } = stopping
+      become('connecting')
+      try {
+        await connect(signal)
+        working = work(signal)
+      } catch (error) {
+        noteFailure(error)
+        if (isAppError(error)) {
+          inbox = undefined
+          throw error
+        }
+        working = keepTrying(signal)
+      }
+    },
+    stop: async () => {
+      stopping.abort()
+      await working
+      inbox = undefined
+      replies.quiet()
+      become('disconnected')
+    },
+    ...(webhook !== undefined && {
+      webhook: (request: WebhookRequest) => answerWebhook(request, webhook.secret, onUpdate, log.warn),
+    }),
+  }
+}
+
+const notNow = (): AppError => new AppError('busy', 'no messages are accepted at the moment')

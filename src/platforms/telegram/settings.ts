@@ -1,0 +1,42 @@
+import { AppError } from '../../domain/errors.ts'
+import type { PlatformSettings } from '../settings.ts'
+
+export type TelegramSettings = {
+  readonly botToken: string
+  readonly allowedUsers: readonly string[]
+  readonly apiUrl: string | undefined
+  /** Telegram calls us there; undefined: we ask Telegram. */
+  readonly webhook: { readonly url: string; readonly secret: string } | undefined
+}
+
+/** What is needed to begin, or one sentence about what is not there. */
+export const telegramSettings = ({ telegram }: PlatformSettings): TelegramSettings => {
+  const { botToken, allowedUsers = [], apiUrl, webhookUrl, webhookSecret } = telegram
+  if (botToken === undefined || !/^\d+:[\w-]+$/.test(botToken)) {
+    throw invalid(
+      botToken === undefined ? 'Telegram has no bot token' : 'TELEGRAM_BOT_TOKEN is no bot token',
+      'write /token to @BotFather and copy what it answers: 123456789:AA…',
+    )
+  }
+  if (allowedUsers.length === 0) {
+    throw invalid(
+      'nobody may speak to the bot on Telegram',
+      'list who may by numeric user id, which @userinfobot tells: TELEGRAM_ALLOWED_USERS=123456789',
+    )
+  }
+  if (webhookUrl === undefined) return { botToken, allowedUsers, apiUrl, webhook: undefined }
+  if (webhookSecret === undefined) {
+    throw invalid('the webhook of Telegram has no secret', 'set TELEGRAM_WEBHOOK_SECRET: openssl rand -hex 32')
+  }
+  // Telegram takes no other characters.
+  if (!/^[\w-]{1,256}$/.test(webhookSecret)) {
+    throw invalid(
+      'TELEGRAM_WEBHOOK_SECRET has characters that Telegram does not take',
+      'use letters, digits, - and _ only: openssl rand -hex 32',
+    )
+  }
+  return { botToken, allowedUsers, apiUrl, webhook: { url: webhookUrl, secret: webhookSecret } }
+}
+
+export const invalid = (message: string, remedy: string, cause?: unknown): AppError =>
+  new AppError('config-invalid', message, { remedy, ...(cause !== undefined && { cause }) })
