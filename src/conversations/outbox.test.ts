@@ -37,11 +37,14 @@ const outboxTo = (answer: Answer, { limit, now }: { limit?: number; now?: () => 
   return { sent, outbox }
 }
 
-const record = async (conversationId: string, ...texts: string[]): Promise<void> => {
+const record = (conversationId: string, ...texts: string[]): Promise<void> =>
+  recordFor('test', conversationId, ...texts)
+
+const recordFor = async (platform: string, conversationId: string, ...texts: string[]): Promise<void> => {
   await opened.store.outbox.append(
     texts.map((text) => ({
       id: randomUUID(),
-      platform: 'test',
+      platform,
       conversationId,
       inboxId: undefined,
       key: 'reply',
@@ -91,6 +94,38 @@ describe('the outbox', () => {
     await deliverAll(to)
     expect(to.sent.map(({ text }) => text)).toEqual(['other', 'one', 'two'])
     await to.outbox.stop()
+  })
+
+  test('a platform that is slow holds up neither the others nor what comes later', async () => {
+    const slow = Promise.withResolvers<void>()
+    const sent: string[] = []
+    const delivery = (platform: string): Delivery => ({
+      platform,
+      limit: undefined,
+      send: async ({ text }) => {
+        if (platform === 'slow') await slow.promise
+        sent.push(text)
+      },
+    })
+    const outbox = createOutbox({
+      store: opened.store,
+      deliveries: new Map(['slow', 'test'].map((name) => [name, delivery(name)])),
+      changes: createChanges(),
+      clock: Date.now,
+      log,
+      failpoint: async () => undefined,
+    })
+    await recordFor('slow', 'a', 'late', 'last')
+    await record('b', 'one', 'two')
+    outbox.kick()
+    await expect.poll(() => sent).toEqual(['one', 'two'])
+    await record('b', 'three')
+    outbox.kick()
+    await expect.poll(() => sent).toEqual(['one', 'two', 'three'])
+    slow.resolve()
+    await outbox.idle()
+    expect(sent).toEqual(['one', 'two', 'three', 'late', 'last'])
+    await outbox.stop()
   })
 
   test('waits as long as the platform asks for', async () => {

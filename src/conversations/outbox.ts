@@ -24,7 +24,7 @@ export type Outbox = {
   idle(): Promise<void>
 }
 
-/** Heads of line taken up at once; each is another conversation, and within one conversation order rules. */
+/** Replies on their way to one platform at once; each is another conversation, and within one conversation order rules. */
 const AT_ONCE = 50
 
 /** Delivers what was recorded, in order per conversation, again and again until the platform has taken it. */
@@ -32,59 +32,76 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
   const { store, deliveries, clock, log } = dependencies
   const platforms = [...deliveries.keys()]
   const stopping = new AbortController()
-  let running: Promise<void> | undefined
+  /** By conversation. A platform that is slow holds up nobody but itself. */
+  const onTheirWay = new Map<string, { readonly platform: string; readonly sent: Promise<void> }>()
+  let looking: Promise<void> | undefined
   let again = false
   let timer: NodeJS.Timeout | undefined
 
-  const round = async (): Promise<void> => {
-    for (;;) {
+  const send = (reply: Reply): void => {
+    const key = keyOf(reply)
+    const sent = deliver(dependencies, reply, stopping.signal)
+      .catch((error: unknown) => log.error('a delivery could not be recorded', { id: reply.id, error }))
+      .finally(() => {
+        onTheirWay.delete(key)
+        kick()
+      })
+    onTheirWay.set(key, { platform: reply.platform, sent })
+  }
+  const hasRoom = (platform: string): boolean =>
+    [...onTheirWay.values()].filter((one) => one.platform === platform).length < AT_ONCE
+  const look = async (): Promise<void> => {
+    do {
       again = false
-      const due = await store.outbox.due(platforms, clock(), AT_ONCE)
-      if (stopping.signal.aborted) return
-      if (due.length === 0) {
-        if (again) continue
-        return
+      const open = platforms.filter(hasRoom)
+      const due = open.length === 0 ? [] : await store.outbox.due(open, clock(), AT_ONCE + onTheirWay.size)
+      for (const reply of due) {
+        if (stopping.signal.aborted) return
+        if (!onTheirWay.has(keyOf(reply)) && hasRoom(reply.platform)) send(reply)
       }
-      await Promise.all(due.map((reply) => deliver(dependencies, reply, stopping.signal)))
-    }
+    } while (again && !stopping.signal.aborted)
+    await sleepUntilDue()
   }
   const sleepUntilDue = async (): Promise<void> => {
-    const next = stopping.signal.aborted ? undefined : await store.outbox.nextDueAt(platforms)
-    if (next === undefined || stopping.signal.aborted) return
+    const next = await store.outbox.nextDueAt(platforms)
     clearTimeout(timer)
+    // What is due and was not taken up is on its way, or waits for one that is: that one's end looks again.
+    if (next === undefined || stopping.signal.aborted || (next <= clock() && onTheirWay.size > 0)) return
     timer = setTimeout(kick, Math.max(50, Math.min(next - clock(), LONGEST_SLEEP_MS))).unref()
-  }
-  const work = async (): Promise<void> => {
-    try {
-      await round()
-      await sleepUntilDue()
-    } catch (error) {
-      // The store is away: what is recorded stays recorded, and the next look finds it.
-      log.error('replies could not be looked up', { error })
-      if (!stopping.signal.aborted) timer = setTimeout(kick, RETRY_STORE_MS).unref()
-    }
   }
   const kick = (): void => {
     again = true
     if (stopping.signal.aborted || platforms.length === 0) return
-    running ??= work().finally(() => {
-      running = undefined
-      // A kick between the last look and this line.
-      if (again && !stopping.signal.aborted) kick()
-    })
+    looking ??= look()
+      .catch((error: unknown) => {
+        // The store is away: what is recorded stays recorded, and the next look finds it.
+        log.error('replies could not be looked up', { error })
+        if (!stopping.signal.aborted) timer = setTimeout(kick, RETRY_STORE_MS).unref()
+      })
+      .finally(() => {
+        looking = undefined
+        // A kick between the last look and this line.
+        if (again) kick()
+      })
+  }
+  const settled = async (): Promise<void> => {
+    await looking
+    await Promise.all([...onTheirWay.values()].map(({ sent }) => sent))
   }
   return {
     kick,
     idle: async () => {
-      while (running !== undefined) await running
+      while (looking !== undefined || onTheirWay.size > 0) await settled()
     },
     stop: async () => {
       stopping.abort()
       clearTimeout(timer)
-      await running
+      await settled()
     },
   }
 }
+
+const keyOf = ({ platform, conversationId }: Reply): string => `${platform}\n${conversationId}`
 
 const LONGEST_SLEEP_MS = 60_000
 const RETRY_STORE_MS = 5_000
