@@ -109,11 +109,28 @@ test.each(failing)('%s', async (_what, fault, kind, retryAfterMs) => {
   expect(texts(scene)).toEqual(['Done.'])
 })
 
-test('a conversation that is no thread of Slack’s is refused', async () => {
+test('a conversation that is none of Slack’s is refused', async () => {
   await using scene = await slackScene()
-  const nowhere = reply('r.0', 'x', { conversationId: 'C1' })
+  const nowhere = reply('r.0', 'x', { conversationId: 'acme/app#42' })
   await expect(scene.platform.send(nowhere)).rejects.toMatchObject({ kind: 'refused' })
   expect(scene.slack.calls).toEqual([])
+})
+
+test('what is said of the channel itself is answered below the message that said it', async () => {
+  await using scene = await slackScene()
+  const { slack, platform, inbox, received } = scene
+  await platform.start(inbox)
+  for (const [n, name] of ['one', 'two'].entries()) {
+    const said = slack.say('C1', 'U1', `<@${BOT.user}> /codebase ${name}`)
+    await slack.deliver(mentionOf(said, `Ev${n}`))
+    expect(received.at(-1)).toMatchObject({ conversationId: 'C1', details: { channelId: 'C1' } })
+    await platform.send(reply(`r${n}.0`, name, { conversationId: 'C1', role: 'system' }))
+    expect(ours(scene).at(-1)).toMatchObject({ text: name, thread_ts: said.ts })
+  }
+  // After a restart nobody knows where it was said.
+  const second = await slackScene({ slack })
+  await second.platform.send(reply('r9.0', 'late', { conversationId: 'C1', role: 'system' }))
+  expect(ours(scene).at(-1)).toMatchObject({ text: 'late', thread_ts: undefined })
 })
 
 test('a preview is one message that is edited, and becomes the answer', async () => {

@@ -23,7 +23,7 @@ export const guides: Record<RemotePlatformName, Guide> = {
       { variable: 'GITHUB_APP_ID', key: 'appId', what: 'of the app' },
       { variable: 'GITHUB_APP_PRIVATE_KEY', key: 'privateKey', what: 'of the app, -----BEGIN …' },
       { variable: 'GITHUB_WEBHOOK_SECRET', key: 'webhookSecret', what: 'the secret of the webhook' },
-      { variable: 'GITHUB_BOT', key: 'bot', what: 'the name it is mentioned by' },
+      { variable: 'GITHUB_BOT', key: 'bot', what: 'the name it is mentioned by, if not its own' },
       {
         variable: 'GITHUB_ALLOWED_USERS',
         key: 'allowedUsers',

@@ -12,8 +12,11 @@ export type IncomingParts = {
   readonly log: Logger
   /** Throws while nothing is accepted: then Slack shall deliver it again. */
   readonly accept: PlatformInbox['accept']
-  readonly onAccepted: (conversationId: string, accepted: Accepted, isNew: boolean) => void
+  readonly onAccepted: (conversationId: string, accepted: Accepted, thread: Heard) => void
 }
+
+/** In which thread it was, and whether it is the first message of that. */
+export type Heard = { readonly threadTs: string; readonly isNew: boolean }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>
 
@@ -28,7 +31,7 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
     const context = isNew ? undefined : await earlierWords(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
     const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details })
-    onAccepted(conversationId, accepted, isNew)
+    onAccepted(conversationId, accepted, { threadTs, isNew })
   }
 
   return async (body, self) => {

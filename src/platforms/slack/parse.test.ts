@@ -94,5 +94,17 @@ test('somebody of another workspace is told from somebody of ours with the same 
 
 test('a conversation’s id names its channel and thread, and nothing else is one', () => {
   expect(threadOf('C1:1712345678.000100')).toEqual({ channel: 'C1', threadTs: '1712345678.000100' })
-  for (const id of ['C1', 'C1:', ':1.2', 'c1:1.2', 'C1:1.2:3', 'C1:1.2\n']) expect(threadOf(id)).toBeUndefined()
+  expect(threadOf('C1')).toEqual({ channel: 'C1', threadTs: undefined })
+  for (const id of ['C1:', ':1.2', 'c1:1.2', 'C1:1.2:3', 'C1:1.2\n', '']) expect(threadOf(id)).toBeUndefined()
+})
+
+test.each([
+  ['/codebase project', undefined, 'C1'],
+  ['/clone https://github.com/acme/app', undefined, 'C1'],
+  ['/codebase project', '1700000000.000001', 'C1:1700000000.000001'],
+  ['/codebases', undefined, 'C1:1712345678.000100'],
+  ['/status', undefined, 'C1:1712345678.000100'],
+])('%s in the thread %s is about %s', (text, thread, about) => {
+  const parsed = parseEvent(mention({ text: `<@UBOT> ${text}`, thread_ts: thread }), self)
+  expect('message' in parsed && conversationIdOf(parsed.message)).toBe(about)
 })

@@ -53,16 +53,25 @@ export const parseEvent = (body: unknown, self: SlackSelf): Parsed => {
   return { message: { deliveryId, channel, ts, threadTs, user, foreignTeam: foreignTeamOf(event, self), text } }
 }
 
-/** `C0123:1712345678.000100`: the thread, named by its first message. */
-export const conversationIdOf = ({ channel, threadTs }: Pick<SlackMessage, 'channel' | 'threadTs'>): string =>
-  `${channel}:${threadTs}`
+/**
+ * `C0123:1712345678.000100`: the thread, named by its first message. But which repository a channel is about is said of
+ * the channel itself, and every thread begun in it from then on takes it over.
+ */
+export const conversationIdOf = ({
+  channel,
+  ts,
+  threadTs,
+  text,
+}: Pick<SlackMessage, 'channel' | 'ts' | 'threadTs' | 'text'>): string =>
+  ts === threadTs && /^\/(?:codebase|clone)(?:\s|$)/.test(text) ? channel : `${channel}:${threadTs}`
 
-export const threadOf = (
-  conversationId: string,
-): { readonly channel: string; readonly threadTs: string } | undefined => {
-  const [, channel, threadTs] = /^([A-Z0-9]{2,30}):(\d{1,12}\.\d{1,9})$/.exec(conversationId) ?? []
-  return channel === undefined || threadTs === undefined ? undefined : { channel, threadTs }
+/** Without a thread it is the channel itself. */
+export const threadOf = (conversationId: string): Place | undefined => {
+  const [, channel, threadTs] = /^([A-Z0-9]{2,30})(?::(\d{1,12}\.\d{1,9}))?$/.exec(conversationId) ?? []
+  return channel === undefined ? undefined : { channel, threadTs }
 }
+
+export type Place = { readonly channel: string; readonly threadTs: string | undefined }
 
 /** A file with words beside it, or a reply that is also shown in the channel, is said by a person like any other. */
 const spoken: readonly unknown[] = [undefined, 'file_share', 'thread_broadcast']

@@ -38,9 +38,9 @@ export const createSlackPlatform = async ({ settings, log: given, clock }: Platf
       if (inbox === undefined) throw notNow()
       return inbox.accept(message)
     },
-    onAccepted: (conversationId, { outcome }, isNew) => {
+    onAccepted: (conversationId, { outcome }, thread) => {
       status = { ...status, lastMessageAt: clock() }
-      if (outcome === 'accepted') replies.heard(conversationId, isNew)
+      if (outcome === 'accepted') replies.heard(conversationId, thread)
     },
   })
   const onEvent = async (body: unknown, retry: number | undefined): Promise<void> => {

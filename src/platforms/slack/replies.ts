@@ -3,15 +3,16 @@ import { splitReply } from '../../conversations/split.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
 import { isUnclear, refusalOf, type SlackClient, toDeliveryError } from './client.ts'
-import { threadOf } from './parse.ts'
+import type { Heard } from './incoming.ts'
+import { type Place, threadOf } from './parse.ts'
 import { toMrkdwn } from './render.ts'
-import { readThread, type Thread } from './thread.ts'
+import { readThread } from './thread.ts'
 
 export type Replies = {
   readonly send: (message: OutgoingMessage) => Promise<void>
   readonly preview: (conversationId: string, text: string) => void
   /** Somebody spoke. A thread that begins with it cannot have an answer of ours yet. */
-  readonly heard: (conversationId: string, isNew: boolean) => void
+  readonly heard: (conversationId: string, thread: Heard) => void
   /** No more previews. */
   readonly quiet: () => void
 }
@@ -35,7 +36,8 @@ const MOST_THREADS = 2_000
 const MOST_KNOWN = 500
 
 type Standing = {
-  readonly thread: Thread
+  /** Of a channel itself the thread that it was last spoken of in. */
+  thread: Place
   /** The replies that are there already; undefined: it has to be looked. */
   known: Set<string> | undefined
   /** The preview that stands in the thread. */
@@ -81,7 +83,7 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
     try {
       const message = {
         channel,
-        thread_ts: threadTs,
+        ...(threadTs !== undefined && { thread_ts: threadTs }),
         text,
         unfurl_links: false,
         unfurl_media: false,
@@ -112,8 +114,11 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
   /** What of ours is in the thread. Previews of an earlier life are taken away. */
   const look = async (standing: Standing): Promise<Set<string>> => {
     const known = new Set<string>()
+    const { channel, threadTs } = standing.thread
+    // Spoken of in an earlier life: nobody knows where, so the answer stands in the channel.
+    if (threadTs === undefined) return known
     try {
-      for (const { ts, mark } of await readThread(client, standing.thread)) {
+      for (const { ts, mark } of await readThread(client, { channel, threadTs })) {
         if (mark?.type === REPLY) known.add(mark.id)
         else if (mark?.type === PREVIEW && ts !== standing.shown?.ts) await takeAway(standing, ts)
       }
@@ -196,10 +201,11 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
       standing.wanted = text
       if (standing.timer === undefined) showSoon(standing)
     },
-    heard: (conversationId, isNew) => {
+    heard: (conversationId, { threadTs, isNew }) => {
       const standing = standingOf(conversationId)
       if (standing === undefined) return
       standing.heard += 1
+      if (standing.thread.threadTs !== threadTs) standing.thread = { ...standing.thread, threadTs }
       if (isNew) standing.known ??= new Set()
     },
     quiet: () => {

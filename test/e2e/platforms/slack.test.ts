@@ -100,6 +100,25 @@ test('a mention gets an isolated branch and an answer in its thread; the thread 
   await until('the connection is closed', async () => slack.open() === 0 || undefined)
 })
 
+test('a channel is told once which codebase it is about, and its threads know', async () => {
+  await using slack = await startSlackDouble()
+  await using world = worldWith(slack)
+  await world.project('one')
+  const two = await world.project('two')
+  await world.serve()
+  await slack.opened(1)
+  const unbound = slack.say('C1', 'U1', `${call} Fix the login`)
+  await slack.deliver(mentionOf(unbound, 'Ev1'))
+  expect((await answers(slack, unbound, 1))[0]).toContain('/codebase')
+  const binding = slack.say('C1', 'U1', `${call} /codebase two`)
+  await slack.deliver(mentionOf(binding, 'Ev2'))
+  expect((await answers(slack, binding, 1))[0]).toContain('`two`')
+  const root = slack.say('C1', 'U1', `${call} Fix the login`)
+  await slack.deliver(mentionOf(root, 'Ev3'))
+  await answers(slack, root, 2)
+  expect((await trees(world, two.path)).map(({ conversations }) => conversations)).toEqual([[`slack:C1:${root.ts}`]])
+})
+
 test('events that Slack posts: signed ones are taken once, whatever comes twice or out of order; others are refused', async () => {
   await using slack = await startSlackDouble()
   await using world = worldWith(slack, { SLACK_APP_TOKEN: '' })
