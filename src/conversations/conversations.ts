@@ -56,6 +56,8 @@ export const createConversations = (
   let ticking: NodeJS.Timeout | undefined
   let unsubscribe: (() => void) | undefined
 
+  /** Asked anew each time: it changes while we wait. */
+  const isWorking = (): boolean => working
   const inLane = (lane: Lane): number => [...running.values()].filter((one) => one.message.lane === lane).length
 
   const begin = (message: InboxMessage): void => {
@@ -63,21 +65,22 @@ export const createConversations = (
     const { platform, conversationId, id } = message
     const key = { platform, conversationId }
     changes.emit({ type: 'message', ...key, id, state: 'running' })
-    const ended = handleMessage(context, message, { signal: cancel.signal, turns, questions, stop: () => stopRun(key) })
-      .then((handled) => {
+    const toItsEnd = async (): Promise<void> => {
+      try {
+        const run = { signal: cancel.signal, turns, questions, stop: () => stopRun(key) }
+        const handled = await handleMessage(context, message, run)
         changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
         onHandled?.(message, handled)
-      })
-      .catch((error: unknown) => {
+      } catch (error) {
         // The store is away. The row still says that it is ours; the tick puts it back when the store is back.
         log.error('a message was worked on and its end could not be recorded', { id, error })
-      })
-      .finally(() => {
+      } finally {
         running.delete(id)
         outbox.kick()
         pump()
-      })
-    running.set(id, { message, cancel, ended })
+      }
+    }
+    running.set(id, { message, cancel, ended: toItsEnd() })
   }
 
   const takeAll = async (): Promise<void> => {
@@ -86,13 +89,13 @@ export const createConversations = (
       if (looking) await putBackForgotten()
       for (const lane of ['at-once', 'turn'] as const) {
         const most = lane === 'turn' ? settings.concurrentConversations : Infinity
-        while (working && inLane(lane) < most) {
+        while (isWorking() && inLane(lane) < most) {
           const message = await queue.claim(lane)
           if (message === undefined) break
           begin(message)
         }
       }
-    } while (again && working)
+    } while (again && isWorking())
     await tellThoseWhoWait()
   }
 

@@ -84,6 +84,7 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
         if (again) kick()
       })
   }
+  const isBusy = (): boolean => looking !== undefined || onTheirWay.size > 0
   const settled = async (): Promise<void> => {
     await looking
     await Promise.all([...onTheirWay.values()].map(({ sent }) => sent))
@@ -91,7 +92,7 @@ export const createOutbox = (dependencies: OutboxDependencies): Outbox => {
   return {
     kick,
     idle: async () => {
-      while (looking !== undefined || onTheirWay.size > 0) await settled()
+      while (isBusy()) await settled()
     },
     stop: async () => {
       stopping.abort()

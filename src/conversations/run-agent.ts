@@ -61,8 +61,7 @@ export const runAgent = async (
 
 const nothing = async (): Promise<void> => {}
 
-const readsOnly = (command: RepoCommand | undefined): boolean =>
-  command?.type === 'read' && command.requiresIsolation === false
+const readsOnly = (command: RepoCommand | undefined): boolean => command?.type === 'read' && !command.requiresIsolation
 
 const chosenAgent = async (
   { agents, isolation }: ConversationsContext,
@@ -184,7 +183,7 @@ const withAgent = async (
   await isolation.failpoint('message.session')
   const tripwire = await armTripwire(isolation, codebase)
   const gitWire = await armGitWire(codebase, place.environment?.path)
-  const preview = deliveries.get(platform)?.preview
+  const delivery = deliveries.get(platform)
   let said = ''
   let saving = Promise.resolve()
   const emit = (event: AgentEvent): void => {
@@ -198,7 +197,7 @@ const withAgent = async (
         return
       case 'text':
         said += event.text
-        preview?.(conversationId, redact(said))
+        delivery?.preview?.(conversationId, redact(said))
         changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: redact(event.text) })
         return
       case 'tool':

@@ -7,18 +7,13 @@ test('one at a time per key, in order of arrival, and other keys do not wait', a
   const turns = createTurns()
   const order: string[] = []
   const first = await turns.take('a', never, async () => {})
-  const second = turns
-    .take('a', never, async () => void order.push('second waits'))
-    .then((done) => {
-      order.push('second')
-      done()
-    })
-  const third = turns
-    .take('a', never, async () => void order.push('third waits'))
-    .then((done) => {
-      order.push('third')
-      done()
-    })
+  const visit = async (name: string): Promise<void> => {
+    const leave = await turns.take('a', never, async () => void order.push(`${name} waits`))
+    order.push(name)
+    leave()
+  }
+  const second = visit('second')
+  const third = visit('third')
   const other = await turns.take('b', never, async () => void order.push('never'))
   other()
   order.push('first done')
@@ -33,12 +28,12 @@ test('whoever gives up does not let the next one in before those ahead are done'
   const impatient = new AbortController()
   const second = turns.take('a', impatient.signal, async () => {})
   let inside = false
-  const third = turns
-    .take('a', never, async () => {})
-    .then((done) => {
-      inside = true
-      done()
-    })
+  const visit = async (): Promise<void> => {
+    const leave = await turns.take('a', never, async () => {})
+    inside = true
+    leave()
+  }
+  const third = visit()
   impatient.abort('stop')
   await expect(second).rejects.toBe('stop')
   await new Promise((resolve) => setImmediate(resolve))

@@ -79,7 +79,7 @@ const run = async (
     { deliveries: platforms, redact: parts.redact, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
-  const accept = metrics.counting(engine.conversations.accept)
+  const accept = metrics.counting((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
     {
@@ -92,7 +92,7 @@ const run = async (
       version: parts.version,
       databaseName: workplace.databaseName,
       redact: parts.redact,
-      wake: engine.conversations.wake,
+      wake: () => engine.conversations.wake(),
       ready: () => ready,
       allowedHosts: options.allowedHosts,
       metrics,

@@ -300,7 +300,7 @@ describe('before a message is worked on', () => {
     await platform.start(inbox)
     const troubles: Trouble[] = ['lost', { status: 429, headers: { 'retry-after': '3600' } }]
     double.trouble = (line) => (line.includes('graphql') ? troubles.pop() : undefined)
-    for (const _time of [1, 2]) {
+    for (let time = 0; time < 2; time += 1) {
       const made = { platform, inbox: makeInbox(), logged: [] }
       await platform.start(made.inbox)
       expect((await prepared(made)).hints).toMatchObject({ linkedIssues: [7], prBranch: 'fix-login' })
