@@ -7,6 +7,7 @@ import { type LocalPlatformName, localPlatforms } from '../../src/platforms/regi
 import { discordCandidate } from '../helpers/discord-double/candidate.ts'
 import { githubCandidate } from '../platforms/github-candidate.ts'
 import { slackCandidate } from '../platforms/slack-candidate.ts'
+import { telegramCandidate } from '../platforms/telegram-candidate.ts'
 
 /*
  * One suite over all platforms. A platform joins with a line in `candidates`: how it is made, how its service delivers
@@ -44,6 +45,7 @@ const candidates: Record<string, () => Promise<Candidate>> = {
   discord: discordCandidate,
   slack: slackCandidate,
   github: githubCandidate,
+  telegram: telegramCandidate,
 }
 
 test('every platform of the registry is tried', () => {

@@ -1,0 +1,64 @@
+import type { IncomingMessage } from '../../src/domain/message.ts'
+import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import type { PlatformSettings } from '../../src/platforms/settings.ts'
+import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
+import { createLogger } from '../../src/process/log.ts'
+import { ada, startTelegramDouble, type TelegramDouble, TOKEN } from './telegram-double.ts'
+
+export type Received = Omit<IncomingMessage, 'platform'>
+
+export type TelegramScene = {
+  readonly telegram: TelegramDouble
+  readonly platform: Platform
+  readonly received: Received[]
+  readonly log: string[]
+  readonly inbox: PlatformInbox
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+export type TelegramSceneOptions = {
+  readonly settings?: PlatformSettings['telegram']
+  readonly accept?: (message: Received, nth: number) => Promise<Accepted>
+}
+
+/** Not started yet. */
+export const telegramScene = async (options: TelegramSceneOptions = {}): Promise<TelegramScene> => {
+  const telegram = await startTelegramDouble()
+  const received: Received[] = []
+  const log: string[] = []
+  const platform = await telegramOver({ apiUrl: telegram.apiUrl, ...options.settings }, log)
+  const accept = options.accept ?? (async (_message, nth) => ({ outcome: 'accepted', id: `id-${nth}` }))
+  return {
+    telegram,
+    platform,
+    received,
+    log,
+    inbox: {
+      accept: (message) => {
+        received.push(message)
+        return accept(message, received.length)
+      },
+    },
+    [Symbol.asyncDispose]: async () => {
+      await platform.stop()
+      await telegram.close()
+    },
+  }
+}
+
+/** In a hurry: what takes seconds with the real one takes milliseconds here. */
+export const telegramOver = (telegram: PlatformSettings['telegram'], log: string[] = []): Promise<Platform> =>
+  createTelegramPlatform(
+    {
+      settings: {
+        github: {},
+        slack: {},
+        discord: {},
+        telegram: { botToken: TOKEN, allowedUsers: [String(ada.id)], ...telegram },
+      },
+      clock: Date.now,
+      ids: () => crypto.randomUUID(),
+      log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
+    },
+    { requestTimeoutMs: 500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
+  )

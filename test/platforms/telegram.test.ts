@@ -1,0 +1,223 @@
+import { describe, expect, test } from 'vitest'
+import { until } from '../helpers/server-process.ts'
+import { telegramOver, telegramScene } from './telegram-arrange.ts'
+import { group, mallory, TOKEN } from './telegram-double.ts'
+
+/* Telegram by the real SDK, over real HTTP: what comes in. */
+
+const SECRET = 'a-secret_of-ours'
+const byWebhook = { webhookUrl: 'https://coppice.example/webhooks/telegram', webhookSecret: SECRET }
+
+describe('long polling', () => {
+  test('brings what is said, in order, and confirms it', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox } = scene
+    telegram.webhook = { url: 'https://old.example' }
+    telegram.say('said while we were down')
+    await platform.start(inbox)
+    telegram.say('@coppice_bot in a group', { chat: group })
+    telegram.say('people among themselves', { chat: group })
+    telegram.say('/status@coppice_bot', { chat: group, message: { is_topic_message: true, message_thread_id: 5 } })
+    await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
+    expect(received.map(({ conversationId, text }) => [conversationId, text])).toEqual([
+      ['7', 'said while we were down'],
+      [String(group.id), 'in a group'],
+      [`${group.id}:5`, '/status'],
+    ])
+    expect(received.every(({ details }) => details.persistent === true)).toBe(true)
+    expect(telegram.webhook).toBeUndefined()
+    expect(platform.webhook).toBeUndefined()
+    expect(platform.status?.()).toMatchObject({ state: 'connected', lastError: undefined })
+  })
+
+  test('does not confirm what could not be accepted, nor what came after it, and tries again', async () => {
+    let broken = true
+    await using scene = await telegramScene({
+      accept: async ({ text }, nth) => {
+        if (broken && text === 'two') throw new Error('the disk is full')
+        return { outcome: 'accepted', id: `${nth}` }
+      },
+    })
+    const { telegram, platform, received, inbox } = scene
+    for (const text of ['one', 'two', 'three']) telegram.say(text)
+    await platform.start(inbox)
+    await until(
+      'it was tried again',
+      async () => received.filter(({ text }) => text === 'two').length >= 3 || undefined,
+    )
+    expect(telegram.waiting).toHaveLength(2)
+    expect(received.map(({ text }) => text)).not.toContain('three')
+    expect(platform.status?.().lastError).toBe('a message could not be recorded')
+    broken = false
+    await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
+    expect(received.filter(({ text }) => text !== 'two').map(({ text }) => text)).toEqual(['one', 'three'])
+  })
+
+  test('hears the next message whatever its number is: after a quiet week Telegram counts anew', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox } = scene
+    await platform.start(inbox)
+    telegram.say('one', { updateId: 900_000 })
+    await until('it asks without a number', async () => {
+      const { method, payload } = telegram.calls.at(-1) ?? {}
+      return (received.length === 1 && method === 'getUpdates' && payload?.['offset'] === 900_001) || undefined
+    })
+    // The long poll comes to its end with nothing to say, and the next one asks without a number.
+    telegram.endPolls()
+    await until('it asks again', async () => {
+      const last = telegram.calls.findLast(({ method }) => method === 'getUpdates')
+      return last?.payload['offset'] === undefined || undefined
+    })
+    telegram.say('two', { updateId: 12 })
+    await until('it is heard', async () => received[1])
+    expect(received[1]?.deliveryId).toBe('12')
+  })
+
+  test('stops at once, whatever Telegram is doing', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, inbox } = scene
+    await platform.start(inbox)
+    await until('a long poll is open', async () => telegram.polls > 0 || undefined)
+    await platform.stop()
+    await until('it is closed', async () => telegram.polls === 0 || undefined, 5_000)
+    expect(platform.status?.().state).toBe('disconnected')
+  })
+
+  test.each([
+    ['500', { how: 'refused', code: 500, description: 'Internal Server Error' }],
+    ['a page', { how: 'page', status: 502 }],
+    [
+      'another process that asks',
+      { how: 'refused', code: 409, description: 'Conflict: terminated by other getUpdates' },
+    ],
+    ['a broken connection', { how: 'lost' }],
+  ] as const)('goes on after %s', async (_name, failing) => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox } = scene
+    let asked = 0
+    telegram.fail = (method) => (method === 'getUpdates' && asked++ < 3 ? failing : undefined)
+    telegram.say('hello')
+    await platform.start(inbox)
+    await until('the trouble is known', async () => platform.status?.().lastError)
+    await until('it was heard', async () => received[0])
+    await until('it is connected', async () => platform.status?.().state === 'connected' || undefined)
+    expect(received.map(({ text }) => text)).toEqual(['hello'])
+  })
+
+  test('begins when Telegram can be reached', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox } = scene
+    telegram.fail = () => ({ how: 'page', status: 503 })
+    await platform.start(inbox)
+    expect(platform.status?.()).toMatchObject({ state: 'connecting', lastError: expect.stringContaining('Telegram') })
+    telegram.fail = () => undefined
+    telegram.say('hello')
+    await until('it was heard', async () => received[0])
+  })
+})
+
+describe('who may speak', () => {
+  test('others are ignored, logged with their id, and confirmed', async () => {
+    await using scene = await telegramScene()
+    const { telegram, platform, received, inbox, log } = scene
+    await platform.start(inbox)
+    telegram.say('delete everything', { from: mallory, chat: { id: mallory.id, type: 'private' } })
+    telegram.say('hello')
+    await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
+    expect(received.map(({ text }) => text)).toEqual(['hello'])
+    expect(log.join('')).toContain(`"userId":"${mallory.id}"`)
+    expect(telegram.messages).toEqual([])
+  })
+
+  test.each([
+    [{ allowedUsers: [] }, 'nobody may speak'],
+    [{ botToken: 'nonsense' }, 'is no bot token'],
+    [{ webhookUrl: 'https://x.example' }, 'has no secret'],
+    [{ webhookUrl: 'https://x.example', webhookSecret: 'a b' }, 'does not take'],
+  ])('%j is refused before anything is tried', async (settings, sentence) => {
+    await expect(telegramOver(settings)).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: expect.stringContaining(sentence),
+      remedy: expect.any(String),
+    })
+  })
+
+  test('a token that Telegram does not take is refused at the start', async () => {
+    await using scene = await telegramScene({ settings: { botToken: '1:another' } })
+    await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: 'Telegram does not take the bot token: Unauthorized',
+    })
+    expect(scene.platform.status?.().state).toBe('disconnected')
+  })
+})
+
+describe('the webhook', () => {
+  const request = (update: unknown, secret: string | undefined = SECRET) => ({
+    headers: secret === undefined ? {} : { 'x-telegram-bot-api-secret-token': secret },
+    body: Buffer.from(typeof update === 'string' ? update : JSON.stringify(update)),
+  })
+
+  test('is registered with its secret, and stays when we stop', async () => {
+    await using scene = await telegramScene({ settings: byWebhook })
+    const { telegram, platform, received, inbox } = scene
+    await platform.start(inbox)
+    expect(telegram.webhook).toMatchObject({
+      url: byWebhook.webhookUrl,
+      secret_token: SECRET,
+      allowed_updates: ['message'],
+    })
+    expect(await platform.webhook?.(request(telegram.updateOf('hello')))).toEqual({ status: 200 })
+    expect(received.map(({ text }) => text)).toEqual(['hello'])
+    expect(platform.status?.()).toMatchObject({ state: 'connected', lastMessageAt: expect.any(Number) })
+    await platform.stop()
+    expect(telegram.webhook).toBeDefined()
+    expect(await platform.webhook?.(request(telegram.updateOf('later')))).toMatchObject({ status: 503 })
+    expect(telegram.calls.some(({ method }) => method === 'getUpdates')).toBe(false)
+  })
+
+  test.each([undefined, '', `${SECRET}x`, SECRET.slice(1), SECRET.toUpperCase()])(
+    'with the secret %j nothing is read',
+    async (secret) => {
+      await using scene = await telegramScene({ settings: byWebhook })
+      const { telegram, platform, received, inbox } = scene
+      await platform.start(inbox)
+      const headers = secret === undefined ? {} : { 'x-telegram-bot-api-secret-token': secret }
+      const { body } = request(telegram.updateOf('hello'))
+      expect(await platform.webhook?.({ headers, body })).toMatchObject({ status: 401 })
+      expect(received).toEqual([])
+    },
+  )
+
+  test('is not acknowledged when it could not be accepted; nonsense is', async () => {
+    await using scene = await telegramScene({
+      settings: byWebhook,
+      accept: () => Promise.reject(new Error('the disk is full')),
+    })
+    const { telegram, platform, inbox } = scene
+    await platform.start(inbox)
+    expect(await platform.webhook?.(request(telegram.updateOf('hello')))).toMatchObject({ status: 503 })
+    expect(await platform.webhook?.(request('{'))).toEqual({ status: 200 })
+  })
+
+  test('that Telegram does not take is refused at the start', async () => {
+    await using scene = await telegramScene({ settings: { ...byWebhook, webhookUrl: 'ftp://x' } })
+    await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
+      code: 'config-invalid',
+      message: 'Telegram does not take the webhook: Bad Request: bad webhook',
+    })
+  })
+})
+
+test('the commands are in the menu of Telegram, and the token is in no log', async () => {
+  await using scene = await telegramScene()
+  const { telegram, platform, inbox, log } = scene
+  telegram.fail = (method) => (method === 'getUpdates' ? { how: 'lost' } : undefined)
+  await platform.start(inbox)
+  const registered = await until('they are registered', async () =>
+    telegram.calls.find(({ method }) => method === 'setMyCommands'),
+  )
+  expect(registered.payload['commands']).toContainEqual({ command: 'status', description: expect.any(String) })
+  await until('a failure is logged', async () => log.find((line) => line.includes('does not say')))
+  expect(log.join('')).not.toContain(TOKEN)
+})
