@@ -101,11 +101,12 @@ export const createReplies = ({ api, clock, log, previewEveryMs }: RepliesParts)
     })
   }
 
-  const say = async (standing: Standing, { role, part, text }: OutgoingMessage): Promise<void> => {
+  const say = async (standing: Standing, { role, part, text: given }: OutgoingMessage): Promise<void> => {
+    const text = given.trimEnd()
     const isAnswer = role === 'agent' && part === 1
     if (isAnswer) stopPreview(standing)
     // Telegram takes no empty message, and there is nothing to see in one.
-    if (text.trim() === '') return
+    if (text === '') return
     const { shown } = standing
     if (isAnswer && (await overPreview(standing, text))) return
     await post(standing, text)
