@@ -132,6 +132,11 @@ test('Telegram: the token', async () => {
   answers = { '/bot1:a/getMe': { body: { ok: true, result: { username: 'coppice_bot' } } } }
   const given = { botToken: '1:a', allowedUsers: ['7'] }
   expect(lines(await check('telegram', given))).toEqual(['pass bot token: is @coppice_bot', 'pass who may speak: 7'])
+  const shy = { username: 'coppice_bot', can_read_all_group_messages: false }
+  answers = { '/bot1:a/getMe': { body: { ok: true, result: shy } } }
+  expect(lines(await check('telegram', given))[0]).toBe(
+    'pass bot token: is @coppice_bot; in groups, replies and /command@bot only',
+  )
   answers = { '/bot1:a/getMe': { status: 401, body: { ok: false, description: 'Unauthorized' } } }
   expect(lines(await check('telegram', { ...given, webhookUrl: 'https://x' }))).toEqual([
     'fail bot token: Unauthorized',

@@ -189,10 +189,13 @@ const telegram = async (given: PlatformSettings['telegram'], ask: Ask): Promise<
   ]
 }
 
-const telegramBot = ({ body }: Answer): Verdict =>
-  body['ok'] === true
-    ? yes(`is @${said(recordOf(body['result'])['username'])}`)
-    : no(said(body['description']), 'ask @BotFather for the token again: /token')
+const telegramBot = ({ body }: Answer): Verdict => {
+  if (body['ok'] !== true) return no(said(body['description']), 'ask @BotFather for the token again: /token')
+  const bot = recordOf(body['result'])
+  // With privacy mode a mention does not always arrive; what answers the bot and what names it as a command does.
+  const hears = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''
+  return yes(`is @${said(bot['username'])}${hears}`)
+}
 
 const listed = (users: readonly string[], variable: string, shape: RegExp, example: string): Check => {
   const odd = users.find((user) => user !== '*' && !shape.test(user))

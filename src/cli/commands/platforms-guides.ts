@@ -64,10 +64,10 @@ export const guides: Record<RemotePlatformName, Guide> = {
   telegram: {
     steps: [
       'Write /newbot to @BotFather and copy the token.',
-      'In groups it hears only what is addressed to it; /setprivacy at @BotFather changes that.',
-      'Who may speak: write to @userinfobot, which answers your user id.',
-      'Nothing else is needed: it asks Telegram for messages. For a webhook instead set an address and a secret.',
-      'Write to it: fix this.',
+      'For groups: /setprivacy at @BotFather → Disable, then add it to the group. Otherwise Telegram shows it replies and /command@bot, and mentions not always. It answers only what is addressed to it either way.',
+      'Who may speak: write to @userinfobot, which answers your user id; or write to the bot, and the log has it.',
+      'Nothing else is needed: it asks Telegram for messages. For a webhook instead set an https address and a secret of your own (openssl rand -hex 32).',
+      'Write to it: fix this. In a group: @<bot> fix this.',
     ],
     settings: [
       { variable: 'TELEGRAM_BOT_TOKEN', key: 'botToken', what: 'from @BotFather' },
