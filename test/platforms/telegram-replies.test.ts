@@ -169,11 +169,13 @@ describe('while the agent speaks', () => {
     const { telegram, platform } = scene
     platform.preview?.(chat, 'Let me')
     await shows('Let me\n…')
+    const [{ id } = { id: 0 }] = telegram.messages
     failSending({ how: 'lost' })
     await failure(reply('Done.'))
     failSending(undefined)
     await platform.send(reply('Done.'))
     expect(telegram.said(ada.id)).toEqual(['Done.'])
+    expect(telegram.messages[0]?.id).toBe(id)
   })
 
   test('a preview that somebody deleted does not keep the answer from coming', async () => {

@@ -52,7 +52,7 @@ export const createTelegramPlatform = async (
     const parsed = parseUpdate(update, self)
     if ('ignored' in parsed) return log.debug('an update of Telegram is not for us', { why: parsed.ignored })
     const { message, userId } = parsed
-    if (!maySpeak(allowedUsers, userId)) return log.info('somebody who may not speak was ignored', { userId })
+    if (!maySpeak(allowedUsers, userId)) return log.warn('somebody who may not speak was ignored', { userId })
     const { outcome } = await inbox.accept(message)
     status = { ...status, lastMessageAt: clock() }
     if (outcome === 'accepted') replies.heard(message.conversationId)
