@@ -15,7 +15,7 @@ const temporary = (): string => {
 export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['test/crash/syscalls/**', 'node_modules/**'],
+    exclude: ['test/crash/syscalls/**', 'test/agents/**', 'test/load/**', 'node_modules/**'],
     env: { TMPDIR: temporary() },
     pool: 'forks',
     testTimeout: 60_000,

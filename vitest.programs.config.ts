@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config'
+import ordinary from './vitest.config.ts'
+
+/**
+ * What takes long: the real agent programs, which have to be installed first (scripts/install-agents.ts puts them into a
+ * cache outside of this package), and the load of a burst.
+ */
+export default defineConfig({
+  test: {
+    ...ordinary.test,
+    include: ['test/agents/**/*.test.ts', 'test/load/**/*.test.ts'],
+    exclude: ['node_modules/**'],
+  },
+})
