@@ -1,5 +1,5 @@
 import { statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { defineConfig } from 'vitest/config'
 
 /** Most of the tests' time is waiting for the disk to sync; in memory they are several times as fast. */
@@ -18,6 +18,8 @@ export default defineConfig({
     exclude: ['test/crash/syscalls/**', 'test/agents/**', 'test/load/**', 'node_modules/**'],
     env: { TMPDIR: temporary() },
     pool: 'forks',
+    // Most tests wait for git, a server or an agent: one worker less than cores, as usual, would leave a core idle.
+    maxWorkers: Math.max(2, availableParallelism()),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     globalSetup: ['test/helpers/global-setup.ts'],

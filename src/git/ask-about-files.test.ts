@@ -52,8 +52,10 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
     await Promise.all([
       expect(convertedFiles(git, mainTree(repo))).rejects.toThrow(named),
       expect(lookIntoIndex(git, mainTree(repo))).rejects.toThrow(named),
-      expect(isUntouchedByStat(git, mainTree(repo))).rejects.toThrow(named),
     ])
+    // Whether it has to read the file depends on how young the index is: it says "touched" or names the FIFO.
+    const untouched = await isUntouchedByStat(git, mainTree(repo)).catch((error: Error) => error.message)
+    expect([false, expect.stringContaining(named)]).toContainEqual(untouched)
   }, 20_000)
 
   test('but one in the way of nobody is no obstacle', async () => {
