@@ -1,5 +1,6 @@
 import { statfsSync } from 'node:fs'
-import { availableParallelism, tmpdir } from 'node:os'
+import { availableParallelism, tmpdir, userInfo } from 'node:os'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 /** Most of the tests' time is waiting for the disk to sync; in memory they are several times as fast. */
@@ -16,7 +17,11 @@ export default defineConfig({
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts'],
     exclude: ['test/crash/syscalls/**', 'test/agents/**', 'test/load/**', 'node_modules/**'],
-    env: { TMPDIR: temporary() },
+    env: {
+      TMPDIR: temporary(),
+      // Hundreds of processes are started from source: with this each takes half as long to load.
+      NODE_COMPILE_CACHE: join(temporary(), `coppice-compile-cache-${userInfo().uid}`),
+    },
     pool: 'forks',
     // Most tests wait for git, a server or an agent: one worker less than cores, as usual, would leave a core idle.
     maxWorkers: Math.max(2, availableParallelism()),

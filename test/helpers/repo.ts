@@ -36,7 +36,12 @@ export const makeSandbox = (): Sandbox => {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'coppice-test-')))
   const home = join(root, 'home')
   mkdirSync(home)
-  const env: Record<string, string> = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', HOME: home, LC_ALL: 'C' }
+  const env: Record<string, string> = {
+    PATH: process.env['PATH'] ?? '/usr/bin:/bin',
+    HOME: home,
+    LC_ALL: 'C',
+    ...compileCache(),
+  }
   writeFileSync(
     join(home, '.gitconfig'),
     '[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n',
@@ -116,3 +121,9 @@ export const mainTree = (repo: TestRepo): Tree => ({
   gitDir: repo.commonDir,
   path: repo.path,
 })
+
+/** For the processes that are started from source. */
+export const compileCache = (): Record<string, string> => {
+  const directory = process.env['NODE_COMPILE_CACHE']
+  return directory === undefined ? {} : { NODE_COMPILE_CACHE: directory }
+}
