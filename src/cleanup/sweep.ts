@@ -16,6 +16,8 @@ export type SweepOptions = {
   readonly dryRun?: boolean
   /** Only what is merged, or only what is stale; both without it. */
   readonly only?: 'merged' | 'stale'
+  /** The conversation that asks does not hold its own environment against itself. */
+  readonly askedBy?: string
 }
 
 type Candidate = { readonly standing: Standing; readonly trigger: 'merged' | 'stale'; readonly why: string }
@@ -48,7 +50,7 @@ export const runScheduledCleanup = async (
     if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
     else {
       const candidate = judge(context, standing, options, base?.name ?? '')
-      if (candidate !== undefined) await removeOne(provider, candidate, draft, dryRun)
+      if (candidate !== undefined) await removeOne(provider, candidate, draft, options)
     }
   }
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
@@ -107,10 +109,15 @@ const removeOne = async (
   provider: IsolationProvider,
   { standing: { environment }, trigger, why }: Candidate,
   draft: Draft,
-  dryRun: boolean,
+  { dryRun = false, askedBy }: SweepOptions,
 ): Promise<void> => {
   try {
-    const outcome = await provider.destroy(environment, { trigger, dryRun, why })
+    const outcome = await provider.destroy(environment, {
+      trigger,
+      dryRun,
+      why,
+      ...(askedBy !== undefined && { askedBy }),
+    })
     if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
     else draft.removed.push(removedRow(outcome, why))
   } catch (error) {

@@ -234,7 +234,7 @@ describe('worktree', () => {
     expect((await chat.conversation()).environmentId).toBeUndefined()
   })
 
-  test('a cleanup ends the sessions of all that it takes a worktree from, and tells them', async () => {
+  test('a cleanup ends the sessions of all that it takes a worktree from, and tells the others', async () => {
     await using eager = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
     const [mine, other] = [await makeChat(eager), await makeChat(eager, { id: 'T2' })]
     await mine.say('/worktree create shared')
@@ -242,6 +242,7 @@ describe('worktree', () => {
     await mine.startSession('/x')
     await mine.say('/worktree cleanup stale')
     expect(await toldIn(eager, 'T2')).toEqual([expect.stringContaining('was removed (no activity since')])
+    expect(await toldIn(eager, 'T1')).toEqual([])
     expect(await mine.session()).toBeUndefined()
   })
 

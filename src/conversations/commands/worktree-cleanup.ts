@@ -11,7 +11,12 @@ const run = async (call: Call): Promise<CleanupResult> => {
   }
   const dryRun = isSet(call.values, 'dry-run')
   const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
-  const report = await runScheduledCleanup(context, await provider(), codebase, { only, dryRun })
+  const askedBy = call.chat?.conversation.id
+  const report = await runScheduledCleanup(context, await provider(), codebase, {
+    only,
+    dryRun,
+    ...(askedBy !== undefined && { askedBy }),
+  })
   tellNotices(call, report)
   const parts = [{ codebase: codebase.name, report }]
   return { parts, nameOf, failed: [], dryRun, restoreDays: context.settings.restoreDays }
