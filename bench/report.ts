@@ -1,7 +1,8 @@
 import { median, type Row } from './measure.ts'
+import type { Result } from './results.ts'
 import type { Bench } from './stage.ts'
 
-export type Measured = { readonly bench: Bench; readonly rows: readonly Row[] }
+export type Measured = { readonly bench: Bench; readonly result: Result | undefined }
 
 /** The table, as it stands in docs/performance.md and on the terminal. */
 export const table = (rows: readonly Row[]): string =>
@@ -22,8 +23,9 @@ export const table = (rows: readonly Row[]): string =>
   ].join('\n')
 
 /** The whole of docs/performance.md. */
-export const report = (measured: readonly Measured[], machine: readonly string[]): string => {
-  const rows = measured.flatMap((one) => one.rows)
+export const report = (measured: readonly Measured[]): string => {
+  const rows = measured.flatMap(({ result }) => result?.rows ?? [])
+  const never = measured.filter(({ result }) => result === undefined).map(({ bench }) => bench.title)
   const missed = rows.filter(({ reached }) => reached === false)
   return `${[
     '# Performance',
@@ -32,18 +34,21 @@ export const report = (measured: readonly Measured[], machine: readonly string[]
     missed.length === 0
       ? 'Every figure that was set is reached.'
       : `Not reached: ${missed.map(({ figure, result, toReach }) => `${figure} (${result}; to reach: ${toReach})`).join('; ')}.`,
+    ...(never.length === 0 ? [] : [`Not measured yet: ${never.join('; ')}.`]),
     table(rows),
     'Times are medians with the smallest and the largest sample in brackets. The ratio is that of the medians.',
-    '## Measured on',
-    machine.map((line) => `- ${line}`).join('\n'),
     '## How it is measured',
     'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and who goes first alternates. The first round of each figure is thrown away; what was written is synced to the disk before each measurement that writes files, off the clock. Plain git runs with a configuration that holds nothing but an identity. Ours runs with SQLite.',
-    ...measured.map(({ bench }) => `### ${capital(bench.title)}\n\n${bench.inside}`),
+    ...measured.map(({ bench, result }) =>
+      [`### ${capital(bench.title)}`, bench.inside, ...(result === undefined ? [] : [measuredOn(result)])].join('\n\n'),
+    ),
     '## Run it',
-    '```sh\nnpm run build              # for the figures of the built program\nnpm run bench              # all figures; writes this file\nnpm run bench -- create remove   # only those whose name has one of these words; writes nothing\n```',
+    '```sh\nnpm run build              # for the figures of the built program\nnpm run bench              # all figures\nnpm run bench -- create remove   # only those whose name has one of these words; the others stay as they were\n```',
     `The names are ${measured.map(({ bench }) => `\`${bench.name}\``).join(', ')}. It needs about 6 GB in the temporary directory (\`TMPDIR\`) and a machine that does nothing else meanwhile.`,
   ].join('\n\n')}\n`
 }
+
+const measuredOn = ({ machine }: Result): string => `Measured on: ${machine.join('; ')}.`
 
 const spread = (samples: readonly number[], unit: string | undefined): string => {
   const [first] = samples
