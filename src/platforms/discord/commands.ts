@@ -8,7 +8,7 @@ import {
   type RESTPostAPIApplicationCommandsJSONBody,
 } from 'discord.js'
 import type { CommandRow } from '../../conversations/commands/command.ts'
-import { visible } from './text.ts'
+import { withoutInvisible } from '../visible.ts'
 
 /** What follows the command's name; chat commands take words, not forms. */
 const ARGUMENTS = 'arguments'
@@ -38,7 +38,7 @@ export const commandText = (interaction: APIInteraction): string | undefined => 
   if (interaction.type !== InteractionType.ApplicationCommand) return undefined
   const { data }: APIApplicationCommandInteraction = interaction
   if (data.type !== ApplicationCommandType.ChatInput) return undefined
-  return visible(['', data.name, ...spoken(data.options ?? [])].join(' '))
+  return withoutInvisible(['', data.name, ...spoken(data.options ?? [])].join(' '))
     .trim()
     .replace(/^/, '/')
 }

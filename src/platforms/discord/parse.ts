@@ -1,6 +1,7 @@
 import { type APIMessage, ChannelType, MessageType } from 'discord.js'
+import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
-import { mentions, visible, withNames, withoutCall } from './text.ts'
+import { mentions, withNames, withoutCall } from './text.ts'
 
 /** A message that is meant for us. Whether its author may speak is decided elsewhere. */
 export type DiscordMessage = {
@@ -64,7 +65,7 @@ export const parseMessage = (message: CreatedMessage, self: string, channel: Cha
 /** What was said, as people read it. */
 export const plainText = (message: Pick<APIMessage, 'content' | 'mentions'>, self: string): string => {
   const names = new Map(message.mentions.map(({ id, username }) => [id, username]))
-  return visible(withNames(withoutCall(message.content, self), names)).trim()
+  return withoutInvisible(withNames(withoutCall(message.content, self), names)).trim()
 }
 
 const threads: readonly ChannelType[] = [

@@ -1,11 +1,3 @@
-/** Without what a person does not see and an agent would read: zero-width and direction characters, tags, controls. */
-export const visible = (text: string): string =>
-  text.replaceAll(/\r\n?/g, '\n').replaceAll(
-    // oxlint-disable-next-line no-control-regex -- they are what is looked for
-    /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu,
-    '',
-  )
-
 /** Whether somebody really addresses us: not in code, and not in a line that quotes somebody else. */
 export const mentions = (text: string, userId: string): boolean =>
   text

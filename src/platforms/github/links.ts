@@ -1,5 +1,5 @@
+import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
-import { withoutInvisible } from './visible.ts'
 
 /** The issues that a pull request says it closes, by GitHub's own keywords: `Fixes #42`, `closes: acme/app#42`, a URL. */
 export const closingIssuesIn = (text: string, repository: string): number[] => {

@@ -1,5 +1,5 @@
+import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
-import { withoutInvisible } from './visible.ts'
 
 /**
  * The words that are meant for the bot, without its name; undefined when it is not spoken to. A name inside code, in a

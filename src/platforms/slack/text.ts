@@ -1,9 +1,11 @@
+import { withoutInvisible } from '../visible.ts'
+
 /**
  * What a person wrote, as they saw it: Slack sends `&`, `<` and `>` escaped, and mentions and links in angle brackets.
  * `names` are those we know: ourselves.
  */
 export const toPlainText = (text: string, names: ReadonlyMap<string, string> = new Map()): string =>
-  visible(
+  withoutInvisible(
     text
       .replaceAll(/<([^<>]*)>/g, (_whole, inside: string) => reference(inside, names))
       .replaceAll('&lt;', '<')
@@ -28,14 +30,6 @@ const reference = (inside: string, names: ReadonlyMap<string, string>): string =
     }
   }
 }
-
-/** Without what a person does not see and an agent would read: zero-width and direction characters, tags, controls. */
-export const visible = (text: string): string =>
-  text.replaceAll(/\r\n?/g, '\n').replaceAll(
-    // oxlint-disable-next-line no-control-regex -- they are what is looked for
-    /[\u0000-\u0008\u000B\u000C\u000E-\u001F\u007F-\u009F\u00AD\u061C\u180E\u200B\u200E\u200F\u202A-\u202E\u2060-\u206F\uFEFF\u{E0000}-\u{E007F}]/gu,
-    '',
-  )
 
 /** Whether somebody really addresses `userId`: not in code, and not in a line that quotes somebody else. */
 export const mentions = (text: string, userId: string): boolean => {

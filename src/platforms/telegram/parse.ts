@@ -1,5 +1,5 @@
 import type { IncomingMessage } from '../../domain/message.ts'
-import { withoutInvisible } from '../github/visible.ts'
+import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { type TelegramEntity, type TelegramMessage, type TelegramWords, updatePayload } from './payload.ts'
 
