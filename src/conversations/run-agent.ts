@@ -1,10 +1,9 @@
 import type { Agent, AgentEvent, AgentResult, AgentRules } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
+import { workLabel } from '../domain/work.ts'
 import { acquireLease } from '../isolation/lease.ts'
-import { resolveIsolation } from '../isolation/resolve.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import { recordUsage } from './budget.ts'
@@ -15,6 +14,7 @@ import { armGitWire } from './git-wire.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
 import * as notices from './notices.ts'
+import { type Place, placeFor } from './place.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
@@ -37,31 +37,25 @@ export type Worked = {
   readonly record: (store: Store) => Promise<void>
 }
 
-/** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
-type Place = { readonly directory: string; readonly environment: IsolatedEnvironment | undefined }
-
 /** Resolves isolation, runs the agent there with the conversation's session, and answers what came of it. */
 export const runAgent = async (
   context: ConversationsContext,
   message: InboxMessage,
   task: AgentTask,
 ): Promise<Worked> => {
-  const { conversation, codebase, asked } = task
+  const { conversation, codebase } = task
   await assertRepositoryThere(codebase)
   const agent = await chosenAgent(context, conversation, codebase)
-  const place = readsOnly(asked?.command) ? await readingPlace(context, task) : undefined
-  const resolved = place ?? (await isolatedPlace(context, message, task))
-  if ('refusal' in resolved) {
-    return { outcome: 'answered', said: [{ key: 'reply', role: 'system', text: resolved.refusal }], record: nothing }
+  const place = await placeFor(context, message, task)
+  if ('refusal' in place) {
+    return { outcome: 'answered', said: [{ key: 'reply', role: 'system', text: place.refusal }], record: nothing }
   }
   await context.isolation.failpoint('message.resolved')
-  const result = await inPlace(context, message, task, agent, resolved)
-  return worked(context, task, resolved, result)
+  const result = await inPlace(context, message, task, agent, place)
+  return worked(context, task, place, result)
 }
 
 const nothing = async (): Promise<void> => {}
-
-const readsOnly = (command: RepoCommand | undefined): boolean => command?.type === 'read' && !command.requiresIsolation
 
 const chosenAgent = async (
   { agents, isolation }: ConversationsContext,
@@ -76,62 +70,6 @@ const chosenAgent = async (
     settings: isolation.settings,
   })
   return agent
-}
-
-/** A command that only reads needs no environment of its own: the conversation's, if it has one, else the checkout. */
-const readingPlace = async (
-  { isolation }: ConversationsContext,
-  { conversation, codebase }: AgentTask,
-): Promise<Place | undefined> => {
-  const own =
-    conversation.environmentId === undefined
-      ? undefined
-      : await isolation.store.environments.get(conversation.environmentId)
-  if (own?.status === 'active') return { directory: own.path, environment: own }
-  // A bare repository has no files to read: then an environment is made after all.
-  return codebase.checkoutPath === undefined ? undefined : { directory: codebase.checkoutPath, environment: undefined }
-}
-
-const isolatedPlace = async (
-  context: ConversationsContext,
-  message: InboxMessage,
-  { conversation, codebase, run }: AgentTask,
-): Promise<Place | { readonly refusal: string }> => {
-  const { isolation, changes, keepSpares } = context
-  const { hints = {} } = message.details
-  const resolution = await resolveIsolation(isolation, await context.provider(), {
-    codebase,
-    work: workOf(message),
-    hints,
-    conversation,
-    createdBy: message.platform,
-    signal: run.signal,
-  })
-  if (resolution.outcome === 'limit') {
-    return { refusal: notices.limitNotice(resolution.report, isolation.settings.staleDays) }
-  }
-  const { environment, how } = resolution
-  const isNew = conversation.environmentId !== environment.id
-  const told = isNew ? notices.placeNotices(resolution) : resolution.notices
-  // In one transaction: told exactly if it is remembered, so a crash neither hides it nor says it twice.
-  await isolation.store.transaction(async (store) => {
-    if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-    const said = told.map((text, n): Said => ({ key: `place:${message.attempts}:${n}`, role: 'system', text }))
-    await say(isolation, store, about(message), said)
-  })
-  if (told.length > 0) context.queue.spoke()
-  if (how === 'created') {
-    changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
-    if (isolation.settings.spares > 0) keepSpares(codebase.id)
-  }
-  return { directory: environment.path, environment }
-}
-
-/** What the platform says it is about; else the thread itself. */
-const workOf = ({ conversationId, details: { hints } }: InboxMessage): Work => {
-  const { workflowType, workflowId } = hints ?? {}
-  if (workflowType === undefined || workflowId === undefined) return toWork('thread', conversationId)
-  return workflowType === 'task' ? taskWork(workflowId) : toWork(workflowType, workflowId)
 }
 
 type Ran = AgentResult & {
