@@ -1,12 +1,10 @@
 import { join } from 'node:path'
 import type { Agent, AgentAvailability } from '../../agents/agent.ts'
 import { chooseAgent, createAgents } from '../../agents/registry.ts'
-import type { Codebase } from '../../domain/environment.ts'
-import { isAppError, toAppError } from '../../domain/errors.ts'
-import { resolveCodebase } from '../../isolation/codebases.ts'
+import { toAppError } from '../../domain/errors.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { type Call, command, standsIn, type Workplace } from './command.ts'
-import { boundCodebase } from './here.ts'
+import { type Call, command } from './command.ts'
+import { codebaseHere } from './here.ts'
 import { code, table, type View } from './view.ts'
 
 export type AgentsResult = {
@@ -51,19 +49,6 @@ const lookAt = async (agent: Agent): Promise<AgentAvailability> => {
       problem: `${agent.name} cannot be looked at: ${toAppError(error).message}`,
       remedy: toAppError(error).remedy ?? 'Look into the log.',
     }
-  }
-}
-
-/** A codebase may have a default of its own; without one the question has an answer all the same. */
-const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
-  if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
-  const { context } = workplace
-  try {
-    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
-  } catch (error) {
-    const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
-    if (call.codebase !== undefined || !none) throw error
-    return undefined
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, isAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { isInside } from '../../isolation/paths.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
@@ -24,6 +24,19 @@ export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
   for (const what of settled) call.notice(`settled an interrupted ${what}`)
   for (const what of left) call.notice(`left alone: ${what}`)
   return found
+}
+
+/** For commands that have an answer without a codebase too: not to be in a repository is no fault when one only asks. */
+export const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
+  if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
+  const { context } = workplace
+  try {
+    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
+  } catch (error) {
+    const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
+    if (call.codebase !== undefined || !none) throw error
+    return undefined
+  }
 }
 
 /** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */

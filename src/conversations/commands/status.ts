@@ -1,16 +1,14 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { isAppError } from '../../domain/errors.ts'
 import { isStale } from '../../domain/stale.ts'
 import { workLabel } from '../../domain/work.ts'
-import { resolveCodebase } from '../../isolation/codebases.ts'
 import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { standings } from '../../isolation/standing.ts'
 import type { Session } from '../../store/store.ts'
 import { type Spent, spentText } from '../budget.ts'
 import { type CurrentAgent, currentAgent } from './agent.ts'
-import { type Call, type ChatCall, command, standsIn, type Workplace } from './command.ts'
-import { boundCodebase, currentEnvironment } from './here.ts'
+import { type Call, type ChatCall, command } from './command.ts'
+import { codebaseHere, currentEnvironment } from './here.ts'
 import { codebaseJson, environmentJson } from './json.ts'
 import { ago, code, count, facts, tilde, type View } from './view.ts'
 
@@ -67,19 +65,6 @@ const chatStatus = async (chat: ChatCall, codebase: Codebase | undefined): Promi
   agent: await currentAgent(chat, codebase),
   spent: await chat.context.isolation.store.usage.spent({ conversation: chat.conversation.id }),
 })
-
-/** Not being in a repository is no fault when one only asks where one is. */
-const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
-  if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
-  const { context } = workplace
-  try {
-    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
-  } catch (error) {
-    const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
-    if (call.codebase !== undefined || !none) throw error
-    return undefined
-  }
-}
 
 const countsOf = async (
   context: IsolationContext,
