@@ -1,3 +1,5 @@
+import { type Groups, lineOf, spanPattern, withSpans } from '../markdown.ts'
+
 /**
  * Our Markdown in Slack's dialect. Nothing an agent writes can ping a channel or forge a link: every `<` that is not our
  * own is escaped. Code stays as it is but for that.
@@ -44,51 +46,29 @@ const inFence = (line: string): string => escapeMrkdwn(line).replaceAll('```', '
 
 const isTableRow = (line: string): boolean => /^\s*\|.*\|\s*$/.test(line)
 
-const block = (line: string): string => {
-  const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$/.exec(line)?.[1]
-  if (heading !== undefined) return heading === '' ? '' : `*${spans(heading.replaceAll(/\*\*|__/g, ''))}*`
-  if (/^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/.test(line)) return '───────────'
-  const quote = /^ {0,3}>\s?(.*)$/.exec(line)?.[1]
+const block = (given: string): string => {
+  const quote = /^ {0,3}>\s?(.*)$/.exec(given)?.[1]
   if (quote !== undefined) return `> ${block(quote)}`
-  const item = /^(\s*)[-*+]\s+(?:\[([ xX])\]\s+)?(.*)$/.exec(line)
-  if (item !== null) {
-    const [, indent = '', box, text = ''] = item
-    const sign = box === undefined ? '•' : box === ' ' ? '☐' : '☑'
-    return `${indent}${sign} ${spans(text)}`
+  const line = lineOf(given)
+  switch (line.kind) {
+    case 'heading':
+      return line.text === '' ? '' : `*${spans(line.text)}*`
+    case 'rule':
+      return '───────────'
+    case 'item':
+      return `${line.sign} ${spans(line.text)}`
+    case 'text':
+      return spans(line.text)
   }
-  return spans(line)
 }
 
-/** What may stand within a line, the first that fits wins. Words with underscores in them are no emphasis. */
-const span = new RegExp(
-  [
-    // The whole run of backticks or none: parts of it would be tried in cubic time.
-    String.raw`(?<!\`)(?<ticks>\`+)(?!\`)(?<code>.+?)(?<!\`)\k<ticks>(?!\`)`,
-    String.raw`\\(?<escaped>[\\\`*_{}\[\]()#+\-.!~|<>])`,
-    String.raw`!?\[(?<label>[^\[\]]*)\]\((?<target>[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+"[^"]*")?\)`,
-    String.raw`<(?<auto>(?:https?:\/\/|mailto:)[^\s<>|]+)>`,
-    String.raw`(?<url>https?:\/\/[^\s<>|]+)`,
-    String.raw`\*\*\*(?<both>\S(?:.*?\S)?)\*\*\*`,
-    String.raw`\*\*(?<bold>\S(?:.*?\S)?)\*\*`,
-    String.raw`(?<![\w_])__(?<boldToo>\S(?:.*?\S)?)__(?![\w_])`,
-    String.raw`~~(?<strike>\S(?:.*?\S)?)~~`,
-    String.raw`(?<![\w*])\*(?<italic>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])`,
-    String.raw`(?<![\w_])_(?<italicToo>[^\s_](?:[^_]*[^\s_])?)_(?![\w_])`,
-  ].join('|'),
-  'g',
-)
+const span = spanPattern({
+  addresses: [String.raw`<(?<auto>(?:https?:\/\/|mailto:)[^\s<>|]+)>`, String.raw`(?<url>https?:\/\/[^\s<>|]+)`],
+})
 
-const spans = (text: string): string => {
-  let out = ''
-  let at = 0
-  for (const found of text.matchAll(span)) {
-    out += escapeMrkdwn(text.slice(at, found.index)) + styled(found[0], found.groups ?? {})
-    at = found.index + found[0].length
-  }
-  return out + escapeMrkdwn(text.slice(at))
-}
+const spans = (text: string): string => withSpans(text, span, escapeMrkdwn, styled)
 
-const styled = (whole: string, groups: Readonly<Record<string, string | undefined>>): string => {
+const styled = (whole: string, groups: Groups): string => {
   const { code, escaped, label, target, auto, url, both, bold, boldToo, strike, italic, italicToo } = groups
   if (code !== undefined) return `\`${escapeMrkdwn(code).replaceAll('`', 'ˋ')}\``
   if (escaped !== undefined) return escapeMrkdwn(escaped)

@@ -1,3 +1,5 @@
+import { type Groups, lineOf, spanPattern, withSpans } from '../markdown.ts'
+
 /**
  * Our Markdown in the HTML that Telegram knows: bold, italic, struck out, code, links and quotations; no headings, lists
  * or tables. Every `<`, `>` and `&` that is not our own is escaped, every tag that is opened is closed, and nobody is
@@ -65,50 +67,29 @@ const quoteAt = (lines: readonly string[], at: number): Block | undefined => {
   return { html: html.trim() === '' ? '' : `<blockquote>${html}</blockquote>`, length: quoted.length }
 }
 
-const block = (line: string): string => {
-  const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$/.exec(line)?.[1]
-  if (heading !== undefined) return heading === '' ? '' : `<b>${spans(heading.replaceAll(/\*\*|__/g, ''))}</b>`
-  if (/^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/.test(line)) return '───'
-  const item = /^(\s*)[-*+]\s+(?:\[([ xX])\]\s+)?(.*)$/.exec(line)
-  if (item !== null) {
-    const [, indent = '', box, text = ''] = item
-    const sign = box === undefined ? '•' : box === ' ' ? '☐' : '☑'
-    return `${indent}${sign} ${spans(text)}`
+const block = (given: string): string => {
+  const line = lineOf(given)
+  switch (line.kind) {
+    case 'heading':
+      return line.text === '' ? '' : `<b>${spans(line.text)}</b>`
+    case 'rule':
+      return '───'
+    case 'item':
+      return `${line.sign} ${spans(line.text)}`
+    case 'text':
+      return spans(line.text)
   }
-  return spans(line)
 }
 
-/** What may stand within a line, the first that fits wins. Words with underscores in them are no emphasis. */
-const span = new RegExp(
-  [
-    // The whole run of backticks or none: parts of it would be tried in cubic time.
-    String.raw`(?<!\`)(?<ticks>\`+)(?!\`)(?<code>.+?)(?<!\`)\k<ticks>(?!\`)`,
-    String.raw`\\(?<escaped>[\\\`*_{}\[\]()#+\-.!~|<>])`,
-    String.raw`!?\[(?<label>[^\[\]]*)\]\((?<target>[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+"[^"]*")?\)`,
-    String.raw`(?<url>https?:\/\/[^\s<>]+)`,
-    String.raw`\*\*\*(?<both>\S(?:.*?\S)?)\*\*\*`,
-    String.raw`\*\*(?<bold>\S(?:.*?\S)?)\*\*`,
-    String.raw`(?<![\w_])__(?<boldToo>\S(?:.*?\S)?)__(?![\w_])`,
-    String.raw`~~(?<strike>\S(?:.*?\S)?)~~`,
-    String.raw`(?<![\w*])\*(?<italic>[^\s*](?:[^*]*[^\s*])?)\*(?![\w*])`,
-    String.raw`(?<![\w_])_(?<italicToo>[^\s_](?:[^_]*[^\s_])?)_(?![\w_])`,
-    // Telegram would make a mention of it and call whoever has that name. In code it does not.
-    String.raw`(?<![\w.@/])(?<name>@[A-Za-z]\w{3,}(?:\/[\w.-]+)?)`,
-  ].join('|'),
-  'g',
-)
+const span = spanPattern({
+  addresses: [String.raw`(?<url>https?:\/\/[^\s<>]+)`],
+  // Telegram would make a mention of it and call whoever has that name. In code it does not.
+  names: [String.raw`(?<![\w.@/])(?<name>@[A-Za-z]\w{3,}(?:\/[\w.-]+)?)`],
+})
 
-const spans = (text: string): string => {
-  let out = ''
-  let at = 0
-  for (const found of text.matchAll(span)) {
-    out += escape(text.slice(at, found.index)) + styled(found[0], found.groups ?? {})
-    at = found.index + found[0].length
-  }
-  return out + escape(text.slice(at))
-}
+const spans = (text: string): string => withSpans(text, span, escape, styled)
 
-const styled = (whole: string, groups: Readonly<Record<string, string | undefined>>): string => {
+const styled = (whole: string, groups: Groups): string => {
   const { code, escaped, label, target, both, bold, boldToo, strike, italic, italicToo, name } = groups
   const verbatim = code ?? name
   if (verbatim !== undefined) return `<code>${escape(verbatim)}</code>`
