@@ -8,6 +8,9 @@ import type { InboxMessage } from '../store/store.ts'
 /** The variable that names the message in the environment of its agent, and of whatever that starts. */
 export const messageVariable = 'COPPICE_MESSAGE'
 
+/** Which run of the message it is, likewise. */
+const attemptVariable = 'COPPICE_ATTEMPT'
+
 const GRACE_MS = 2_000
 
 /**
@@ -16,13 +19,13 @@ const GRACE_MS = 2_000
  */
 export const createEndRun =
   ({ clock, log }: { readonly clock: Clock; readonly log: Logger }) =>
-  async ({ id, child }: Pick<InboxMessage, 'id' | 'child'>): Promise<boolean> => {
+  async ({ id, child, attempts }: Pick<InboxMessage, 'id' | 'child' | 'attempts'>): Promise<boolean> => {
     try {
       if (child !== undefined) {
         const killed = await killTree(child, { graceMs: GRACE_MS, clock })
         if (killed.outcome === 'survivors') return false
       }
-      for (const orphan of await processesWithVariable(messageVariable, id)) {
+      for (const orphan of await processesWithVariable(messageVariable, id, isOfRun(attempts))) {
         const killed = await killTree(orphan, { graceMs: GRACE_MS, clock })
         if (killed.outcome === 'survivors') return false
       }
@@ -31,4 +34,15 @@ export const createEndRun =
       log.warn('an interrupted run could not be ended', { id, error: toAppError(error).message })
       return false
     }
+  }
+
+/**
+ * Not of a later one: another process that recovers at the same time may have put the message back and begun it again
+ * since we read it, and that run is alive.
+ */
+const isOfRun =
+  (attempts: number) =>
+  (variables: readonly string[]): boolean => {
+    const given = variables.find((one) => one.startsWith(`${attemptVariable}=`))
+    return given === undefined || !(Number(given.slice(attemptVariable.length + 1)) > attempts)
   }

@@ -8,7 +8,12 @@ import { listProcPids } from './table.ts'
  * The processes that were started with this variable, or inherited it. Only those whose environment we may read: ours.
  * Where the system does not show environments (macOS) there are none to be found this way.
  */
-export const processesWithVariable = async (name: string, value: string): Promise<ProcessIdentity[]> => {
+export const processesWithVariable = async (
+  name: string,
+  value: string,
+  /** Told all variables as `name=value`: says whether this one is meant. */
+  isMeant: (variables: readonly string[]) => boolean = () => true,
+): Promise<ProcessIdentity[]> => {
   if (process.platform !== 'linux') return []
   // As bytes: the environment is read as such.
   const wanted = Buffer.from(`${name}=${value}`).toString('latin1')
@@ -17,8 +22,8 @@ export const processesWithVariable = async (name: string, value: string): Promis
     // Before the environment is read: a pid that changes hands in between then has another start time.
     const identity = identifySync(pid)
     if (identity === undefined) continue
-    const environment = await environmentOf(pid)
-    if (environment.split('\0').includes(wanted)) found.push(identity)
+    const variables = (await environmentOf(pid)).split('\0')
+    if (variables.includes(wanted) && isMeant(variables)) found.push(identity)
   }
   return found
 }
