@@ -33,3 +33,13 @@ test('a platform that does not answer is not waited for when the run is broken o
   await expect(asked).rejects.toThrow('broken off')
   never.reject(new Error('too late'))
 })
+
+test('a run that was broken off before asks nothing', async () => {
+  let asked = 0
+  const context = asking(async () => {
+    asked += 1
+    throw new Error('nobody hears this')
+  })
+  await expect(prepared(context, message, AbortSignal.abort('stop'))).rejects.toBe('stop')
+  expect(asked).toBe(0)
+})

@@ -7,9 +7,10 @@ export const prepared = async (
   message: InboxMessage,
   signal: AbortSignal,
 ): Promise<InboxMessage> => {
+  // Before anything is asked: nobody would be there to hear that it failed, and Node ends a process over that.
+  signal.throwIfAborted()
   const asking = deliveries.get(message.platform)?.prepare?.(message)
   if (asking === undefined) return message
-  signal.throwIfAborted()
   const aborted = Promise.withResolvers<never>()
   const abort = (): void => aborted.reject(new Error('broken off', { cause: signal.reason }))
   signal.addEventListener('abort', abort, { once: true })
