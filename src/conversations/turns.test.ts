@@ -42,3 +42,20 @@ test('whoever gives up does not let the next one in before those ahead are done'
   await third
   expect(inside).toBe(true)
 })
+
+test('whoever gave up is waited for by nobody', async () => {
+  const turns = createTurns()
+  const first = await turns.take('a', never, async () => {})
+  const impatient = new AbortController()
+  const second = turns.take('a', impatient.signal, async () => {})
+  impatient.abort('stop')
+  await expect(second).rejects.toBe('stop')
+  first()
+  await new Promise((resolve) => setImmediate(resolve))
+  let told = false
+  const leave = await turns.take('a', never, async () => {
+    told = true
+  })
+  leave()
+  expect(told).toBe(false)
+})

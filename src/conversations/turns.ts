@@ -15,9 +15,12 @@ export const createTurns = (): Turns => {
       const own = Promise.withResolvers<void>()
       const tail = (before ?? Promise.resolve()).then(() => own.promise)
       last.set(key, tail)
+      const forget = (): void => {
+        if (last.get(key) === tail) last.delete(key)
+      }
       const done = (): void => {
         own.resolve()
-        if (last.get(key) === tail) last.delete(key)
+        forget()
       }
       if (before === undefined) return done
       try {
@@ -28,6 +31,8 @@ export const createTurns = (): Turns => {
       } catch (error) {
         // Whoever comes next waits for those before us, not for us.
         own.resolve()
+        // And when those are done, whoever comes then is not told to wait for nobody.
+        void tail.then(forget)
         throw error
       }
     },
