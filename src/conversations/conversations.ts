@@ -76,6 +76,8 @@ export const createConversations = (
         log.error('a message was worked on and its end could not be recorded', { id, error })
       } finally {
         running.delete(id)
+        // What its agent asked and did not wait for is not the question that the next `/allow` answers.
+        cancel.abort('ended')
         outbox.kick()
         pump()
       }

@@ -44,7 +44,7 @@ export const createQuestions = (): Questions => {
 
 /** Puts an agent's question into the thread and waits for `/allow` or `/deny`. */
 export const askInThread = (
-  { isolation, queue }: Pick<ConversationsContext, 'isolation' | 'queue'>,
+  { isolation, queue, redact }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact'>,
   message: InboxMessage,
   run: { readonly questions: Questions; readonly signal: AbortSignal },
 ): NonNullable<AgentRequest['ask']> => {
@@ -54,7 +54,10 @@ export const askInThread = (
     // The answer is awaited before the question is out: nobody can be faster than we listen.
     const answer = run.questions.ask(message, run.signal)
     const key = `ask:${message.attempts}:${count}`
-    await say(isolation, isolation.store, about(message), [{ key, role: 'system', text: questionNotice(question) }])
+    // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key
+    // would not be known for one.
+    const text = questionNotice({ ...question, what: redact(question.what) })
+    await say(isolation, isolation.store, about(message), [{ key, role: 'system', text }])
     queue.spoke()
     return answer
   }
