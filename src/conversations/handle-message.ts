@@ -81,9 +81,14 @@ const conversationOf = async ({ isolation }: ConversationsContext, message: Inbo
     closedAt: undefined,
     createdAt: now,
   })
-  const agent = details.agent ?? conversation.agent
-  await store.conversations.update(conversation.id, { lastActivityAt: now, closedAt: undefined, agent })
-  return { ...conversation, lastActivityAt: now, closedAt: undefined, agent }
+  // Only what this message says: `/status` runs beside an `/agent` and must not put the former one back.
+  const said = {
+    lastActivityAt: now,
+    closedAt: undefined,
+    ...(details.agent !== undefined && { agent: details.agent }),
+  }
+  await store.conversations.update(conversation.id, said)
+  return { ...conversation, ...said }
 }
 
 const answerOrRun = async (
