@@ -160,7 +160,9 @@ describe('worktree', () => {
     expect(text).toMatch(/^```\n/)
     expect(text).toMatch(/^\* {2}two /m)
     expect(text).toMatch(/^ +one /m)
-    expect(text).toContain('2 environments of project (limit 25)')
+    // What it names has to be a command of a chat: --json is none.
+    expect(text).toContain("2 environments of project (limit 25); this conversation's path: /status")
+    expect(text).not.toContain('--json')
     expect(text).not.toContain('**')
   })
 

@@ -48,12 +48,16 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
   const rows = environments.map((one) => rowOf(one, view))
   const { text, dropped } = fittedTable(headings, rows, view, fit)
-  const paths = dropped.includes('PATH') ? `; their paths: ${view.say('worktree list --json')}` : ''
+  const paths = dropped.includes('PATH') ? `; ${elsewhere(view)}` : ''
   return [
     text,
     view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
   ].join('\n')
 }
+
+/** A chat has no `--json`, and people there cannot go into most of these directories anyway. */
+const elsewhere = ({ chat, say }: View): string =>
+  chat === true ? `this conversation's path: ${say('status')}` : `their paths: ${say('worktree list --json')}`
 
 /** At 80 columns there is room for what somebody decides by, and not for where it lies. */
 const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
