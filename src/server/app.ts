@@ -86,7 +86,8 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
     else {
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
-        remedy: 'send `Authorization: Bearer <token>`; the token is in the file `token` of the home directory',
+        // Not as the header is written: that is what the redaction of every answer hides.
+        remedy: 'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` of the home',
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }

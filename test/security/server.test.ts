@@ -71,6 +71,15 @@ describe('the token', () => {
     expect(await answer.json()).toMatchObject({ error: { code: 'not-found' } })
   })
 
+  test('who has none is told how it is sent, and the redaction leaves that readable', async () => {
+    const { error } = (await (await under.call('/api/status', { token: null })).json()) as {
+      error: { remedies: string[] }
+    }
+    expect(error.remedies).toEqual([
+      'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` of the home',
+    ])
+  })
+
   test('it is not taken from the address, where it would be logged', async () => {
     expect((await under.call(`/api/status?token=${under.token}`, { token: null })).status).toBe(401)
   })
