@@ -7,7 +7,11 @@ import { worktreeList } from '../conversations/commands/worktree-list.ts'
 export const everywhere: Readonly<Record<string, OptionRow>> = {
   json: { type: 'boolean', summary: 'answer as JSON' },
   codebase: { type: 'string', value: 'name', summary: 'this codebase instead of the one you are in' },
-  home: { type: 'string', value: 'dir', summary: 'where the state lives (COPPICE_HOME, else ~/.coppice)' },
+  home: {
+    type: 'string',
+    value: 'dir',
+    summary: 'where the state lives (COPPICE_HOME, else ~/.coppice; in a container /.coppice)',
+  },
   verbose: { type: 'boolean', summary: 'say more about what goes wrong' },
   help: { type: 'boolean', short: 'h', summary: 'this text' },
 }

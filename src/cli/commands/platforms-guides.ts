@@ -16,6 +16,7 @@ export const guides: Record<RemotePlatformName, Guide> = {
       'Token: a fine-grained one for the repositories, with Issues: read and write, Pull requests: read and write, Contents: read and write, Metadata: read. An app gets the same permissions.',
       'Webhook: https://<your server>/webhooks/github, content type application/json, with a secret of your own (openssl rand -hex 32).',
       'Events: Issues, Issue comments, Pull requests, Pull request reviews, Pull request review comments.',
+      'Register the repository: coppice codebase add https://github.com/<owner>/<name>, or set GITHUB_CLONE_UNKNOWN=true.',
       'Mention it in an issue: @<bot> fix this.',
     ],
     settings: [
@@ -29,6 +30,12 @@ export const guides: Record<RemotePlatformName, Guide> = {
         key: 'allowedUsers',
         what: 'who may speak beside those with write permission',
       },
+      {
+        variable: 'GITHUB_CLONE_UNKNOWN',
+        key: 'cloneUnknown',
+        what: 'true: clone a repository that is not registered when it is first spoken of',
+      },
+      { variable: 'GITHUB_API_URL', key: 'apiUrl', what: 'for GitHub Enterprise Server' },
     ],
   },
   slack: {

@@ -98,7 +98,7 @@ const toText = ({ server, platforms }: PlatformsResult, view: View): string => {
     ? [paint('dim', `Set one up with ${say('platforms setup <name>')}`)]
     : []
   return [
-    table(['platform', 'state', 'since', 'last message', 'last error'], rows, view),
+    table(['PLATFORM', 'STATE', 'SINCE', 'LAST MESSAGE', 'LAST ERROR'], rows, view),
     '',
     paint('dim', server === undefined ? 'No server is running.' : `As the server at ${server} says.`),
     ...hint,
