@@ -64,7 +64,7 @@ export const doneReply = ({ prompt, number, branch, commit, rerun }: DemoDone): 
 
 This is message ${number} of our conversation. I am the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout was not touched.
 
-To try next: \`/diff\` shows the change, \`/worktree list\` shows where it is, \`/worktree remove\` takes it away again. For an agent that does the work, set COPPICE_AGENT_COMMAND to any program that reads a message on standard input.
+To try next: \`/diff\` shows the change, \`/status\` shows where it is, \`/worktree remove\` takes it away again. For an agent that does the work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`/agents\` says what is missing.
 `
 
 export const wouldDoReply = (prompt: string, branch: string | undefined): string =>
