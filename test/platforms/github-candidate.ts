@@ -8,17 +8,20 @@ export const githubCandidate = async () => {
   const double = await startDouble()
   double.permissions.set('alice', { id: 5, permission: 'write' })
   const { platform: real } = await makeGithub({ token: 'ghp_test', bot: 'coppice', apiUrl: double.url })
+  let delivered = ''
   const platform: Platform = {
     ...real,
     start: (inbox) =>
       real.start({
-        accept: (message) => inbox.accept({ ...message, conversationId: 'conversation-1' }),
+        // A comment is known by its own id; the suite knows it by the delivery's.
+        accept: (message) => inbox.accept({ ...message, conversationId: 'conversation-1', deliveryId: delivered }),
       }),
     send: (message) => real.send({ ...message, conversationId: thread }),
   }
   return {
     platform,
     deliver: async ({ deliveryId, text }: { readonly deliveryId: string; readonly text: string }) => {
+      delivered = deliveryId
       const { status, body } = await post(platform, { ...commented(`@coppice ${text}`), id: deliveryId })
       if (status !== 200) throw new Error(`${status}: ${body ?? ''}`)
     },

@@ -407,3 +407,11 @@ describe('every example of GitHub’s own', () => {
     ])
   })
 })
+
+test('a comment that two hooks tell of, or a recording under another id, is one message', async () => {
+  const { platform, inbox } = await started()
+  const comment = commented('@coppice fix it')
+  expect(await post(platform, { ...comment, id: 'of-the-repository' })).toMatchObject({ body: 'accepted' })
+  expect(await post(platform, { ...comment, id: 'of-the-organisation' })).toMatchObject({ body: 'duplicate' })
+  expect(inbox.received).toHaveLength(1)
+})

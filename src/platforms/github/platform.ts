@@ -11,7 +11,7 @@ import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from './replies.ts'
-import { readDelivery } from './delivery.ts'
+import { readDelivery, type VerifiedDelivery } from './delivery.ts'
 import { createStanding } from './standing.ts'
 
 export type GithubOptions = {
@@ -82,7 +82,7 @@ export const createGithubPlatform = async (
       if ('status' in delivery) return delivery
       const { cloneUnknown = false } = settings
       const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
-      if (parsed.kind !== 'ignored') return take(parsed, delivery.id)
+      if (parsed.kind !== 'ignored') return take(parsed, deliveryIdOf(parsed, delivery))
       log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
@@ -121,6 +121,13 @@ export const createGithubPlatform = async (
     }
   }
 }
+
+/**
+ * A message by its own id, which is signed: a repository's hook beside the organisation's or an app's tells the same
+ * comment under two ids of delivery, and somebody who plays a recording again can write any.
+ */
+const deliveryIdOf = (parsed: Exclude<Parsed, { kind: 'ignored' }>, { event, id }: VerifiedDelivery): string =>
+  parsed.details.messageId === undefined ? id : `${event} ${parsed.details.messageId}`
 
 /** GitHub waits ten seconds for an answer. */
 const LEAVE_MS = 8_000
