@@ -42,7 +42,7 @@ const isolatedPlace = async (
   message: InboxMessage,
   { conversation, codebase, run }: AgentTask,
 ): Promise<Place | { readonly refusal: string }> => {
-  const { isolation, changes, keepSpares } = context
+  const { isolation, changes, keepSpares, redact } = context
   const { hints = {} } = message.details
   const resolution = await resolveIsolation(isolation, await context.provider(), {
     codebase,
@@ -61,7 +61,12 @@ const isolatedPlace = async (
   // In one transaction: told exactly if it is remembered, so a crash neither hides it nor says it twice.
   await isolation.store.transaction(async (store) => {
     if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-    const said = told.map((text, n): Said => ({ key: `place:${message.attempts}:${n}`, role: 'system', text }))
+    // They name branches and remotes, which other people have named.
+    const said = told.map((text, n): Said => ({
+      key: `place:${message.attempts}:${n}`,
+      role: 'system',
+      text: redact(text),
+    }))
     await say(isolation, store, about(message), said)
   })
   if (told.length > 0) context.queue.spoke()
