@@ -45,11 +45,11 @@ async function goOnInNewerNode() {
 async function newerNode() {
   const { existsSync, readFileSync } = await import('node:fs')
   const { createRequire } = await import('node:module')
-  const { dirname, join } = await import('node:path')
+  const path = await import('node:path')
   try {
     const manifest = createRequire(import.meta.url).resolve('node/package.json')
     if (majorOf(JSON.parse(readFileSync(manifest, 'utf8')).version) < neededMajor) return undefined
-    const runtime = join(dirname(manifest), 'bin', 'node')
+    const runtime = path.join(path.dirname(manifest), 'bin', 'node')
     return existsSync(runtime) ? runtime : undefined
   } catch {
     return undefined
