@@ -38,10 +38,9 @@ export const handleMessage = async (
   const { log } = context.isolation
   try {
     await context.isolation.failpoint('message.claimed')
-    if (message.attempts > MOST_ATTEMPTS) {
-      return await answered(context, message, [
-        { key: 'reply', role: 'system', text: givenUpNotice(message.attempts - 1) },
-      ])
+    const tries = message.attempts - message.putBacks
+    if (tries > MOST_ATTEMPTS) {
+      return await answered(context, message, [{ key: 'reply', role: 'system', text: givenUpNotice(tries - 1) }])
     }
     if (message.kind === 'closed') return await closeKnown(context, message)
     const conversation = await conversationOf(context, message)

@@ -85,7 +85,7 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
       return finished
     },
     putBack: async (message) => {
-      await store.inbox.transition(message.id, 'running', 'waiting', holder)
+      await store.inbox.putBack(message.id, holder)
     },
     recover: async () => {
       const running = await store.inbox.running()

@@ -21,6 +21,7 @@ export const toRow = (message: AcceptedMessage): Insertable<InboxRow> => ({
   ready: message.lane === 'turn' ? 0 : 1,
   accepted_at: message.acceptedAt,
   attempts: 0,
+  put_backs: 0,
 })
 
 export const fromRow = (row: Selectable<InboxRow>): InboxMessage => ({
@@ -35,6 +36,7 @@ export const fromRow = (row: Selectable<InboxRow>): InboxMessage => ({
   state: row.state as MessageState,
   acceptedAt: row.accepted_at,
   attempts: row.attempts,
+  putBacks: row.put_backs,
   holder: holderOf(row),
   child: identityOf(row.child_pid, row.child_start_time),
 })

@@ -34,6 +34,10 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
       }
     },
     transition: (id, from, to, holder) => transition(db, engine, id, from, to, holder),
+    putBack: async (id, holder) => {
+      const set = { state: 'waiting', orderly: true } as const
+      return (await leave(db, id, 'running', set, holder)) !== undefined
+    },
     running: async () =>
       (
         await all()
@@ -132,12 +136,17 @@ const leave = async (
   db: Kysely<Tables>,
   id: string,
   from: MessageState,
-  set: { readonly state: MessageState; readonly ready?: 0 },
+  { orderly = false, ...set }: { readonly state: MessageState; readonly ready?: 0; readonly orderly?: boolean },
   holder: MessageHolder | undefined,
 ): Promise<Pick<InboxRow, 'platform' | 'conversation_id' | 'lane'> | undefined> => {
   const row = db
     .updateTable('inbox')
-    .set({ ...set, ...holderColumns(undefined), ...childColumns(undefined) })
+    .set((eb) => ({
+      ...set,
+      ...(orderly && { put_backs: eb('put_backs', '+', 1) }),
+      ...holderColumns(undefined),
+      ...childColumns(undefined),
+    }))
     .where('id', '=', id)
     .where('state', '=', from)
   const ours =

@@ -164,6 +164,8 @@ export type InboxMessage = IncomingMessage & {
   readonly acceptedAt: number
   /** How often it was begun: more than once means that a crash came between. */
   readonly attempts: number
+  /** How often it was put back in good order, as at a shutdown: no sign of a message that takes us with it. */
+  readonly putBacks: number
   /** Who works on it, while it is running. */
   readonly holder: MessageHolder | undefined
   /** The agent's process, which may outlive us: it must be dead before the message is run again. */
@@ -186,7 +188,9 @@ export type ClaimRequest = {
 
 export type InboxStore = {
   /** All in one durable transaction; answers the ids that are new. One that (platform, deliveryId) knows is skipped. */
-  accept(messages: readonly Omit<InboxMessage, 'state' | 'attempts' | 'holder' | 'child'>[]): Promise<Set<string>>
+  accept(
+    messages: readonly Omit<InboxMessage, 'state' | 'attempts' | 'putBacks' | 'holder' | 'child'>[],
+  ): Promise<Set<string>>
   /**
    * The oldest waiting message, now running and ours; one caller gets it, across processes. In the lane `turn` one at a
    * time per conversation, in the order of acceptance; `at-once` waits for nobody.
@@ -198,6 +202,8 @@ export type InboxStore = {
   setChild(id: string, child: ProcessIdentity | undefined): Promise<void>
   /** False when it is no longer `from` (and, from `running`, held by this holder). Only `claim` makes one running. */
   transition(id: string, from: MessageState, to: MessageState, holder?: MessageHolder): Promise<boolean>
+  /** Ours again to the line, in good order: it does not count as a run that took us with it. */
+  putBack(id: string, holder: MessageHolder): Promise<boolean>
   running(): Promise<InboxMessage[]>
   /** Waiting since before this time, oldest first. */
   waiting(before: number, limit: number): Promise<InboxMessage[]>

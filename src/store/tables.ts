@@ -114,6 +114,7 @@ export type InboxRow = {
   ready: number
   accepted_at: number
   attempts: number
+  put_backs: number
   holder_host: string | null
   holder_pid: number | null
   holder_start_time: string | null

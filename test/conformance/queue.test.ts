@@ -159,6 +159,17 @@ onEachEngine((engine) => {
     expect(await queue.recover()).toEqual({ putBack: 0, left: 0 })
   })
 
+  test('what is put back in good order is run again and does not count as a run that ended us', async () => {
+    const queue = queueOver(await open())
+    await queue.accept(aMessage('a', 'long'))
+    for (const time of [1, 2, 3, 4]) {
+      const message = await queue.claim('turn')
+      if (message === undefined) throw new Error('nothing was claimed')
+      expect(message).toMatchObject({ attempts: time, putBacks: time - 1 })
+      await queue.putBack(message)
+    }
+  })
+
   test("another host's message is left, since its process cannot be asked", async () => {
     const store = await open()
     const other = queueOver(store, { host: 'other-host', self: await aDeadProcess() })

@@ -30,7 +30,7 @@ onEachEngine((engine) => {
         },
       })
       expect(await inbox.accept([aMessage('a'), full])).toEqual(new Set(['message-a', 'message-full']))
-      const added = { state: 'waiting', attempts: 0, holder: undefined, child: undefined }
+      const added = { state: 'waiting', attempts: 0, putBacks: 0, holder: undefined, child: undefined }
       expect(await inbox.get('message-a')).toStrictEqual({ ...aMessage('a'), ...added })
       expect(await inbox.get('message-full')).toStrictEqual({ ...full, ...added })
       expect(await inbox.byDelivery('slack', 'delivery-full')).toStrictEqual({ ...full, ...added })

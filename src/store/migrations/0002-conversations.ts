@@ -21,6 +21,7 @@ const tables = (engine: Engine): string[] => [
     seq ${engine.countingKey}, id text not null unique, platform text not null, conversation_id text not null,
     delivery_id text not null, kind text not null, text text not null, details text not null, lane text not null,
     state text not null, ready integer not null, accepted_at bigint not null, attempts integer not null,
+    put_backs integer not null,
     holder_host text, holder_pid bigint, holder_start_time text, child_pid bigint, child_start_time text,
     unique (platform, delivery_id),
     check (lane in ('turn', 'at-once')), check (state in ('waiting', 'running', 'done')))`,
