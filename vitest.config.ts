@@ -23,8 +23,8 @@ export default defineConfig({
       NODE_COMPILE_CACHE: join(temporary(), `coppice-compile-cache-${userInfo().uid}`),
     },
     pool: 'forks',
-    // Most tests wait for git, a server or an agent: one worker less than cores, as usual, would leave a core idle.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Most tests wait for git, a server or an agent: as many workers as cores would leave cores idle.
+    maxWorkers: availableParallelism() + 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     globalSetup: ['test/helpers/global-setup.ts'],
