@@ -69,6 +69,8 @@ const shell =
 
 export const acpGemini: AgentSpec = {
   name: 'gemini',
+  // Gemini 0.61 sometimes answers "No previous sessions found for this project" right after it has had one.
+  mayForget: true,
   works: (scene) =>
     gemini(
       scene,

@@ -17,6 +17,8 @@ export type Scene = {
 
 /** How to make an agent behave in a certain way. Every member of the seam has one. */
 export type AgentSpec = {
+  /** It does not always know its own session again, whatever we give it. */
+  readonly mayForget?: true
   readonly name: string
   /** Says something and changes something in the directory. */
   readonly works: (scene: Scene) => Agent

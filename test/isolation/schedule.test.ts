@@ -104,7 +104,10 @@ test('what was done and said more than 30 days ago is forgotten, and nothing els
 
 const conversation = { platform: 'test', conversationId: 'thread' }
 
-const message = (id: string, acceptedAt: number): Omit<InboxMessage, 'state' | 'attempts' | 'putBacks' | 'holder' | 'child'> => ({
+const message = (
+  id: string,
+  acceptedAt: number,
+): Omit<InboxMessage, 'state' | 'attempts' | 'putBacks' | 'holder' | 'child'> => ({
   ...conversation,
   id,
   deliveryId: id,
