@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, lstatSync } from 'node:fs'
+import { copyFileSync, existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
@@ -24,10 +24,20 @@ export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOption
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
   if (flagged.length === 0) return { hidden: [], gitlinks }
   const hidden = await withPrivateIndex(git, (indexFile) => {
-    copyFileSync(join(tree.gitDir, 'index'), indexFile)
+    copyWithTime(join(tree.gitDir, 'index'), indexFile)
     return reallyDifferent(git, tree, indexFile, flagged, signal)
   })
   return { hidden, gitlinks }
+}
+
+/**
+ * As old as the original, a little older rather than younger: git reads a file of the same size and time only while it
+ * is not older than its index, and an edit within one tick of the clock would go unseen in a copy that is younger.
+ */
+const copyWithTime = (from: string, to: string): void => {
+  const { atimeMs, mtimeMs } = statSync(from)
+  copyFileSync(from, to)
+  utimesSync(to, atimeMs / 1000, (mtimeMs - 1) / 1000)
 }
 
 type Flagged = TreePath & { readonly skipWorktree: boolean }
