@@ -1,8 +1,6 @@
-import { createGit } from '../../src/git/door.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
-import type { Sandbox } from '../helpers/repo.ts'
+import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
-import { join } from 'node:path'
 import { type OperationName, operations } from './operations.ts'
 import type { ChildOrder } from './kill.ts'
 
@@ -28,26 +26,6 @@ const main = async ({ root, operation, killAt, spares }: ChildOrder): Promise<vo
   if (codebase === undefined) throw new Error('there is no such world')
   await operations[operation satisfies OperationName](context, codebase)
   await context.store.close()
-}
-
-/** Only what a context is made from: this process did not make the world and will not take it down. */
-const reopen = (root: string): Sandbox => {
-  const env: Record<string, string> = {}
-  for (const name of ['PATH', 'HOME', 'LC_ALL', 'TMPDIR']) env[name] = process.env[name] ?? ''
-  const never = (): never => {
-    throw new Error('the child only works in the world it was given')
-  }
-  return {
-    root,
-    home: join(root, 'home'),
-    env,
-    git: (options) => createGit({ env, home: join(root, 'state'), now: Date.now, ...options }),
-    path: (...parts) => join(root, ...parts),
-    raw: never,
-    repo: never,
-    bare: never,
-    [Symbol.dispose]: never,
-  }
 }
 
 await main(JSON.parse(process.argv[2] ?? '') as ChildOrder)

@@ -1,10 +1,8 @@
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
-import { join } from 'node:path'
 import type { IncomingMessage } from '../../src/domain/message.ts'
-import { createGit } from '../../src/git/door.ts'
 import { openStore, type StoreTarget } from '../../src/store/open.ts'
-import type { Sandbox } from '../helpers/repo.ts'
+import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
 import { agentSettings, type DoubleAddress, startEngine, untilQuiet } from './messages-workplace.ts'
 
@@ -42,25 +40,6 @@ const main = async ({ root, store, double, messages, killAt }: ServerOrder): Pro
   await untilQuiet(context)
   await engine.conversations.stop(1_000)
   await context.store.close()
-}
-
-const reopen = (root: string): Sandbox => {
-  const env: Record<string, string> = {}
-  for (const name of ['PATH', 'HOME', 'LC_ALL', 'TMPDIR']) env[name] = process.env[name] ?? ''
-  const never = (): never => {
-    throw new Error('the child only works in the world it was given')
-  }
-  return {
-    root,
-    home: join(root, 'home'),
-    env,
-    git: (options) => createGit({ env, home: join(root, 'state'), now: Date.now, ...options }),
-    path: (...parts) => join(root, ...parts),
-    raw: never,
-    repo: never,
-    bare: never,
-    [Symbol.dispose]: never,
-  }
 }
 
 await main(JSON.parse(process.argv[2] ?? '') as ServerOrder)

@@ -1,9 +1,7 @@
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { createSchedule } from '../../src/cleanup/schedule.ts'
-import { createGit } from '../../src/git/door.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
-import type { Sandbox } from '../helpers/repo.ts'
+import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
 
 /**
@@ -13,25 +11,6 @@ import { makeContext } from '../helpers/world.ts'
 export type ScheduleOrder = { readonly root: string; readonly task: 'hold' | 'start' }
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`)
-
-const reopen = (root: string): Sandbox => {
-  const env: Record<string, string> = {}
-  for (const name of ['PATH', 'HOME', 'LC_ALL']) env[name] = process.env[name] ?? ''
-  const never = (): never => {
-    throw new Error('the child only works in the world it was given')
-  }
-  return {
-    root,
-    home: join(root, 'home'),
-    env,
-    git: (options) => createGit({ env, home: join(root, 'state'), now: Date.now, ...options }),
-    path: (...parts) => join(root, ...parts),
-    raw: never,
-    repo: never,
-    bare: never,
-    [Symbol.dispose]: never,
-  }
-}
 
 const { root, task } = JSON.parse(process.argv[2] ?? '') as ScheduleOrder
 const context = await makeContext(reopen(root), {})
