@@ -135,7 +135,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ownEnvironment: env,
     progress: progress.say,
     approve: await approveOnTerminal(),
-    onLetGo: createOnLetGo({ ids: randomUUID, clock }),
+    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock }, redact }),
     reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},

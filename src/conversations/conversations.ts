@@ -123,7 +123,7 @@ export const createConversations = (
     const untold = waiting.filter(({ id }) => !told.has(id))
     for (const message of untold) {
       const text = waitingNotice(inLane('turn'))
-      await say(isolation, store, about(message), [{ key: 'waiting', role: 'system', text }])
+      await say(context, store, about(message), [{ key: 'waiting', role: 'system', text }])
     }
     // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
     told = new Set(waiting.map(({ id }) => id))

@@ -6,7 +6,7 @@ import { pausedByBudget } from './budget.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
-import { closedNotice, failureNotice, givenUpNotice, removedNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import { closedNotice, failureNotice, givenUpNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import type { Questions } from './questions.ts'
 import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
@@ -49,11 +49,13 @@ export const handleMessage = async (
     return await work(context, message, conversation, run)
   } catch (error) {
     const interrupted = interruptionOf(run.signal)
+    // An agent that could not be ended is not over: the next start finds the message running and ends that one first.
+    const ended = !isAppError(error, 'busy')
     if (interrupted === 'shutdown') {
-      await context.queue.putBack(message)
+      if (ended) await context.queue.putBack(message)
       return 'put-back'
     }
-    if (interrupted === 'stop') {
+    if (interrupted === 'stop' && ended) {
       await answered(context, message, [{ key: 'reply', role: 'system', text: stoppedNotice }])
       return 'stopped'
     }
@@ -167,29 +169,11 @@ const endOrKeep = async (
   await failpoint('message.closing')
   const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
   await failpoint('message.closed')
-  const text = closedNotice(outcome) ?? (await removedBefore(context, message, conversation))
+  const text = closedNotice(outcome)
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
   return answered(context, message, said, async (inside) => {
     await inside.sessions.end(conversation.id, 'closed', clock())
   })
-}
-
-/**
- * The first run removed the environment and could not say so any more, and the conversation's reference went with it.
- * Its last session still names the directory.
- */
-const removedBefore = async (
-  { isolation: { store } }: ConversationsContext,
-  { attempts, acceptedAt }: InboxMessage,
-  { id, codebaseId }: Conversation,
-): Promise<string | undefined> => {
-  if (attempts === 1 || codebaseId === undefined) return undefined
-  const session = await store.sessions.last(id)
-  const points = await store.restorePoints.list(codebaseId)
-  const point = points.find(
-    ({ createdAt, contents }) => createdAt >= acceptedAt && contents.environment.path === session?.directory,
-  )
-  return point === undefined ? undefined : removedNotice(point.contents.environment, 'closed')
 }
 
 /** Done and said in one transaction: a reply is recorded exactly when its message is done. */
@@ -200,8 +184,7 @@ const answered = async (
   record?: (store: Store) => Promise<void>,
 ): Promise<Handled> => {
   const finished = await context.queue.finish(message, async (store) => {
-    const fit = said.map((one) => ({ ...one, text: context.redact(one.text) }))
-    await say(context.isolation, store, about(message), fit)
+    await say(context, store, about(message), said)
     await record?.(store)
   })
   if (!finished) context.isolation.log.warn('a message was taken over by another process', { id: message.id })

@@ -42,7 +42,7 @@ export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, 
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
   `Let go of \`${branch}\`: it was adopted, so it stays as it is.`
 
-/** What became of the environment when the conversation closed; undefined when there is nothing to say. */
+/** Why the environment stays when its conversation closed; that it went is said by the removal itself. */
 export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
   switch (outcome.outcome) {
     case 'nothing':
@@ -51,22 +51,10 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
       const others = outcome.others.map(({ platform, conversationId }) => `${platform}:${conversationId}`)
       return `Worktree \`${outcome.environment.branch}\` stays: ${others.join(', ')} still ${others.length === 1 ? 'uses' : 'use'} it.`
     }
-    case 'asked':
-      return removalNotice(outcome.removal)
-  }
-}
-
-const removalNotice = (removal: Extract<ClosedOutcome, { outcome: 'asked' }>['removal']): string | undefined => {
-  const { branch } = removal.environment
-  switch (removal.outcome) {
-    case 'removed':
-      return `${removedNotice(removal.environment, 'closed')} Branch ${removal.branchDeleted ? 'deleted' : 'kept'}: ${removal.branchNote}.`
-    case 'released':
-      return releasedNotice(removal.environment)
-    case 'refused':
-      return keptNotice(branch, removal.reasons)
-    case 'would-remove':
-      return undefined
+    case 'asked': {
+      const { removal } = outcome
+      return removal.outcome === 'refused' ? keptNotice(removal.environment.branch, removal.reasons) : undefined
+    }
   }
 }
 

@@ -42,7 +42,7 @@ const isolatedPlace = async (
   message: InboxMessage,
   { conversation, codebase, run }: AgentTask,
 ): Promise<Place | { readonly refusal: string }> => {
-  const { isolation, changes, keepSpares, redact } = context
+  const { isolation, changes, keepSpares } = context
   const { hints = {} } = message.details
   const resolution = await resolveIsolation(isolation, await context.provider(), {
     codebase,
@@ -65,9 +65,9 @@ const isolatedPlace = async (
     const said = told.map((text, n): Said => ({
       key: `place:${message.attempts}:${n}`,
       role: 'system',
-      text: redact(text),
+      text,
     }))
-    await say(isolation, store, about(message), said)
+    await say(context, store, about(message), said)
   })
   if (told.length > 0) context.queue.spoke()
   if (how === 'created') {

@@ -57,7 +57,7 @@ export const askInThread = (
     // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key
     // would not be known for one.
     const text = questionNotice({ ...question, what: redact(question.what) })
-    await say(isolation, isolation.store, about(message), [{ key, role: 'system', text }])
+    await say({ isolation, redact }, isolation.store, about(message), [{ key, role: 'system', text }])
     queue.spoke()
     return answer
   }

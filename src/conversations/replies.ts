@@ -1,13 +1,17 @@
 import type { Role } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import type { Redact } from '../process/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
 
 /** What is to be said about a message. The key makes it said once, however often the message is run. */
 export type Said = { readonly key: string; readonly role: Role; readonly text: string }
 
+/** Whoever says something. Redaction is part of it: no caller can forget it. */
+export type Speaker = { readonly isolation: Pick<IsolationContext, 'ids' | 'clock'>; readonly redact: Redact }
+
 /** Records what is to be said, in the store that is given: inside a transaction it is said exactly if that commits. */
 export const say = async (
-  { ids, clock }: Pick<IsolationContext, 'ids' | 'clock'>,
+  { isolation: { ids, clock }, redact }: Speaker,
   store: Store,
   to: ConversationKey & { readonly inboxId: string | undefined },
   said: readonly Said[],
@@ -17,6 +21,7 @@ export const say = async (
   await store.outbox.append(
     said.map((one) => ({
       ...one,
+      text: redact(one.text),
       id: ids(),
       platform,
       conversationId,

@@ -91,7 +91,7 @@ const inPlace = async (
   if (environment === undefined) return withAgent(context, message, task, agent, place)
   const done = await run.turns.take(environment.id, run.signal, async () => {
     const text = notices.busyNotice(environment)
-    await say(isolation, isolation.store, about(message), [{ key: 'busy', role: 'system', text }])
+    await say(context, isolation.store, about(message), [{ key: 'busy', role: 'system', text }])
     context.queue.spoke()
   })
   try {

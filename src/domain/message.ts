@@ -38,8 +38,7 @@ export type MessageDetails = {
 /** A command that does not wait its turn is answered beside what is running. */
 export type Lane = 'turn' | 'at-once'
 
-export const messageStates = ['waiting', 'running', 'done'] as const
-export type MessageState = (typeof messageStates)[number]
+export type MessageState = 'waiting' | 'running' | 'done'
 
 /** waiting → done: answered without a run, or given up. running → waiting: interrupted, to be run again. */
 const messageTransitions: Record<MessageState, readonly MessageState[]> = {
@@ -54,8 +53,7 @@ export const assertMessageTransition = (from: MessageState, to: MessageState): v
   }
 }
 
-export const replyStates = ['waiting', 'sent', 'failed'] as const
-export type ReplyState = (typeof replyStates)[number]
+export type ReplyState = 'waiting' | 'sent' | 'failed'
 
 /** `agent`: what the agent said, one per run. `system`: notices, command answers, refusals. */
 export type Role = 'agent' | 'system'

@@ -6,6 +6,7 @@ import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { RepositoryLock } from './lock.ts'
+import type { RemoveOptions } from './provider.ts'
 
 /** What every part of isolation stands on. `main.ts` is the only place that makes one. */
 export type IsolationContext = {
@@ -47,9 +48,11 @@ export type LostEnvironment = {
   readonly environment: IsolatedEnvironment
   readonly how: 'removed' | 'released'
   readonly conversations: readonly Conversation[]
-  /** The conversation that asked knows from its answer. */
   readonly askedBy: string | undefined
+  readonly trigger: RemoveOptions['trigger']
   readonly why: string
+  /** What became of the branch, in words; undefined where it was not asked about. */
+  readonly branch: string | undefined
 }
 
 export type ApprovalQuestion = { readonly codebase: string; readonly commands: readonly string[] }

@@ -20,16 +20,6 @@ export const sessionStore = (db: Kysely<Tables>, engine: Engine): SessionStore =
       .executeTakeFirst()
     return row === undefined ? undefined : fromRow(row)
   },
-  last: async (conversation) => {
-    const row = await db
-      .selectFrom('sessions')
-      .selectAll()
-      .where('conversation', '=', conversation)
-      .orderBy('started_at', 'desc')
-      .limit(1)
-      .executeTakeFirst()
-    return row === undefined ? undefined : fromRow(row)
-  },
   update: async (id, patch) => {
     const set = patched<Parameters<SessionStore['update']>[1], SessionRow>(patch, patchColumns)
     if (Object.keys(set).length > 0) await db.updateTable('sessions').set(set).where('id', '=', id).execute()
@@ -53,7 +43,7 @@ const endLive = async (db: Kysely<Tables>, conversation: string, reason: string,
   return result.numUpdatedRows > 0n
 }
 
-const patchColumns = { agentSessionId: 'agent_session_id', lastUsedAt: 'last_used_at', directory: 'directory' } as const
+const patchColumns = { agentSessionId: 'agent_session_id', lastUsedAt: 'last_used_at' } as const
 
 const toRow = (session: Session): SessionRow => ({
   id: session.id,

@@ -148,10 +148,7 @@ export type SessionStore = {
   /** Ends the one that is live, if any, and begins this one. */
   start(session: Session): Promise<void>
   live(conversation: string): Promise<Session | undefined>
-  /** The latest one, ended or not. */
-  last(conversation: string): Promise<Session | undefined>
-  /** `directory`: `/worktree create` takes the session along. */
-  update(id: string, patch: { agentSessionId?: string; lastUsedAt?: number; directory?: string }): Promise<void>
+  update(id: string, patch: { agentSessionId?: string; lastUsedAt?: number }): Promise<void>
   /** True when there was one to end. */
   end(conversation: string, reason: string, at: number): Promise<boolean>
 }

@@ -82,15 +82,6 @@ onEachEngine((engine) => {
       )
     })
 
-    test('the latest one is known also when it has ended', async () => {
-      const { sessions } = await start(engine)
-      expect(await sessions.last('conversation-c')).toBeUndefined()
-      await sessions.start(aSession('a', { startedAt: 1 }))
-      await sessions.start(aSession('b', { startedAt: 2 }))
-      await sessions.end('conversation-c', 'closed', 3)
-      expect(await sessions.last('conversation-c')).toMatchObject({ id: 'session-b', endReason: 'closed' })
-    })
-
     test('are one per conversation: a new one ends the one before', async () => {
       const { sessions, conversations } = await start(engine)
       await conversations.ensure(aConversation('d'))

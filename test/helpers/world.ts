@@ -88,7 +88,7 @@ export const makeContext = async (
     progress: () => undefined,
     approve: undefined,
     repoConfigs: new Map(),
-    onLetGo: createOnLetGo({ ids: randomUUID, clock: Date.now }),
+    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock: Date.now }, redact: (text) => text }),
     reap: (paths) => {
       for (const path of paths) rmSync(path, { recursive: true, force: true })
     },

@@ -52,6 +52,7 @@ export const beginRemoval = async (
       note: fate.note,
       askedBy: options.askedBy ?? null,
       why: whyOf(options),
+      trigger: options.trigger,
     },
     holder: context.self,
     child: undefined,
@@ -172,7 +173,7 @@ export const finishRemoval = async (
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
-  const { root, branchGoes, tip, note, askedBy, why } = read(entry)
+  const { root, branchGoes, tip, note, askedBy, why, trigger } = read(entry)
   const branchDeleted =
     branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
   await dropPullRequestRef(context, codebase, environment)
@@ -180,12 +181,14 @@ export const finishRemoval = async (
   // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
   const trash = root === undefined ? undefined : await giveUp(root, environment.id)
   await context.failpoint('remove.given-up')
+  const branchNote = branchGoes && !branchDeleted ? 'it moved while its environment was being removed' : note
   const letGo = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.letGo(environment.id)
-    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, why })
+    const branch = `Branch ${branchDeleted ? 'deleted' : 'kept'}: ${branchNote}.`
+    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, trigger, why, branch })
     await store.journal.end(entry.id)
     return conversations
   })
@@ -193,7 +196,7 @@ export const finishRemoval = async (
   if (trash !== undefined) context.reap([trash])
   return {
     branchDeleted,
-    branchNote: branchGoes && !branchDeleted ? 'it moved while its environment was being removed' : note,
+    branchNote,
     letGo,
     notices: await verifyGone(environment, entry),
   }
@@ -254,5 +257,8 @@ const read = ({ data }: JournalEntry) => ({
   note: typeof data['note'] === 'string' ? data['note'] : '',
   askedBy: typeof data['askedBy'] === 'string' ? data['askedBy'] : undefined,
   why: typeof data['why'] === 'string' ? data['why'] : 'on request',
+  trigger: triggers.find((one) => one === data['trigger']) ?? 'command',
   files: Array.isArray(data['files']) ? data['files'].map(String) : [],
 })
+
+const triggers = Object.keys(reasons) as RemoveOptions['trigger'][]

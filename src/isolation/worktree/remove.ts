@@ -179,8 +179,9 @@ const release = async (
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.letGo(environment.id)
-    const { askedBy } = options
-    await context.onLetGo(store, { environment, how: 'released', conversations, askedBy, why: whyOf(options) })
+    const { askedBy, trigger } = options
+    const lost = { environment, how: 'released', conversations, askedBy, trigger, why: whyOf(options) } as const
+    await context.onLetGo(store, { ...lost, branch: undefined })
     return conversations
   })
   const others = letGo.filter(({ id }) => id !== options.askedBy)
