@@ -33,7 +33,7 @@ export const checkMessages = async (
       problems.push(`G7: ${name} is ${row?.state ?? 'gone'}`)
       continue
     }
-    const replies = (await repliesIn(world, message.conversationId)).filter(({ inboxId }) => inboxId === row.id)
+    const replies = (await repliesIn(world, message.conversationId)).filter((reply) => isAbout(reply, row))
     agentReplies += replies.filter(({ role }) => role === 'agent').length
     if (row.attempts > 1) reruns += 1
     problems.push(...answeredOnce(row, replies, failures).map((problem) => `G7: ${name} ${problem}`))
@@ -63,12 +63,23 @@ export const absentOrHandled = async (world: MessageWorld, message: IncomingMess
 const repliesIn = (world: MessageWorld, conversationId: string): Promise<Reply[]> =>
   world.context.store.outbox.ofConversation({ platform: 'double', conversationId }, 1_000)
 
+/** What closing a conversation removed is reported by the removal itself, in its own transaction: not tied to a message. */
+const isAbout = ({ inboxId, key }: Reply, row: InboxMessage): boolean =>
+  inboxId === row.id || (row.kind === 'closed' && isRemovalNotice(key))
+
+const isRemovalNotice = (key: string): boolean => key.startsWith('lost:')
+
 const isForAgent = ({ kind, text }: IncomingMessage): boolean => kind === 'message' && !text.startsWith('/')
 
 const answeredOnce = (row: InboxMessage, replies: readonly Reply[], failures: boolean): string[] => {
+  const removals = replies.filter(({ key }) => isRemovalNotice(key))
   const answers = replies.filter(({ key }) => key === 'reply')
-  const [answer] = answers
-  if (answer === undefined || answers.length > 1) return [`has ${answers.length} answers`]
+  const answer = answers[0] ?? removals[0]
+  // An error after a removal that has been reported is reported as well.
+  const most = failures || removals.length === 0 ? 1 : 0
+  if (answer === undefined || answers.length > most || removals.length > 1) {
+    return [`has ${answers.length} answers and ${removals.length} removal notices`]
+  }
   if (isForAgent(row) && answer.role === 'agent' && !answer.text.startsWith(`Did: ${row.text}\n`))
     return [`was answered with ${answer.text}`]
   if (isForAgent(row) && answer.role !== 'agent' && !failures) return [`was answered by nobody: ${answer.text}`]
