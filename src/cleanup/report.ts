@@ -1,5 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/gates.ts'
+import type { LeftOut } from '../domain/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
 
 /** What a cleanup did, and why it did not do the rest. A dry run gives the same report and touches nothing. */
@@ -20,6 +21,8 @@ export type RemovedRow = {
   readonly why: string
   readonly restorePoint: string | undefined
   readonly branchDeleted: boolean
+  /** What its restore point does not hold. */
+  readonly leftOut: readonly LeftOut[]
   readonly letGo: readonly Conversation[]
 }
 

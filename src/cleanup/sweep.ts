@@ -130,6 +130,7 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   why,
   restorePoint: outcome.outcome === 'removed' ? outcome.restorePoint?.id : undefined,
   branchDeleted: outcome.outcome === 'removed' && outcome.branchDeleted,
+  leftOut: outcome.outcome === 'removed' ? outcome.leftOut : [],
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 
@@ -142,7 +143,12 @@ const leaveBehind = async (context: IsolationContext, codebase: Codebase, draft:
     codebaseId: codebase.id,
     environmentId: undefined,
     data: {
-      removed: draft.removed.map(({ environment, why }) => ({ id: environment.id, branch: environment.branch, why })),
+      removed: draft.removed.map(({ environment, why, leftOut }) => ({
+        id: environment.id,
+        branch: environment.branch,
+        why,
+        leftOut,
+      })),
       skipped: draft.skipped.map(({ environment, reasons }) => ({
         id: environment.id,
         branch: environment.branch,

@@ -1,4 +1,5 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
+import { describeLeftOut } from '../domain/restore-point.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
 import { say, type Speaker } from './replies.ts'
 
@@ -19,8 +20,12 @@ export const createOnLetGo =
     }
   }
 
-const noticeOf = ({ environment, how, trigger, why, branch }: LostEnvironment): string => {
+const noticeOf = ({ environment, how, trigger, why, branch, leftOut }: LostEnvironment): string => {
   if (how === 'released') return releasedNotice(environment)
-  const removed = removedNotice(environment, why)
-  return trigger === 'closed' && branch !== undefined ? `${removed} ${branch}` : removed
+  const lost = describeLeftOut(leftOut)
+  return [
+    removedNotice(environment, why),
+    ...(trigger === 'closed' && branch !== undefined ? [branch] : []),
+    ...(lost.length === 0 ? [] : [`Not kept: ${lost.join(', ')}.`]),
+  ].join(' ')
 }

@@ -21,6 +21,8 @@ export type RestoreContents = {
   readonly aliases: readonly Work[]
   /** HEAD: on a branch, or detached. */
   readonly head: { readonly branch: string | undefined; readonly sha: Sha | undefined }
+  /** The settings of the branch that HEAD was on, which go with the branch. Points written before have none. */
+  readonly branchSettings?: readonly (readonly [variable: string, value: string])[]
   /** Where the environment's branch stood; undefined when it was gone already. */
   readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */
@@ -37,3 +39,12 @@ export type RestoreContents = {
 }
 
 export type LeftOut = { readonly path: string; readonly reason: string }
+
+const MOST_LINES = 5
+
+/** A line for each thing that was not kept; a long list ends with how many more there are. */
+export const describeLeftOut = (leftOut: readonly LeftOut[]): string[] => {
+  const shown = leftOut.slice(0, MOST_LINES).map(({ path, reason }) => `${path} (${reason})`)
+  const more = leftOut.length - shown.length
+  return more > 0 ? [...shown, `and ${more} more`] : shown
+}

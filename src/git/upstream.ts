@@ -1,22 +1,41 @@
 import type { BranchName } from '../domain/names.ts'
+import { splitKey } from './config-entries.ts'
 import type { Git, Repo } from './door.ts'
 
-/** `git push` in the environment updates the pull request. Written as data: the remote branch need not be fetched. */
-export const setUpstream = async (
+/** A branch's own settings in the repository's configuration: `remote`, `merge`, `description` and whatever else is set. */
+export type BranchSettings = readonly (readonly [variable: string, value: string])[]
+
+export const branchSettings = async (git: Git, repo: Repo, branch: string): Promise<BranchSettings> =>
+  (await git.config(repo)).flatMap(({ scope, key, value }) => {
+    const { section, subsection, variable } = splitKey(key)
+    // A key without a value means true.
+    return scope === 'local' && section === 'branch' && subsection === branch ? [[variable, value ?? 'true']] : []
+  })
+
+/** With these `git push` in the environment updates the pull request. The remote branch need not have been fetched. */
+export const upstreamSettings = (upstream: { readonly remote: string; readonly branch: string }): BranchSettings => [
+  ['remote', upstream.remote],
+  ['merge', `refs/heads/${upstream.branch}`],
+]
+
+/** Writes them over what the branch has now: a variable with several values gets exactly those. */
+export const writeBranchSettings = async (
   git: Git,
   repo: Repo,
   branch: BranchName,
-  upstream: { readonly remote: string; readonly branch: string },
+  settings: BranchSettings,
 ): Promise<void> => {
-  const set = (key: string, value: string): Promise<unknown> =>
-    git.run({
-      operation: 'set upstream',
+  const written = new Set<string>()
+  for (const [variable, value] of settings) {
+    const how = written.has(variable) ? '--add' : '--replace-all'
+    written.add(variable)
+    await git.run({
+      operation: 'restore branch settings',
       at: repo,
-      args: ['config', '--local', '--replace-all', `branch.${branch}.${key}`, value],
+      args: ['config', '--local', how, `branch.${branch}.${variable}`, value],
       locks: true,
     })
-  await set('remote', upstream.remote)
-  await set('merge', `refs/heads/${upstream.branch}`)
+  }
 }
 
 /** Takes the branch's section out of the configuration, as `git branch -d` does. Nothing to take is fine (exit 128). */

@@ -2,6 +2,7 @@ import type { Clock, Ids } from '../domain/clock.ts'
 import type { RepoConfig, Settings } from '../domain/config.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { LeftOut } from '../domain/restore-point.ts'
 import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
 import type { Conversation, Store } from '../store/store.ts'
@@ -53,6 +54,8 @@ export type LostEnvironment = {
   readonly why: string
   /** What became of the branch, in words; undefined where it was not asked about. */
   readonly branch: string | undefined
+  /** What its restore point does not hold. */
+  readonly leftOut: readonly LeftOut[]
 }
 
 export type ApprovalQuestion = { readonly codebase: string; readonly commands: readonly string[] }

@@ -1,4 +1,5 @@
 import type { Codebase } from '../domain/environment.ts'
+import { describeLeftOut } from '../domain/restore-point.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from './base.ts'
 import type { IsolationContext } from './context.ts'
@@ -29,7 +30,10 @@ export const cleanupToMakeRoom = async (
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
       const outcome = await provider.destroy(environment, { trigger: 'room' })
-      if (outcome.outcome === 'removed') notices.push(`Removed merged worktree \`${environment.branch}\` to make room`)
+      if (outcome.outcome !== 'removed') continue
+      const lost = describeLeftOut(outcome.leftOut)
+      const without = lost.length === 0 ? '' : ` (not kept: ${lost.join(', ')})`
+      notices.push(`Removed merged worktree \`${environment.branch}\` to make room${without}`)
     } catch (error) {
       // One that cannot be removed must not keep the next from making room.
       context.log.warn('a merged environment could not be removed', {

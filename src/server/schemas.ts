@@ -147,7 +147,9 @@ export const errorBody = z
 
 export const reportAnswer = z
   .object({
-    removed: z.array(environmentAnswer),
+    removed: z.array(
+      environmentAnswer.extend({ leftOut: z.array(z.object({ path: z.string(), reason: z.string() })) }),
+    ),
     skipped: z.array(z.object({ environment: environmentAnswer, reasons: z.array(reason) })),
     missing: z.array(environmentAnswer),
     orphans: z.array(z.object({ path: z.string(), branch: z.string().nullable() })),

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -143,12 +144,14 @@ describe('codebase', () => {
 describe('cleanup', () => {
   test('a dry run reports and touches nothing; the real one removes what is merged and keeps the rest', async () => {
     const merged = await mergedWork('done')
+    appendFileSync(join(repo.path, '.git', 'info', 'exclude'), 'node_modules/\n')
+    mkdirSync(join(merged.path, 'node_modules'))
     const dirty = await mergedWork('dirty')
     writeFileSync(join(dirty.path, 'new'), '')
     await create('busy')
     const dry = await world.json(repo.path, 0, 'cleanup', '--dry-run')
     expect(dry).toEqual({
-      removed: [expect.objectContaining({ id: merged.id, branch: 'done', status: 'active' })],
+      removed: [expect.objectContaining({ id: merged.id, branch: 'done', status: 'active', leftOut: [] })],
       skipped: [
         {
           environment: expect.objectContaining({ branch: 'dirty' }),
@@ -164,6 +167,7 @@ describe('cleanup', () => {
     const { out, code } = await world.run('/', 'cleanup')
     expect(code).toBe(0)
     expect(out).toMatch(/^removed {2}done {3}merged: /)
+    expect(out).toContain('not kept: node_modules/ (can be made again)')
     expect(out).toContain('kept     dirty  1 untracked')
     expect(out).toContain('project: 1 environment removed; each can be restored for 30 days.')
     expect(existsSync(merged.path)).toBe(false)

@@ -301,6 +301,22 @@ describe.concurrent('the sweep', () => {
     expect(names(report.removed)).toEqual(['issue-1'])
   })
 
+  test('names what its restore points left out, in the report and to the conversations that lose the worktree', async () => {
+    await using world = await makeWorld({
+      prepare: (repo) => repo.commit('.gitignore', 'node_modules/\n'),
+      settings: { staleDays: 0, holdDays: 0 },
+    })
+    const environment = await issue(world, 1)
+    inside(world, environment).write('node_modules/a/index.js', 'made again')
+    const { conversationId } = await conversation(world, { environmentId: environment.id })
+    const leftOut = [{ path: 'node_modules/', reason: 'can be made again' }]
+    expect((await sweep(world)).removed).toMatchObject([{ leftOut }])
+    const replies = await world.context.store.outbox.ofConversation({ platform: 'slack', conversationId }, 10)
+    expect(replies.map(({ text }) => text).join()).toContain('Not kept: node_modules/ (can be made again).')
+    const [event] = await world.context.store.events.recent({ kind: 'cleanup', limit: 1 })
+    expect(event?.data).toMatchObject({ removed: [{ leftOut }] })
+  })
+
   test("never judges another host's environments", async () => {
     await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
     const environment = await issue(world, 1)

@@ -302,6 +302,33 @@ describe.concurrent('restore', () => {
     expect(back.git('rev-parse', '--abbrev-ref', '@{upstream}')).toBe('origin/feature/x')
   })
 
+  test("brings back the branch's own settings, also under another name", async () => {
+    await using world = await makeWorld({ remote: true })
+    const environment = await issue(world, 42)
+    const set = (key: string, value: string): string =>
+      world.repo.git('config', '--add', `branch.issue-42.${key}`, value)
+    set('description', 'two\nlines')
+    set('remote', 'origin')
+    set('merge', 'refs/heads/elsewhere')
+    set('merge', 'refs/heads/second')
+    const { restorePoint, branchDeleted } = await removed(world, environment)
+    expect(branchDeleted).toBe(true)
+    const settings = (branch: string): string =>
+      world.repo.git('config', '--get-regexp', `^branch\\.${branch}\\.`).replaceAll(branch, 'it')
+    const expected =
+      'branch.it.description two\nlines\nbranch.it.remote origin\nbranch.it.merge refs/heads/elsewhere\nbranch.it.merge refs/heads/second'
+    world.repo.git('branch', 'issue-42', 'main')
+    world.repo.git('commit', '-q', '--allow-empty', '-m', 'moved on')
+    world.repo.git('branch', '-f', 'issue-42', 'main')
+    const { environment: back } = await world.provider.restore(restorePoint)
+    expect(back.branch).toBe('issue-42-restored')
+    expect(settings('issue-42-restored')).toBe(expected)
+    world.repo.git('branch', '-D', 'issue-42')
+    const again = await removed(world, back)
+    const { environment: twice } = await world.provider.restore(again.restorePoint)
+    expect(settings(twice.branch)).toBe(expected)
+  })
+
   test('points live 30 days: then ref, directory and row go, and not a day before', async () => {
     let now = Date.now()
     const { world, environment, tree } = await start({ context: { clock: () => now } })

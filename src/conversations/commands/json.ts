@@ -43,7 +43,10 @@ export const mergedJson = (merged: Merged): { value: boolean | null; proof: stri
 })
 
 export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
-  removed: report.removed.map(({ environment }) => environmentJson(environment, nameOf)),
+  removed: report.removed.map(({ environment, leftOut }) => ({
+    ...environmentJson(environment, nameOf),
+    leftOut: leftOut.map(({ path, reason }) => ({ path, reason })),
+  })),
   skipped: report.skipped.map(({ environment, reasons }) => ({
     environment: environmentJson(environment, nameOf),
     reasons: reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),

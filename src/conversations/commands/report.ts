@@ -1,4 +1,5 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
+import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
@@ -48,10 +49,13 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
 }
 
 const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupReport, view: View): Cell[][] => [
-  ...removed.map(({ environment: { branch }, why, branchDeleted }) => [
-    cell(dryRun ? 'would remove' : 'removed', 'green'),
-    cell(branch, 'bold'),
-    { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+  ...removed.flatMap(({ environment: { branch }, why, branchDeleted, leftOut }) => [
+    [
+      cell(dryRun ? 'would remove' : 'removed', 'green'),
+      cell(branch, 'bold'),
+      { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+    ],
+    ...describeLeftOut(leftOut).map((line) => [{ text: '' }, { text: '' }, cell(`not kept: ${line}`, 'dim')]),
   ]),
   ...skipped.map(({ environment: { branch }, reasons }) => [
     cell('kept', 'yellow'),

@@ -5,7 +5,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import { clearLock, readAdminDirs, writeToken } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
-import { setUpstream } from '../../git/upstream.ts'
+import { upstreamSettings, writeBranchSettings } from '../../git/upstream.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
 import type { InsertOutcome, JournalEntry, Spare } from '../../store/store.ts'
 import { settleOrAbandon } from '../abandon.ts'
@@ -43,7 +43,8 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     await context.failpoint(`${making.kind}.tree`)
     await writeToken(tree.gitDir, environment.id)
     await context.failpoint(`${making.kind}.token`)
-    if (plan.upstream) await setUpstream(context.git, tree, plan.branch, plan.upstream)
+    const settings = plan.branchSettings ?? (plan.upstream && upstreamSettings(plan.upstream)) ?? []
+    await writeBranchSettings(context.git, tree, plan.branch, settings)
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {

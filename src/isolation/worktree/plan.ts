@@ -8,6 +8,7 @@ import type { Repo } from '../../git/door.ts'
 import { fetchRemote } from '../../git/fetch.ts'
 import { isAncestor } from '../../git/history.ts'
 import { listRefs, resolveCommit } from '../../git/refs.ts'
+import type { BranchSettings } from '../../git/upstream.ts'
 import type { Base } from '../base.ts'
 import type { IsolationContext } from '../context.ts'
 import type { IsolationRequest } from '../provider.ts'
@@ -24,6 +25,8 @@ export type Plan = {
   /** A local branch that is merely behind moves forward first. */
   readonly fastForward?: { readonly from: Sha; readonly to: Sha }
   readonly upstream?: { readonly remote: string; readonly branch: string }
+  /** What a branch that comes back had set, its upstream included. */
+  readonly branchSettings?: BranchSettings
   readonly isFork: boolean
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined

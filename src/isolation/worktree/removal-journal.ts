@@ -188,7 +188,8 @@ export const finishRemoval = async (
     await store.ports.release(environment.id)
     const conversations = await store.conversations.letGo(environment.id)
     const branch = `Branch ${branchDeleted ? 'deleted' : 'kept'}: ${branchNote}.`
-    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, trigger, why, branch })
+    const leftOut = (await store.restorePoints.get(entry.id))?.contents.leftOut ?? []
+    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, trigger, why, branch, leftOut })
     await store.journal.end(entry.id)
     return conversations
   })

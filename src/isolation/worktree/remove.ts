@@ -181,7 +181,7 @@ const release = async (
     const conversations = await store.conversations.letGo(environment.id)
     const { askedBy, trigger } = options
     const lost = { environment, how: 'released', conversations, askedBy, trigger, why: whyOf(options) } as const
-    await context.onLetGo(store, { ...lost, branch: undefined })
+    await context.onLetGo(store, { ...lost, branch: undefined, leftOut: [] })
     return conversations
   })
   const others = letGo.filter(({ id }) => id !== options.askedBy)

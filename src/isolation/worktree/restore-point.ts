@@ -6,6 +6,7 @@ import { bytesBelow } from '../../domain/raw-path.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
 import { listRefs, resolveCommit, updateRefs } from '../../git/refs.ts'
+import { branchSettings } from '../../git/upstream.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
@@ -43,6 +44,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
     environment,
     aliases: await context.store.environments.aliases(environment.id),
     head,
+    branchSettings: await branchSettings(context.git, repoOf(codebase), head.branch ?? environment.branch),
     tip: save.fate.tip,
     dirty,
     converted: save.dirt?.converted ?? [],

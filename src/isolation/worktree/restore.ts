@@ -127,7 +127,7 @@ const occupied = (live: IsolatedEnvironment): AppError =>
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
 const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
-  const { environment, head, tip } = point.contents
+  const { environment, head, tip, branchSettings } = point.contents
   const repo = repoOf(codebase)
   // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
   // stood, and `fill` then puts HEAD where it was.
@@ -149,13 +149,15 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const [ref] = await listRefs(context.git, repo, [`refs/heads/${wanted}`])
   const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
-  if (ref === undefined) return { ...plain, branch: wanted, origin: 'created', notices: [] }
+  // A branch that went took its settings with it; one that stayed still has them.
+  const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
+  if (ref === undefined) return { ...anew, branch: wanted, notices: [] }
   if (free && (ref.sha === at || detachedElsewhere)) {
     return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
   }
   const branch = await freeName(context, codebase, wanted)
   const why = free ? `now stands at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
-  return { ...plain, branch, origin: 'created', notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
+  return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
 }
 
 const upstreamOf = (
