@@ -25,13 +25,11 @@ const traceRemoval = (world: World): Event[] => {
   }
   const child = join(import.meta.dirname, '..', 'child.ts')
   mkdirSync(temporaryOf(world), { recursive: true })
+  const calls = 'trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat'
+  const traced = [process.execPath, child, JSON.stringify(order)]
   const { status, stderr } = spawnSync(
     'strace',
-    [
-      ...['-f', '-q', '-y', '-s', '4096', '-o', log],
-      ...['-e', 'trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat', '-e', 'signal=none'],
-      ...[process.execPath, child, JSON.stringify(order)],
-    ],
+    ['-f', '-q', '-y', '-s', '4096', '-o', log, '-e', calls, '-e', 'signal=none', ...traced],
     {
       env: { ...box.env, TMPDIR: temporaryOf(world), GIT_CONFIG_NOSYSTEM: '1', NODE_NO_WARNINGS: '1' },
       encoding: 'utf8',
