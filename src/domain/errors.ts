@@ -32,6 +32,7 @@ export type ErrorCode =
   | 'illegal-transition'
   | 'isolation-blocked'
   | 'unsupported'
+  | 'unusable-file'
   | 'unexpected'
 
 export type AppErrorOptions = { cause?: unknown; remedy?: string }
