@@ -19,6 +19,7 @@ import type { IsolationProvider } from './isolation/provider.ts'
 import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
 import { createLogger, type Logger } from './process/log.ts'
+import { readUntrustedTextSync } from './process/read-untrusted.ts'
 import { createRedactor, type Redact } from './process/redact.ts'
 import { openStore } from './store/open.ts'
 
@@ -188,7 +189,8 @@ async function settingsOf(home: string): Promise<Settings> {
 
 function homeConfig(home: string): { homeFile: string; homeText?: string } {
   const homeFile = join(home, 'config.yaml')
-  return existsSync(homeFile) ? { homeFile, homeText: readFileSync(homeFile, 'utf8') } : { homeFile }
+  const homeText = readUntrustedTextSync(homeFile, { followLink: true })
+  return homeText === undefined ? { homeFile } : { homeFile, homeText }
 }
 
 async function tokenOf({ githubToken }: Settings): Promise<{ host: string; secret: string } | undefined> {

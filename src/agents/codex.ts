@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock, Ids } from '../domain/clock.ts'
 import type { CodexSandbox } from '../domain/config-agents.ts'
-import { unlessMissing } from '../domain/missing.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult, AgentRules } from './agent.ts'
 import { codexArguments } from './codex-arguments.ts'
 import { type CodexEnding, createCodexReader } from './codex-events.ts'
@@ -134,7 +133,7 @@ const availability = async (installed: Installed): Promise<AgentAvailability> =>
 const hasOwnProvider = async (own: Installed['own']): Promise<boolean> => {
   const home = own['CODEX_HOME'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.codex'))
   if (home === undefined) return false
-  const text = await unlessMissing(readFile(join(home, 'config.toml'), 'utf8')).catch(() => undefined)
+  const text = await readUntrustedText(join(home, 'config.toml'), { followLink: true }).catch(() => undefined)
   return /^\s*model_provider\s*=/m.test(text ?? '')
 }
 

@@ -20,7 +20,7 @@ export const withContextFile = async <T>(
   const own = await mkdtemp(join(directory, `${nameFor(self)}.`))
   try {
     const file = join(own, 'context.md')
-    await writeFile(file, text, { mode: 0o600 })
+    await writeFile(file, text, { mode: 0o600, flag: 'wx' })
     return await work(file)
   } finally {
     await rm(own, { recursive: true, force: true })

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { lstat, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock, Ids } from '../domain/clock.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
@@ -8,6 +8,7 @@ import { readAdminDir, readHead, readWorktreeLink } from '../git/admin-dir.ts'
 import { commitFile, readTrailers, settleIndexEntry } from '../git/commit-file.ts'
 import { discoverRepository } from '../git/discover.ts'
 import type { Git, Tree } from '../git/door.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
 import {
   commitMessage,
@@ -107,10 +108,7 @@ const commitNote = async (
 /** The note is added to the file as it stands, so that what somebody has written there and not committed stays. */
 const settleFile = async (tree: Tree, note: DemoNote): Promise<void> => {
   const path = join(tree.path, DEMO_FILE)
-  const before = await readFile(path, 'utf8').catch((error: unknown) => {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  })
+  const before = await readUntrustedText(path)
   const after = withNote(before, note)
   if (after === before) return
   const temporary = `${path}.coppice-new`

@@ -1,6 +1,7 @@
-import { linkSync, mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 /** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
 export const prepareHome = (home: string, onMade: (home: string) => void = () => undefined): string => {
@@ -42,13 +43,8 @@ export const hostId = (home: string, random: () => string): string => {
 }
 
 const read = (path: string): string | undefined => {
-  try {
-    const text = readFileSync(path, 'utf8').trim()
-    return /^[A-Za-z0-9-]{8,64}$/.test(text) ? text : undefined
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
+  const text = readUntrustedTextSync(path)?.trim() ?? ''
+  return /^[A-Za-z0-9-]{8,64}$/.test(text) ? text : undefined
 }
 
 const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

@@ -1,4 +1,5 @@
-import { appendFileSync, renameSync, statSync } from 'node:fs'
+import { closeSync, renameSync, statSync, writeSync } from 'node:fs'
+import { openLogSync } from '../process/replace-file.ts'
 
 /** Old lines are kept once over: the file and its predecessor stay under 10 MB together. */
 const most = 5 * 1024 * 1024
@@ -8,5 +9,10 @@ export const appendToLog =
   (path: string) =>
   (line: string): void => {
     if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > most) renameSync(path, `${path}.1`)
-    appendFileSync(path, line, { mode: 0o600 })
+    const file = openLogSync(path)
+    try {
+      writeSync(file, line)
+    } finally {
+      closeSync(file)
+    }
   }

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { readWorktreeLink } from '../git/admin-dir.ts'
+import { readUntrustedSync, readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 /** Answers what changed in git's own files since it was armed, in lines for a person; empty: nothing. */
 export type GitWire = () => readonly string[]
@@ -81,7 +82,9 @@ const printOf = (file: string): string | undefined => {
   if (!stat.isFile()) return 'no file'
   // A hook is a script; what is larger than this is told apart by what it would take some care to fake.
   if (stat.size > MOST_HASHED) return `${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}`
-  return `${stat.mode & 0o111} ${createHash('sha256').update(readFileSync(file)).digest('hex')}`
+  return `${stat.mode & 0o111} ${createHash('sha256')
+    .update(readUntrustedSync(file, { maxBytes: MOST_HASHED }) ?? '')
+    .digest('hex')}`
 }
 
 const MOST_HASHED = 1_000_000
@@ -96,7 +99,7 @@ const entriesIn = (file: string): string[] => {
   if (!stat.isFile() || stat.size > MOST_HASHED) return [`it is ${printOf(file) ?? 'gone'}`]
   const entries: string[] = []
   let section = ''
-  for (const line of readFileSync(file, 'utf8').split('\n')) {
+  for (const line of (readUntrustedTextSync(file, { maxBytes: MOST_HASHED }) ?? '').split('\n')) {
     const [, name, rest] = /^\s*\[([^\]]*)\]\s*(.*)$/.exec(line) ?? []
     if (name !== undefined) section = sectionName(name)
     const entry = (rest ?? line).trim()

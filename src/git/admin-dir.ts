@@ -1,21 +1,11 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from 'node:fs'
+import { existsSync, linkSync, lstatSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { replaceFileSync, writeNewFileSync } from '../process/replace-file.ts'
+import { maxConfigBytes } from './file-limits.ts'
 
 /*
  * Git's own records, read as files: no subprocess. Promises outside like every question about a repository, but
@@ -68,11 +58,23 @@ export const mainHead = async (commonDir: string): Promise<Head | undefined> => 
 export const readHead = async (gitDir: string): Promise<Head | undefined> => headOf(gitDir)
 
 const headOf = (gitDir: string): Head | undefined => {
-  const text = readText(join(gitDir, 'HEAD'))
+  const text = headText(gitDir)
   if (text === undefined) return undefined
   const ref = /^ref:\s*refs\/heads\/(.+)$/.exec(text)?.[1]
   if (ref !== undefined) return { branch: ref }
   return isSha(text) ? { sha: text } : undefined
+}
+
+/** Git once made HEAD a link to `refs/heads/…`, and still reads one. The link's target says it all: it is not followed. */
+const headText = (gitDir: string): string | undefined => {
+  const path = join(gitDir, 'HEAD')
+  try {
+    return readText(path)
+  } catch (error) {
+    const target = lstatSync(path).isSymbolicLink() ? readlinkSync(path) : ''
+    if (target.startsWith('refs/heads/')) return `ref: ${target}`
+    throw error
+  }
 }
 
 /** The record a worktree's `.git` file points to; undefined when there is no such file or no such record. */
@@ -97,8 +99,10 @@ const holds = (head: Head | undefined, busy: readonly string[], branch: string):
 
 /** A bare repository's HEAD names a branch that nobody has checked out. Unclear counts as not bare. */
 const isBare = (commonDir: string): boolean => {
-  const core = /^\s*\[core\]([^[]*)/im.exec(readText(join(commonDir, 'config')) ?? '')?.[1]
-  return core !== undefined && /^\s*bare\s*=\s*true\s*$/im.test(core)
+  const text = readUntrustedTextSync(join(commonDir, 'config'), { maxBytes: maxConfigBytes })
+  // No `\s` across lines: on a megabyte of newlines each of them would be tried as a beginning.
+  const core = /^[ \t]*\[core\]([^[]*)/im.exec(text ?? '')?.[1]
+  return core !== undefined && /^[ \t]*bare[ \t]*=[ \t]*true[ \t\r]*$/im.test(core)
 }
 
 const busyBranches = (gitDir: string): string[] => {
@@ -131,10 +135,7 @@ export const halfDone = (gitDir: string): HalfDone[] => {
 
 /** The id of the environment a record was made for: a recycled name never passes for this very instance. */
 export const writeToken = async (adminDir: string, id: string): Promise<void> => {
-  const path = join(adminDir, 'coppice')
-  const temporary = `${path}.${process.pid}.tmp`
-  writeSynced(temporary, `${id}\n`)
-  renameSync(temporary, path)
+  replaceFileSync(join(adminDir, 'coppice'), `${id}\n`, { sync: true })
 }
 
 export const readToken = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'coppice'))
@@ -146,7 +147,7 @@ export const readLock = async (adminDir: string): Promise<string | undefined> =>
 export const setLock = async (adminDir: string, reason: string): Promise<boolean> => {
   const path = join(adminDir, 'locked')
   const temporary = `${path}.${process.pid}.tmp`
-  writeSynced(temporary, `${reason}\n`)
+  writeNewFileSync(temporary, `${reason}\n`, { sync: true })
   try {
     // A link fails where something is: the lock appears with its reason or not at all, and never over another.
     linkSync(temporary, path)
@@ -169,16 +170,5 @@ export const clearLock = async (adminDir: string, reason?: string): Promise<bool
   return !existsSync(path)
 }
 
-const writeSynced = (path: string, text: string): void => {
-  const file = openSync(path, 'w', 0o644)
-  try {
-    writeSync(file, text)
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
-}
-
 /** A file's text without the newline at its end; undefined when there is no such file. */
-const readText = (path: string): string | undefined =>
-  unlessMissingSync(() => readFileSync(path, 'utf8'))?.replace(/\s+$/, '')
+const readText = (path: string): string | undefined => readUntrustedTextSync(path)?.trimEnd()

@@ -1,5 +1,7 @@
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { replaceFileSync } from '../process/replace-file.ts'
 
 /** A secret for one host. It reaches git only through the environment of a network call, never a URL or a command line. */
 export type HostToken = { readonly host: string; readonly secret: string }
@@ -38,16 +40,13 @@ export const writeAskpass = (directory: string): string => {
   const path = join(directory, 'askpass.sh')
   if (isWritten(path)) return path
   mkdirSync(directory, { recursive: true, mode: 0o700 })
-  const temporary = `${path}.${process.pid}`
-  writeFileSync(temporary, script, { mode: 0o700 })
-  chmodSync(temporary, 0o700)
-  renameSync(temporary, path)
+  replaceFileSync(path, script, { mode: 0o700 })
   return path
 }
 
 const isWritten = (path: string): boolean => {
   try {
-    return readFileSync(path, 'utf8') === script
+    return readUntrustedTextSync(path) === script
   } catch {
     return false
   }

@@ -1,17 +1,11 @@
-import {
-  closeSync,
-  createReadStream,
-  fsyncSync,
-  lstatSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  statSync,
-} from 'node:fs'
+import { lstatSync, readdirSync, readlinkSync, statSync } from 'node:fs'
+import type { Readable } from 'node:stream'
 import { join } from 'node:path'
-import { isMissing } from '../domain/missing.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
+import { openUntrusted } from '../process/read-untrusted.ts'
+import { syncPathSync } from '../process/sync-path.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
 import { joinTreePath, type TreePath } from './tree-path.ts'
 
@@ -74,10 +68,16 @@ const hashOne = async (
   { signal, durable = false }: CallOptions & { durable?: boolean },
 ): Promise<Sha> => {
   const path = joinTreePath(tree.path, file)
-  const stdin = file.mode === '120000' ? readlinkSync(path, { encoding: 'buffer' }) : createReadStream(path)
+  const stdin = file.mode === '120000' ? readlinkSync(path, { encoding: 'buffer' }) : await streamOf(path)
   const args = ['hash-object', '-w', '-t', 'blob', '--no-filters', '--stdin']
   const { stdout } = await git.run({ ...call, at: tree, args, stdin, durable, ...(signal && { signal }) })
   return toSha(stdout.trim())
+}
+
+const streamOf = async (path: Buffer): Promise<Readable> => {
+  const file = await openUntrusted(path)
+  if (file === undefined) throw new AppError('not-found', `${String(path)} is gone`)
+  return file.createReadStream()
 }
 
 /**
@@ -172,18 +172,4 @@ const isYoung = (file: string, since: number): boolean => {
   return found !== undefined && Math.max(found.mtimeMs, found.ctimeMs) >= since
 }
 
-const syncIfThere = (path: string): boolean => {
-  let file: number
-  try {
-    file = openSync(path, 'r')
-  } catch (error) {
-    if (isMissing(error)) return false
-    throw error
-  }
-  try {
-    fsyncSync(file)
-    return true
-  } finally {
-    closeSync(file)
-  }
-}
+const syncIfThere = (path: string): void => unlessMissingSync(() => syncPathSync(path))

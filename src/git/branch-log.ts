@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { unlessMissing } from '../domain/missing.ts'
 import { type BranchName, isSha, type Sha } from '../domain/names.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { Repo } from './door.ts'
+import { maxLogBytes } from './file-limits.ts'
 
 /** One move of a branch. `from` is undefined where the branch was made. */
 export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
@@ -10,7 +10,7 @@ export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | un
 /** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
 export const branchMoves = async (repo: Repo, branch: BranchName): Promise<BranchMove[]> => {
   const file = join(repo.commonDir, 'logs', 'refs', 'heads', branch)
-  const lines = ((await unlessMissing(readFile(file, 'utf8'))) ?? '').split('\n')
+  const lines = ((await readUntrustedText(file, { maxBytes: maxLogBytes })) ?? '').split('\n')
   return lines.filter((line) => line !== '').map(parse)
 }
 

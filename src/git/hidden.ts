@@ -1,5 +1,6 @@
-import { copyFileSync, existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
+import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
+import { copyUntrusted } from '../process/read-untrusted.ts'
 import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { isPlainIndex } from './index-scan.ts'
@@ -23,8 +24,8 @@ export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOption
   const gitlinks = entries.filter(({ mode }) => mode === '160000')
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
   if (flagged.length === 0) return { hidden: [], gitlinks }
-  const hidden = await withPrivateIndex(git, (indexFile) => {
-    copyWithTime(join(tree.gitDir, 'index'), indexFile)
+  const hidden = await withPrivateIndex(git, async (indexFile) => {
+    await copyWithTime(join(tree.gitDir, 'index'), indexFile)
     return reallyDifferent(git, tree, indexFile, flagged, signal)
   })
   return { hidden, gitlinks }
@@ -34,9 +35,9 @@ export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOption
  * As old as the original, a little older rather than younger: git reads a file of the same size and time only while it
  * is not older than its index, and an edit within one tick of the clock would go unseen in a copy that is younger.
  */
-const copyWithTime = (from: string, to: string): void => {
+const copyWithTime = async (from: string, to: string): Promise<void> => {
   const { atimeMs, mtimeMs } = statSync(from)
-  copyFileSync(from, to)
+  await copyUntrusted(from, to)
   utimesSync(to, atimeMs / 1000, (mtimeMs - 1) / 1000)
 }
 

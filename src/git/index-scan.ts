@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readUntrustedSync } from '../process/read-untrusted.ts'
 
 /**
  * Does the index certainly have neither a flagged entry (assume-unchanged, skip-worktree) nor a gitlink? Read from the
@@ -7,11 +7,15 @@ import { readFileSync } from 'node:fs'
  */
 export const isPlainIndex = (path: string): boolean => {
   try {
-    return isPlain(readFileSync(path))
+    const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
+    return bytes !== undefined && isPlain(bytes)
   } catch {
     return false
   }
 }
+
+/** Read and scanned in 50 ms: a longer look would hold up everything else. */
+const maxScannedBytes = 32 * 1024 * 1024
 
 const headerBytes = 12
 /** ctime, mtime, dev, ino: 24 bytes; then mode, uid, gid, size: 16; then the object id; then the flags. */

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
@@ -6,7 +5,9 @@ import { type Sha, toRepoPath } from '../domain/names.ts'
 import { mainHead } from '../git/admin-dir.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
+import { maxLineBytes } from '../git/file-limits.ts'
 import { listRefs, readSymbolicRef, type Ref, resolveCommit } from '../git/refs.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 
@@ -180,8 +181,8 @@ const notedHead = async (
   options: CallOptions,
 ): Promise<string | undefined> => {
   try {
-    const noted = /^ref: (\S+)\s*$/.exec(readFileSync(join(codebase.repoPath, ref), 'utf8'))?.[1]
-    if (noted !== undefined) return noted
+    const noted = readUntrustedTextSync(join(codebase.repoPath, ref), { maxBytes: maxLineBytes })?.trim()
+    if (noted?.startsWith('ref: refs/') === true) return noted.slice('ref: '.length)
   } catch {
     // Not there, or refs are kept in another way: git knows.
   }

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { repoOf } from './repo-of.ts'
 import type { Codebase } from '../domain/environment.ts'
@@ -7,6 +7,7 @@ import { toCodebaseName, toRepoPath } from '../domain/names.ts'
 import { type Discovered, discoverRepository } from '../git/discover.ts'
 import { listRefs, resolveCommit } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import { type Added, type AddOptions, assertGithub, githubOf, register, withoutSecret } from './codebase-register.ts'
 import type { IsolationContext } from './context.ts'
 
@@ -135,10 +136,11 @@ const commonDirOf = (dir: string, kind: 'directory' | 'file'): string | undefine
   const dotGit = join(dir, '.git')
   try {
     if (kind === 'directory') return realpathSync(dotGit)
-    const link = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
+    const link = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit) ?? '')?.[1]
     if (link === undefined) return undefined
     const gitDir = resolve(dir, link.trim())
-    return realpathSync(resolve(gitDir, readFileSync(join(gitDir, 'commondir'), 'utf8').trim()))
+    const commonDir = readUntrustedTextSync(join(gitDir, 'commondir'))?.trim()
+    return commonDir === undefined ? undefined : realpathSync(resolve(gitDir, commonDir))
   } catch {
     return undefined
   }

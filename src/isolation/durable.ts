@@ -1,18 +1,13 @@
+import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
+import { syncPath } from '../process/sync-path.ts'
 
 /** A name is on disk only when its directory is: a power cut forgets a rename that was not synced. */
-export const syncDirectory = async (path: string): Promise<void> => {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
+export const syncDirectory = (path: string): Promise<void> => syncPath(path)
 
 /** Writes a file so that it survives a power cut once this resolves (its name, once the directory is synced). */
 export const writeDurably = async (path: string, bytes: string | Uint8Array, mode = 0o600): Promise<void> => {
-  const handle = await open(path, 'w', mode)
+  const handle = await open(path, overwrite, mode)
   try {
     await handle.writeFile(bytes)
     await handle.sync()
@@ -20,6 +15,10 @@ export const writeDurably = async (path: string, bytes: string | Uint8Array, mod
     await handle.close()
   }
 }
+
+/** Neither through a link nor waiting for the reader of a FIFO. */
+const overwrite =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 export const makePrivateDirectory = async (path: string): Promise<void> => {
   await mkdir(path, { recursive: true, mode: 0o700 })

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
@@ -11,6 +10,7 @@ import type { Tree } from '../git/door.ts'
 import { isAncestor } from '../git/history.ts'
 import { readTree } from '../git/objects.ts'
 import { resolveCommit } from '../git/refs.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { readDirt } from './dirt.ts'
 import { usesOf } from './gates.ts'
@@ -93,9 +93,9 @@ const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, 
 /** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
 const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
   try {
-    const head = (await readFile(join(tree.gitDir, 'HEAD'), 'utf8')).trim()
+    const head = (await readUntrustedText(join(tree.gitDir, 'HEAD')))?.trim()
     if (head !== `ref: refs/heads/${environment.branch}`) return undefined
-    return (await readFile(join(tree.commonDir, 'refs/heads', environment.branch), 'utf8')).trim()
+    return (await readUntrustedText(join(tree.commonDir, 'refs/heads', environment.branch)))?.trim()
   } catch {
     return undefined
   }

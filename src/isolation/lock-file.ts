@@ -3,8 +3,8 @@ import {
   constants,
   fchmodSync,
   fchownSync,
+  lstatSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   statSync,
@@ -16,6 +16,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
+import { assertRegular, readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 export type LockHolder = { readonly pid: number; readonly purpose: string; readonly since: number }
 
@@ -104,8 +105,11 @@ export const openLockFile = (commonDir: string): LockFile => {
 const ANCHOR_MS = 3_600_000
 
 const ensureFile = (path: string, commonDir: string): Stats => {
-  const there = statSync(path, { throwIfNoEntry: false })
-  if (there !== undefined) return there
+  const there = lstatSync(path, { throwIfNoEntry: false })
+  if (there !== undefined) {
+    assertRegular(path, there)
+    return there
+  }
   try {
     createLike(path, statSync(commonDir), CREATE, '')
   } catch (error) {
@@ -114,9 +118,10 @@ const ensureFile = (path: string, commonDir: string): Stats => {
   return statSync(path)
 }
 
-/** Neither goes through a symbolic link that somebody may have put there. */
+/** Neither goes through a symbolic link or waits at a FIFO that somebody may have put there. */
 const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
-const OVERWRITE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW
+const OVERWRITE =
+  constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK
 
 /**
  * For the owner alone, unless others may write in the repository's directory (core.sharedRepository): they need the lock
@@ -138,7 +143,7 @@ const createLike = (path: string, dir: Stats, flags: number, text: string): void
 
 const readHolder = (path: string): LockHolder | undefined => {
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'))
+    const value: unknown = JSON.parse(readUntrustedTextSync(path, { maxBytes: 4096 }) ?? '')
     if (typeof value !== 'object' || value === null) return undefined
     const { pid, purpose, since } = value as Record<string, unknown>
     if (typeof pid !== 'number' || typeof purpose !== 'string' || typeof since !== 'number') return undefined

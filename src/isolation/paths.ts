@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readFile, realpath } from 'node:fs/promises'
+import { mkdir, open, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import type { BranchName } from '../domain/names.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 
 /** A root that Coppice manages carries this file; what has no such root above it is never deleted. */
 const marker = '.coppice-root'
@@ -52,7 +53,7 @@ const markRoot = async (root: string, host: string): Promise<void> => {
 export const managedRoot = async (path: string, host: string): Promise<string | undefined> => {
   const root = dirname(dirname(path))
   try {
-    const owner = (await readFile(join(root, marker), 'utf8')).trim()
+    const owner = (await readUntrustedText(join(root, marker)))?.trim()
     if (owner !== host) return undefined
     // By real path: a link anywhere on the way could make "inside" mean somewhere else.
     return (await realpath(dirname(path))) === join(await realpath(root), relative(root, dirname(path)))

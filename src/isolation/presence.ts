@@ -1,9 +1,10 @@
-import { lstatSync, readFileSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { Health } from './provider.ts'
 import { isMissing } from '../domain/missing.ts'
 
@@ -63,7 +64,7 @@ const exists = (path: string): boolean => {
 }
 
 const pointsBack = (adminDir: string, path: string): boolean =>
-  readFileSync(join(adminDir, 'gitdir'), 'utf8').trim() === join(path, '.git')
+  readUntrustedTextSync(join(adminDir, 'gitdir'))?.trim() === join(path, '.git')
 
 export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree => ({
   commonDir: toRepoPath(codebase.repoPath),

@@ -1,4 +1,4 @@
-import { lstat, readFile, realpath } from 'node:fs/promises'
+import { lstat, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { toRepoPath } from '../domain/names.ts'
@@ -8,6 +8,7 @@ import type { Tree } from '../git/door.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
 import { readStatus } from '../git/status.ts'
 import type { TreePath } from '../git/tree-path.ts'
+import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
 
@@ -59,7 +60,7 @@ const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined
   const file = join(directory, '.git')
   const gitDir = link.isDirectory()
     ? file
-    : resolve(directory, /^gitdir: (.+)$/m.exec(await readFile(file, 'utf8'))?.[1]?.trim() ?? '.git')
+    : resolve(directory, /^gitdir: (.+)$/m.exec((await readUntrustedText(file)) ?? '')?.[1]?.trim() ?? '.git')
   const real = await realpath(gitDir)
   return { commonDir: toRepoPath(real), gitDir: real, path: directory }
 }

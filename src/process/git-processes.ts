@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
+import { readUntrustedTextSync } from './read-untrusted.ts'
 import { processTable } from './table.ts'
 import type { ProcessRow } from './table.ts'
 
@@ -90,7 +91,7 @@ const repositoryOf = (place: string): string | undefined => {
 
 /** `.git` of a linked worktree or a submodule: one line that names a directory inside the repository's own. */
 const linkedGitDir = (dotGit: string): string | undefined => {
-  const named = /^gitdir: (.+)$/m.exec(readFileSync(dotGit, 'utf8'))?.[1]
+  const named = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit) ?? '')?.[1]
   return named === undefined ? undefined : resolve(dirname(dotGit), named)
 }
 

@@ -111,7 +111,7 @@ describe('writing where an agent can write', () => {
     execFileSync('mkfifo', [temporary])
     replaceFileSync(at('record'), 'one')
     symlinkSync(at('file'), temporary)
-    replaceFileSync(at('record'), 'two', { sync: true })
+    replaceFileSync(at('record'), 'two', { sync: true, mode: 0o600 })
     expect(readFileSync(at('record'), 'utf8')).toBe('two')
     expect(readFileSync(at('file'), 'utf8')).toBe('content')
     expect(statSync(at('record')).mode & 0o777).toBe(0o600)

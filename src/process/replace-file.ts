@@ -1,4 +1,14 @@
-import { closeSync, constants, fstatSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { assertRegular } from './read-untrusted.ts'
 
 /*
@@ -6,7 +16,12 @@ import { assertRegular } from './read-untrusted.ts'
  * link, so a file is always made anew (O_EXCL) and put in place whole.
  */
 
-export type WriteOptions = { readonly mode?: number; readonly sync?: boolean }
+export type WriteOptions = {
+  /** Whatever the umask says (default: as the umask says). */
+  readonly mode?: number
+  /** On the disk when this returns. */
+  readonly sync?: boolean
+}
 
 /** Puts the file in place by a rename: readers see the old one or the new one, never half of it. */
 export const replaceFileSync = (path: string, content: string, options: WriteOptions = {}): void => {
@@ -21,15 +36,12 @@ export const replaceFileSync = (path: string, content: string, options: WriteOpt
 }
 
 /** Makes the file anew; what had the name before, such as the rest of a crash, is removed, never written to. */
-export const writeNewFileSync = (
-  path: string,
-  content: string,
-  { mode = 0o600, sync = false }: WriteOptions = {},
-): void => {
+export const writeNewFileSync = (path: string, content: string, { mode, sync = false }: WriteOptions = {}): void => {
   rmSync(path, { force: true })
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
-  const file = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  const file = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode ?? 0o666)
   try {
+    if (mode !== undefined) fchmodSync(file, mode)
     writeFileSync(file, content)
     if (sync) fsyncSync(file)
   } finally {

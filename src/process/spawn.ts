@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import type { ChildProcess, SpawnOptions } from 'node:child_process'
-import { closeSync, openSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { type Readable, Writable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,6 +11,7 @@ import { identifySync } from './identity.ts'
 import { killTree } from './kill.ts'
 import { createOutput } from './output.ts'
 import type { OutputStream } from './output.ts'
+import { openLogSync } from './replace-file.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 type What = { readonly command: string; readonly args: readonly string[] } | { readonly shell: string }
@@ -96,7 +97,7 @@ export type DetachedProgram = {
 
 /** Starts background work that outlives us: a session of its own, no pipe to us that could break under it. */
 export const spawnDetached = async (program: DetachedProgram): Promise<ProcessIdentity> => {
-  const log = program.logFile === undefined ? undefined : openSync(program.logFile, 'a', 0o600)
+  const log = program.logFile === undefined ? undefined : openLogSync(program.logFile)
   try {
     const { child, identity } = await start(program, {
       cwd: program.cwd,

@@ -1,23 +1,22 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { liveness } from '../process/identity.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { replaceFileSync } from '../process/replace-file.ts'
 
 /** Where the server of this home listens, for whoever wants to speak to it. */
 export type ServerRecord = { readonly url: string; readonly process: ProcessIdentity; readonly startedAt: number }
 
-export const writeServerRecord = (home: string, record: ServerRecord): void => {
-  const path = recordFile(home)
-  writeFileSync(`${path}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 })
-  renameSync(`${path}.new`, path)
-}
+export const writeServerRecord = (home: string, record: ServerRecord): void =>
+  replaceFileSync(recordFile(home), `${JSON.stringify(record)}\n`, { mode: 0o600 })
 
 export const removeServerRecord = (home: string): void => rmSync(recordFile(home), { force: true })
 
 /** The record of a server that really runs; a record that a crash left is as good as none. */
 export const runningServer = (home: string): ServerRecord | undefined => {
   try {
-    const value: unknown = JSON.parse(readFileSync(recordFile(home), 'utf8'))
+    const value: unknown = JSON.parse(readUntrustedTextSync(recordFile(home)) ?? '')
     return isRecord(value) && liveness(value.process) === 'alive' ? value : undefined
   } catch {
     return undefined

@@ -50,8 +50,9 @@ export const readToken = (home: string): Omit<Token, 'created'> | undefined => {
   const descriptor = open(file)
   if (descriptor === undefined) return undefined
   try {
-    const { mode, uid } = fstatSync(descriptor)
+    const { mode, uid, size } = fstatSync(descriptor)
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw damaged(file, 'is not a plain file')
+    if (size > 1024) throw damaged(file, 'is too large to be one')
     const own = process.getuid?.()
     if (own !== undefined && uid !== own && own !== 0) throw damaged(file, 'belongs to another user')
     const tightened = (mode & 0o077) !== 0

@@ -3,7 +3,9 @@ import { mkdir, open, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { RequestError } from '@agentclientprotocol/sdk'
 import { hasCode } from '../../domain/error-code.ts'
+import { isAppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
+import { readUntrustedText } from '../../process/read-untrusted.ts'
 
 /*
  * What an agent asks us to do with files, done inside its environment or not at all. Containment is by real path: a
@@ -17,15 +19,11 @@ export type TextRange = { readonly line?: number | null | undefined; readonly li
 
 export const readTextInside = async (root: string, path: string, range: TextRange): Promise<string> => {
   const place = await placeInside(root, path)
-  const file = await opened(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK, path)
-  try {
-    const stat = await file.stat()
-    if (!stat.isFile()) throw refused(path, 'is not a file')
-    if (stat.size > MOST_BYTES) throw refused(path, `has more than ${MOST_BYTES} bytes`)
-    return linesOf(await file.readFile('utf8'), range)
-  } finally {
-    await file.close()
-  }
+  const text = await readUntrustedText(place, { maxBytes: MOST_BYTES }).catch((error: unknown) => {
+    throw refused(path, isAppError(error, 'unusable-file') ? 'is not a file of at most 10 MB' : cannotBeOpened(error))
+  })
+  if (text === undefined) throw RequestError.resourceNotFound(path)
+  return linesOf(text, range)
 }
 
 export const writeTextInside = async (root: string, path: string, content: string): Promise<void> => {
@@ -85,12 +83,12 @@ const opened = async (place: string, flags: number, asked: string) => {
   } catch (error) {
     if (isMissing(error)) throw RequestError.resourceNotFound(asked)
     if (hasCode(error, 'ELOOP')) throw refused(asked, 'is a symbolic link that leads nowhere')
-    throw refused(
-      asked,
-      `cannot be opened (${error instanceof Error && 'code' in error ? String(error.code) : 'fault'})`,
-    )
+    throw refused(asked, cannotBeOpened(error))
   }
 }
+
+const cannotBeOpened = (error: unknown): string =>
+  `cannot be opened (${error instanceof Error && 'code' in error ? String(error.code) : 'fault'})`
 
 const refused = (path: string, why: string): RequestError =>
   RequestError.invalidParams(undefined, `${JSON.stringify(path.slice(0, 500))} ${why}`)

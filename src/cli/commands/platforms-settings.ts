@@ -1,6 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { IsolationContext } from '../../isolation/context.ts'
+import { readUntrustedTextSync } from '../../process/read-untrusted.ts'
 import { type PlatformSettings, readPlatformSettings } from '../../platforms/settings.ts'
 
 export type HomeSettings = { readonly settings: PlatformSettings; readonly file: string }
@@ -11,7 +11,7 @@ export const platformSettingsOf = ({
   ownEnvironment: env = {},
 }: Pick<IsolationContext, 'home' | 'ownEnvironment'>): HomeSettings => {
   const homeFile = join(home, 'config.yaml')
-  const homeText = existsSync(homeFile) ? readFileSync(homeFile, 'utf8') : undefined
+  const homeText = readUntrustedTextSync(homeFile, { followLink: true })
   const settings = readPlatformSettings({ homeFile, env, ...(homeText !== undefined && { homeText }) })
   return { settings, file: homeFile }
 }

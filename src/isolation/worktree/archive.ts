@@ -1,8 +1,10 @@
-import { constants } from 'node:fs'
-import { chmod, copyFile, lstat, mkdir, open, readdir, readlink, symlink } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AppError } from '../../domain/errors.ts'
 import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
+import { copyUntrusted } from '../../process/read-untrusted.ts'
+import { syncPath } from '../../process/sync-path.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 
@@ -101,7 +103,7 @@ export const copyTree = async (from: string, to: string, path: string, leftOut: 
     await copyTree(from, to, path === '' ? toRaw(name) : `${path}/${toRaw(name)}`, leftOut)
   }
   await chmod(target, (found.mode & 0o777) | 0o700)
-  await sync(target)
+  await syncPath(target)
 }
 
 /** One file or link, with its mode; copy-on-write where the file system has it. Synced. */
@@ -113,8 +115,8 @@ export const copyEntry = async (from: string, to: string, path: string, leftOut:
   if (found.isSymbolicLink()) {
     await symlink(await readlink(source, { encoding: 'buffer' }), target)
   } else if (found.isFile()) {
-    await copyFile(source, target, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
-    await sync(target)
+    if (!(await copyUntrusted(source, target))) throw new AppError('not-found', `${shownPath(path)} went away`)
+    await syncPath(target)
   } else {
     leftOut.push({ path: shownPath(path), reason: 'neither a file nor a directory nor a link' })
   }
@@ -131,19 +133,10 @@ const syncDirectories = async (directory: string): Promise<void> => {
     for (const entry of await readdir(path, { withFileTypes: true, encoding: 'buffer' })) {
       if (entry.isDirectory()) await visit(Buffer.concat([path, Buffer.from('/'), entry.name]))
     }
-    await sync(path)
+    await syncPath(path)
   }
   await visit(Buffer.from(directory))
   await syncDirectory(join(directory, '..'))
-}
-
-const sync = async (path: Buffer): Promise<void> => {
-  const handle = await open(path, 'r')
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
 }
 
 const strip = (path: string): string => path.replace(/\/+$/, '')

@@ -1,9 +1,10 @@
-import { lstat, readFile, stat, writeFile } from 'node:fs/promises'
+import { lstat, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../domain/missing.ts'
+import { readUntrustedText } from '../../process/read-untrusted.ts'
 import { realParent } from './real-parent.ts'
 
 export const redirectPath = '.beads/redirect'
@@ -32,7 +33,7 @@ export const isOurRedirect = async (codebase: Codebase, treePath: string): Promi
   if (content === undefined || (await realParent(treePath, redirectPath)).kind !== 'real') return false
   const path = join(treePath, redirectPath)
   const found = await unlessMissing(lstat(path))
-  return found?.isFile() === true && (await readFile(path, 'utf8')) === content
+  return found?.isFile() === true && (await readUntrustedText(path)) === content
 }
 
 const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {
@@ -41,6 +42,6 @@ const redirectContent = async (codebase: Codebase): Promise<string | undefined> 
   const found = await unlessMissing(stat(store))
   if (found?.isDirectory() !== true) return undefined
   // beads follows one redirect and no second one, so ours has to name the end of the way.
-  const further = (await unlessMissing(readFile(join(store, 'redirect'), 'utf8')))?.trim() ?? ''
+  const further = (await readUntrustedText(join(store, 'redirect'), { followLink: true }))?.trim() ?? ''
   return `${further === '' ? store : resolve(codebase.checkoutPath, further)}\n`
 }

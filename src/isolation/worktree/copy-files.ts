@@ -1,9 +1,8 @@
-import { constants } from 'node:fs'
-import { copyFile, lstat, readlink, realpath, symlink } from 'node:fs/promises'
+import { lstat, readlink, realpath, symlink } from 'node:fs/promises'
 import { dirname, isAbsolute, join, normalize } from 'node:path'
 import { hasCode } from '../../domain/error-code.ts'
 import type { Codebase } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, isAppError } from '../../domain/errors.ts'
 import { toRepoPath } from '../../domain/names.ts'
 import type { IsolationContext } from '../context.ts'
 import { isInside } from '../paths.ts'
@@ -11,6 +10,7 @@ import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
 import { isMissing, unlessMissing } from '../../domain/missing.ts'
+import { copyUntrusted } from '../../process/read-untrusted.ts'
 import { fileSource } from './shared-area.ts'
 import { trackedFiles } from '../../git/tracked-files.ts'
 
@@ -62,7 +62,7 @@ const copyOne = async (dressing: Dressing, source: string, match: Match): Promis
   const make = async (temporary: string): Promise<void> => {
     if (match.kind === 'link') await symlink(await readlink(from), temporary)
     // Shares the blocks where the file system can, and keeps the mode.
-    else await copyFile(from, temporary, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+    else await copyUntrusted(from, temporary)
   }
   const { tree, environment } = dressing
   try {
@@ -70,6 +70,7 @@ const copyOne = async (dressing: Dressing, source: string, match: Match): Promis
     return laid.outcome === 'blocked' ? `would go through ${laid.at}, which is not a real directory` : undefined
   } catch (error) {
     if (isForbidden(error)) return 'cannot be read'
+    if (isAppError(error, 'unusable-file')) return 'is not a regular file'
     if (isMissing(error)) return 'went away meanwhile'
     throw error
   }

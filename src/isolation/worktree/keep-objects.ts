@@ -1,4 +1,4 @@
-import { lstat, readFile, readdir } from 'node:fs/promises'
+import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
@@ -6,9 +6,11 @@ import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
 import { halfDone } from '../../git/admin-dir.ts'
 import { hashFiles, syncYoungObjects } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
+import { maxLogBytes } from '../../git/file-limits.ts'
 import { commitTree } from '../../git/objects.ts'
 import { type Snapshot, type SnapshotEntry, indexChanges, lostCommits, writeSnapshot } from '../../git/snapshot.ts'
 import { type TreePath, treePath } from '../../git/tree-path.ts'
+import { readUntrusted } from '../../process/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import type { BranchFate } from './branch-fate.ts'
@@ -142,12 +144,13 @@ export const shasIn = async (tree: Tree, branch: string | undefined): Promise<Sh
       const path = join(directory, entry.name)
       if (entry.isDirectory() && entry.name !== 'modules' && depth < 6) await visit(path, depth + 1)
       else if (entry.isFile() && !/^(index|sharedindex\.|coppice$|locked$)/.test(entry.name))
-        take(await readFile(path, 'latin1'))
+        take((await readUntrusted(path, { maxBytes: maxLogBytes }))?.toString('latin1') ?? '')
     }
   }
   await visit(tree.gitDir, 0)
   if (branch !== undefined) {
-    take((await unlessMissing(readFile(join(tree.commonDir, 'logs/refs/heads', branch), 'latin1'))) ?? '')
+    const log = await readUntrusted(join(tree.commonDir, 'logs/refs/heads', branch), { maxBytes: maxLogBytes })
+    take(log?.toString('latin1') ?? '')
   }
   return [...found]
 }

@@ -1,4 +1,4 @@
-import { lstat, open, readdir, readlink } from 'node:fs/promises'
+import { lstat, readdir, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sha } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
@@ -6,6 +6,7 @@ import type { RestorePoint } from '../../domain/restore-point.ts'
 import { catFiles } from '../../git/blobs.ts'
 import type { Repo, Tree } from '../../git/door.ts'
 import { readTree } from '../../git/objects.ts'
+import { readUntrusted } from '../../process/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
 import { unlessMissing } from '../../domain/missing.ts'
@@ -74,17 +75,15 @@ const blobsOf = async (
   return found
 }
 
+/** Compared in memory with what git has; a larger file is not ours to judge, and is refused. */
+const maxBlobBytes = 512 * 1024 * 1024
+
 const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'> => {
   const found = await unlessMissing(lstat(path))
   if (found === undefined) return 'absent'
   if (found.isDirectory()) return 'directory'
   if (found.isSymbolicLink()) return readlink(path, { encoding: 'buffer' })
-  const handle = await open(path, 'r')
-  try {
-    return await handle.readFile()
-  } finally {
-    await handle.close()
-  }
+  return (await readUntrusted(path, { maxBytes: maxBlobBytes })) ?? 'absent'
 }
 
 const blob = async (context: IsolationContext, repo: Repo, sha: Sha): Promise<Buffer> => {

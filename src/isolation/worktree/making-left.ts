@@ -1,8 +1,9 @@
-import { lstat, readFile } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type AdminDir, readAdminDirs, readHead, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
+import { readUntrustedText } from '../../process/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
 import { unlessMissing } from '../../domain/missing.ts'
@@ -75,7 +76,7 @@ export const findRecord = async (
 
 /** Does git's record have all that makes it one? Over one that has not, even `git rev-list` in the repository dies. */
 export const isWholeRecord = async (dir: string): Promise<boolean> => {
-  const read = (name: string): Promise<string | undefined> => unlessMissing(readFile(join(dir, name), 'utf8'))
+  const read = (name: string): Promise<string | undefined> => readUntrustedText(join(dir, name))
   const [commondir, gitdir] = [await read('commondir'), await read('gitdir')]
   return commondir?.trim() === '../..' && /\/\.git\s*$/.test(gitdir ?? '') && (await readHead(dir)) !== undefined
 }
@@ -87,7 +88,7 @@ export const findDirectory = async (admin: AdminDir | undefined, data: MakingLef
   for (const path of pathsOf(data)) {
     if ((await readWorktreeLink(path)) === admin.dir) return path
     // Git died while it wrote the link: the record names the directory, and the link is the beginning of the right one.
-    const link = admin.worktreePath === path ? await unlessMissing(readFile(join(path, '.git'), 'utf8')) : undefined
+    const link = admin.worktreePath === path ? await readUntrustedText(join(path, '.git')) : undefined
     if (link !== undefined && `gitdir: ${admin.dir}\n`.startsWith(link)) return path
   }
   return undefined

@@ -1,4 +1,4 @@
-import { lstat, readFile, rm } from 'node:fs/promises'
+import { lstat, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -7,6 +7,7 @@ import type { RestoreContents, RestorePoint } from '../../domain/restore-point.t
 import { readHead } from '../../git/admin-dir.ts'
 import { listRefs, resolveCommit, updateRefs } from '../../git/refs.ts'
 import { branchSettings } from '../../git/upstream.ts'
+import { readUntrustedText } from '../../process/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
@@ -79,7 +80,12 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
 
 /** As it was written beside git. */
 export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
-  JSON.parse(await readFile(join(restoreDirectory(context, id), 'point.json'), 'utf8')) as RestorePoint
+  JSON.parse(
+    (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
+  ) as RestorePoint
+
+/** It names every file that was not committed, with its mode. */
+const maxPointBytes = 256 * 1024 * 1024
 
 /** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
 export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {

@@ -1,10 +1,11 @@
-import { lstat, mkdir, readdir, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join, relative, resolve } from 'node:path'
 import { toRepoPath } from '../../domain/names.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { checkoutIndex } from '../../git/checkout.ts'
 import { readConfigFile, writeConfigFile } from '../../git/config-file.ts'
 import type { Tree } from '../../git/door.ts'
+import { replaceFileSync } from '../../process/replace-file.ts'
 import type { IsolationContext } from '../context.ts'
 import { isInside } from '../paths.ts'
 import { copyTree } from './archive.ts'
@@ -39,7 +40,7 @@ export const bringSubmodules = async (
     }
     await writeConfigFile(context.git, config, 'core.worktree', directory)
     await mkdir(directory, { recursive: true })
-    await writeFile(join(directory, '.git'), `gitdir: ${module}\n`)
+    replaceFileSync(join(directory, '.git'), `gitdir: ${module}\n`)
     // One with changes was kept whole, file by file.
     if (nested.includes(path)) continue
     await checkoutIndex(context.git, { commonDir: toRepoPath(module), gitDir: module, path: directory })

@@ -1,4 +1,4 @@
-import { chmod, copyFile, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -252,7 +252,7 @@ const layFile = async (
   await rm(target, { recursive: true, force: true })
   if (mode === '120000') await symlink(bytes, target)
   else {
-    await writeFile(target, bytes, { mode: 0o600 })
+    await writeFile(target, bytes, { mode: 0o600, flag: 'wx' })
     await chmod(target, permissions ?? (mode === '100755' ? 0o755 : 0o644))
   }
 }
@@ -264,9 +264,7 @@ const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promi
   for (const name of await readdir(saved)) {
     if (notBrought.has(name)) continue
     await rm(join(tree.gitDir, name), { recursive: true, force: true })
-    const found = await lstat(join(saved, name))
-    if (found.isDirectory()) await copyTree(saved, tree.gitDir, name, leftOut)
-    else await copyFile(join(saved, name), join(tree.gitDir, name))
+    await copyTree(saved, tree.gitDir, name, leftOut)
   }
 }
 

@@ -1,7 +1,7 @@
-import { constants } from 'node:fs'
-import { lstat, open, readlink, type FileHandle } from 'node:fs/promises'
+import { lstat, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../../domain/missing.ts'
+import { openUntrusted, readFully } from '../../process/read-untrusted.ts'
 import { realParent } from './real-parent.ts'
 
 /**
@@ -22,25 +22,14 @@ export const sameContent = async (rootA: string, rootB: string, relativePath: st
 const chunk = 256 * 1024
 
 const sameBytes = async (a: string, b: string): Promise<boolean> => {
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW
-  await using fileA = await open(a, flags)
-  await using fileB = await open(b, flags)
+  await using fileA = await openUntrusted(a)
+  await using fileB = await openUntrusted(b)
+  if (fileA === undefined || fileB === undefined) return false
   const [bufferA, bufferB] = [Buffer.alloc(chunk), Buffer.alloc(chunk)]
   for (let position = 0; ; position += chunk) {
-    const readA = await readFully(fileA, bufferA, position)
-    const readB = await readFully(fileB, bufferB, position)
-    if (!readA.equals(readB)) return false
-    if (readA.length < chunk) return true
+    const lengthA = await readFully(fileA, bufferA, position)
+    const lengthB = await readFully(fileB, bufferB, position)
+    if (!bufferA.subarray(0, lengthA).equals(bufferB.subarray(0, lengthB))) return false
+    if (lengthA < chunk) return true
   }
-}
-
-/** A read may give less than asked for without being at the end. */
-const readFully = async (file: FileHandle, buffer: Buffer, position: number): Promise<Buffer> => {
-  let length = 0
-  while (length < buffer.length) {
-    const { bytesRead } = await file.read(buffer, length, buffer.length - length, position + length)
-    if (bytesRead === 0) break
-    length += bytesRead
-  }
-  return buffer.subarray(0, length)
 }

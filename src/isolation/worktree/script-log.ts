@@ -1,8 +1,9 @@
-import { closeSync, fchmodSync, openSync, writeSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { closeSync, fchmodSync, writeSync } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toAppError } from '../../domain/errors.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
+import { openLogSync } from '../../process/replace-file.ts'
 
 export type ScriptLog = {
   readonly path: string
@@ -20,7 +21,8 @@ export const openScriptLog = async (home: string, kind: string, id: EnvironmentI
   const directory = join(home, 'logs', kind)
   await mkdir(directory, { recursive: true, mode: 0o700 })
   const path = join(directory, `${id}.log`)
-  const file = openSync(path, 'w', 0o600)
+  await rm(path, { force: true })
+  const file = openLogSync(path)
   fchmodSync(file, 0o600)
   let left = most
   let failure: unknown

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
@@ -10,6 +10,7 @@ import { resolveCommit } from '../../git/refs.ts'
 import { lostCommits } from '../../git/snapshot.ts'
 import { readStatus } from '../../git/status.ts'
 import type { TreePath } from '../../git/tree-path.ts'
+import { copyUntrusted } from '../../process/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
@@ -83,7 +84,7 @@ const compareWith = async (
   const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
   const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
-  keepIndexReadable(tree, indexFile)
+  await keepIndexReadable(tree, indexFile)
   return {
     headSha: head ?? start,
     headBranch: await branchOf(tree),
@@ -113,7 +114,7 @@ const branchOf = async (tree: Tree): Promise<string | undefined> => {
 }
 
 /** Killed before git wrote an index: the restore point gets the one of the start commit. */
-const keepIndexReadable = (tree: Tree, indexFile: string): void => {
+const keepIndexReadable = async (tree: Tree, indexFile: string): Promise<void> => {
   const own = join(tree.gitDir, 'index')
-  if (existsSync(tree.gitDir) && !existsSync(own)) copyFileSync(indexFile, own)
+  if (existsSync(tree.gitDir) && !existsSync(own)) await copyUntrusted(indexFile, own)
 }

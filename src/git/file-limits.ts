@@ -1,0 +1,17 @@
+/*
+ * How large git's own files may be. Git reads most of them whole, whatever their size, and an agent can make one of a
+ * terabyte in a moment (a sparse file). Each limit is far above what the largest known repositories have.
+ */
+
+const MB = 1024 * 1024
+
+/** A loose ref, HEAD, gitdir, commondir: one line each. */
+export const maxLineBytes = 64 * 1024
+export const maxConfigBytes = 16 * MB
+export const maxLogBytes = 64 * MB
+/** Two million refs. */
+export const maxPackedRefsBytes = 256 * MB
+/** Some four million files. */
+export const maxIndexBytes = 512 * MB
+/** FETCH_HEAD, `info/exclude`, a rebase's list: whatever has no limit of its own. */
+export const maxOtherBytes = 64 * MB
