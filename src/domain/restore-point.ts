@@ -29,13 +29,23 @@ export type RestoreContents = {
   readonly dirty: boolean
   /** Files whose raw bytes a checkout would not write, though git calls them clean. */
   readonly converted: readonly string[]
-  /** Permissions that git does not record, by raw path: a private file must not come back readable by all. */
+  /** By raw path, a directory with a `/` at its end: see `Permissions`. */
   readonly modes: Readonly<Record<string, number>>
+  /** Undefined in points of an earlier version, and where the files were missing. */
+  readonly permissions?: Pick<Permissions, 'umask' | 'emptyDirectories'>
   /** Files kept beside git, under `<home>/restore/<id>`; relative paths. */
   readonly ignored: readonly string[]
   readonly nested: readonly string[]
   /** What was not kept, and why; named in the answer. */
   readonly leftOut: readonly LeftOut[]
+}
+
+/** What git does not record: a private file must not come back readable by all. Raw paths. */
+export type Permissions = {
+  /** What files and directories have that are not among `modes`. */
+  readonly umask: number
+  readonly modes: Readonly<Record<string, number>>
+  readonly emptyDirectories: readonly string[]
 }
 
 export type LeftOut = { readonly path: string; readonly reason: string }

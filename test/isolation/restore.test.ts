@@ -16,7 +16,7 @@ import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
 import { makeWorld, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, inside, issue, messageOf, removed, resolved, thereAndBack } from './scene.ts'
+import { branchExists, fingerprint, inside, issue, messageOf, removed, resolved, thereAndBack } from './scene.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -214,6 +214,57 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     expect([there.has('small.dat'), there.has('medium.dat'), there.has('large.dat')]).toEqual([true, true, false])
     expect(notices.join('\n')).toContain('large.dat')
     expect(there.has('node_modules')).toBe(false)
+  })
+
+  test('permissions of files and directories, whether tracked and clean, copied, untracked or ignored', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        repo.commit('secrets/key', 'tracked and clean\n')
+        repo.commit('run.sh', 'echo\n')
+        repo.commit('.gitignore', '*.local\nign/\nnode_modules/\n')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  copy: ["env.local", "env.copied"]\n')
+        repo.write('env.local', 'KEY=1\n')
+        repo.write('env.copied', 'KEY=2\n')
+        chmodSync(join(repo.path, 'env.copied'), 0o600)
+      },
+    })
+    await using _ = world
+    tree.write('new/draft', 'untracked\n')
+    tree.write('ign/a/b', 'ignored\n')
+    tree.write('node_modules/private', 'not kept\n')
+    mkdirSync(join(tree.path, 'empty/inner'), { recursive: true })
+    const modes: [string, number][] = [
+      ['secrets', 0o700],
+      ['secrets/key', 0o600],
+      ['run.sh', 0o700],
+      ['README', 0o664],
+      ['env.local', 0o400],
+      ['env.copied', 0o600],
+      ['new', 0o750],
+      ['new/draft', 0o640],
+      ['ign/a', 0o711],
+      ['ign/a/b', 0o604],
+      ['empty/inner', 0o1700],
+    ]
+    for (const [path, mode] of modes) chmodSync(join(tree.path, path), mode)
+    const before = fingerprint(tree.path, (path) => /\/(?:\.git|node_modules)$/.test(path))
+    const back = await thereAndBack(world, environment)
+    expect(back.path).toBe(tree.path)
+    expect(fingerprint(back.path, (path) => path.endsWith('/.git'))).toBe(before)
+  })
+
+  test('permissions of an environment that was made and is restored under different umasks', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    // One umask for the whole process: the files are given what another one would have made of them.
+    chmodSync(join(tree.path, 'README'), 0o600)
+    const { restorePoint } = await removed(world, environment, { force: true })
+    const { contents } = restorePoint
+    const permissions = { umask: 0o077, emptyDirectories: ['private'] }
+    const point = { ...restorePoint, contents: { ...contents, permissions, modes: {} } }
+    const back = inside(world, (await world.provider.restore(point)).environment)
+    const modeOf = (path: string): number => lstatSync(join(back.path, path)).mode & 0o777
+    expect([modeOf('README'), modeOf('private')]).toEqual([0o600, 0o700])
   })
 
   test('an empty nested repository and one inside an ignored directory', async () => {

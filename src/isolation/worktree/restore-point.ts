@@ -1,8 +1,7 @@
-import { lstat, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { bytesBelow } from '../../domain/raw-path.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
 import { listRefs, resolveCommit, updateRefs } from '../../git/refs.ts'
@@ -12,7 +11,7 @@ import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
-import { unlessMissing } from '../../domain/missing.ts'
+import { readPermissions } from './permissions.ts'
 import { repoOf } from '../repo-of.ts'
 
 export type ToSave = ToKeep & {
@@ -49,7 +48,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
     tip: save.fate.tip,
     dirty,
     converted: save.dirt?.converted ?? [],
-    modes: await unusualModes(save),
+    ...(await permissionsOf(context, save, archived)),
     ...archived,
   }
   const createdAt = context.clock()
@@ -123,15 +122,19 @@ const archive = async (
   })
 }
 
-/** Of the files in the snapshot: git knows 644 and 755 only. */
-const unusualModes = async ({ tree, dirt }: ToSave): Promise<Record<string, number>> => {
-  const modes: Record<string, number> = {}
-  for (const path of [...(dirt?.changed ?? []), ...(dirt?.untracked ?? []), ...(dirt?.hidden ?? [])]) {
-    const found = path.endsWith('/') ? undefined : await unlessMissing(lstat(bytesBelow(tree.path, path)))
-    const mode = found?.isFile() === true ? found.mode & 0o777 : 0o644
-    if (mode !== 0o644 && mode !== 0o755) modes[path] = mode
-  }
-  return modes
+const permissionsOf = async (
+  { settings: { regenerable } }: IsolationContext,
+  { tree, dirt }: ToSave,
+  { nested }: Archived,
+): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
+  // The files are missing: there is nothing to look at.
+  if (dirt === undefined) return { modes: {} }
+  const { modes, ...permissions } = await readPermissions(tree.path, {
+    whole: nested,
+    ignored: dirt.ignored,
+    regenerable,
+  })
+  return { modes, permissions }
 }
 
 const headOf = async (context: IsolationContext, { tree, dirt }: ToSave): Promise<RestoreContents['head']> => {

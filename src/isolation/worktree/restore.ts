@@ -22,6 +22,7 @@ import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
+import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
 import { restoreDirectory } from './restore-point.ts'
@@ -203,6 +204,8 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   if ((await unlessMissing(lstat(join(tree.gitDir, 'info/sparse-checkout')))) !== undefined) {
     await reapplySparse(context.git, tree)
   }
+  const { permissions, modes } = point.contents
+  if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
   return leftOut
 }
 

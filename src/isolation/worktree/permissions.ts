@@ -1,0 +1,93 @@
+import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { bytesBelow, shownPath } from '../../domain/raw-path.ts'
+import type { Permissions } from '../../domain/restore-point.ts'
+import { unlessMissingSync } from '../../domain/missing.ts'
+
+export type Skip = {
+  /** Raw paths that are kept whole, with their modes. */
+  readonly whole: readonly string[]
+  /** Raw paths that git ignores; a directory ends with `/`. */
+  readonly ignored: readonly string[]
+  /** Names of ignored directories that no restore point holds. */
+  readonly regenerable: readonly string[]
+}
+
+const entriesPerTurn = 512
+
+/** What git records of a mode is one bit, and of an empty directory nothing. */
+export const readPermissions = async (root: string, skip: Skip): Promise<Permissions> => {
+  const umask = process.umask()
+  const modes: Record<string, number> = {}
+  const emptyDirectories: string[] = []
+  const isSkipped = skipper(skip)
+  let looked = 0
+  const visit = async (path: string): Promise<void> => {
+    const names = unlessMissingSync(() => readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' }))
+    if (names?.length === 0 && path !== '') emptyDirectories.push(path)
+    for (const entry of names ?? []) {
+      const inner = path === '' ? entry.name : `${path}/${entry.name}`
+      if (inner === '.git' || entry.isSymbolicLink()) continue
+      looked += 1
+      if (looked % entriesPerTurn === 0) await nextTurn()
+      const found = unlessMissingSync(() => lstatSync(at(root, inner)))
+      if (found?.isFile() === true) {
+        if ((found.mode & 0o7777) !== usualMode(found.mode, umask)) modes[inner] = found.mode & 0o7777
+      } else if (found?.isDirectory() === true && !isSkipped(inner)) {
+        if ((found.mode & 0o7777) !== (0o777 & ~umask)) modes[`${inner}/`] = found.mode & 0o7777
+        await visit(inner)
+      }
+    }
+  }
+  await visit('')
+  return { umask, modes, emptyDirectories }
+}
+
+/** As a program makes a file that does not ask for anything else, a checkout by git included. */
+const usualMode = (mode: number, umask: number): number => ((mode & 0o100) === 0 ? 0o666 : 0o777) & ~umask
+
+const skipper = ({ whole, ignored, regenerable }: Skip): ((path: string) => boolean) => {
+  const kept = new Set(whole.map(withoutSlash))
+  const names = new Set(regenerable)
+  const entries = ignored.map(withoutSlash)
+  return (path) =>
+    kept.has(path) ||
+    (names.has(shownPath(path.slice(path.lastIndexOf('/') + 1))) &&
+      entries.some((entry) => path === entry || path.startsWith(`${entry}/`)))
+}
+
+/** Over files that were just laid: those that are not named have the mode that this process gives them. */
+export const applyPermissions = async (
+  root: string,
+  { umask, modes, emptyDirectories }: Permissions,
+): Promise<void> => {
+  for (const path of emptyDirectories) mkdirSync(at(root, path), { recursive: true })
+  if (umask !== process.umask()) await applyUmask(root, umask)
+  // Inner ones first: a directory may come back without the right to enter it.
+  for (const path of Object.keys(modes).sort().toReversed()) {
+    const found = unlessMissingSync(() => lstatSync(at(root, withoutSlash(path))))
+    const isSameKind = path.endsWith('/') ? found?.isDirectory() : found?.isFile()
+    if (isSameKind === true) chmodSync(at(root, withoutSlash(path)), modes[path] ?? 0o600)
+  }
+}
+
+/** The environment was private to its user, or shared with a group, as a whole. */
+const applyUmask = async (root: string, umask: number): Promise<void> => {
+  let looked = 0
+  const visit = async (path: string): Promise<void> => {
+    for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) {
+      const inner = path === '' ? entry.name : `${path}/${entry.name}`
+      if (inner === '.git' || !(entry.isFile() || entry.isDirectory())) continue
+      looked += 1
+      if (looked % entriesPerTurn === 0) await nextTurn()
+      if (entry.isDirectory()) await visit(inner)
+      const { mode } = lstatSync(at(root, inner))
+      chmodSync(at(root, inner), entry.isDirectory() ? 0o777 & ~umask : usualMode(mode, umask))
+    }
+  }
+  await visit('')
+}
+
+const at = (root: string, path: string): Buffer => (path === '' ? Buffer.from(root) : bytesBelow(root, path))
+
+const withoutSlash = (path: string): string => path.replace(/\/+$/, '')
