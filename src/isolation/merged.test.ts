@@ -8,7 +8,7 @@ import type { Merged } from '../domain/merge-proof.ts'
 import { type Sha, toBranchName } from '../domain/names.ts'
 import type { Git } from '../git/door.ts'
 import type { Base } from './base.ts'
-import { type BranchQuestion } from './merge-question.ts'
+import { type BranchQuestion, isItsOwnBase, questionAbout } from './merge-question.ts'
 import { describeProof, mergedMany, type MergedOptions } from './merged.ts'
 
 let lab: Dressed
@@ -547,6 +547,23 @@ describe('base', () => {
     const answer = await ask('work', { base: remote })
     expect(answer).toMatchObject({ value: 'yes', proof: 'ancestor' })
     expect(describeProof(answer, remote)).toBe('merged: ancestor of origin/main')
+  })
+})
+
+describe('its own branch is no base', () => {
+  const own = { branch: toBranchName('pr-7'), isFork: false, prNumber: 7, prBranch: 'x', startSha: undefined }
+  it.each([
+    ['refs/heads/pr-7', {}, true],
+    ['refs/remotes/origin/pr-7', {}, true],
+    ['refs/remotes/upstream/x', {}, true],
+    ['refs/heads/pr-7/x7', {}, false],
+    ['refs/heads/my-pr-7', {}, false],
+    ['refs/remotes/origin/main', {}, false],
+    // A fork's own `main` is another branch than ours.
+    ['refs/remotes/origin/main', { isFork: true, prBranch: 'main' }, false],
+  ])('%s, with %j: %s', (ref, more, expected) => {
+    const question = questionAbout({ ...lab.environment, ...own, ...more }, start)
+    expect(isItsOwnBase(question, { ref })).toBe(expected)
   })
 })
 

@@ -81,6 +81,44 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
   })
 })
 
+describe.concurrent('work that somebody merely looks at is not merged', () => {
+  const looks: [string, (world: World) => void][] = [
+    ['on a detached HEAD', ({ repo }) => repo.git('checkout', '-q', '--detach', 'issue-42')],
+    ['on a review branch', ({ repo }) => repo.git('checkout', '-q', '-b', 'review', 'issue-42')],
+    ['on its own branch', ({ repo }) => repo.git('checkout', '-q', '--ignore-other-worktrees', 'issue-42')],
+    [
+      'by naming its branch as base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
+      },
+    ],
+    [
+      'by pushing it and naming its branch as base',
+      ({ repo, box }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main', 'issue-42')
+      },
+    ],
+    [
+      "by making it the remote's default branch",
+      ({ repo, box }) => {
+        repo.git('push', '-q', box.path('origin.git'), 'issue-42')
+        repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/issue-42')
+      },
+    ],
+  ]
+  test.for(looks)('%s', async ([name, look]) => {
+    const remote = name.includes('push') || name.includes('remote')
+    await using world = await makeWorld({ remote, settings: { holdMergedHours: 0 } })
+    const environment = await issue(world, 42)
+    const tip = inside(world, environment).commit('one', '1\n')
+    look(world)
+    expect(await sweep(world)).toMatchObject({ removed: [], errors: [] })
+    await removed(world, environment)
+    expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
+  })
+})
+
 describe.concurrent('the sweep', () => {
   test('leaves what is neither merged nor stale, and what has a commit that is not on base', async () => {
     await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
