@@ -25,6 +25,10 @@ export const remoteInfo = async (git: Git, repo: Repo, known?: string): Promise<
   return name === undefined || url === undefined ? undefined : { name, url }
 }
 
+/** Longest first, so that `a/b` is found before `a`. */
+export const remoteNames = async (git: Git, repo: Repo): Promise<string[]> =>
+  [...remoteUrls(await git.config(repo)).keys()].sort((a, b) => b.length - a.length)
+
 /** Git uses the first URL of a remote to fetch from. */
 const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {
   const urls = new Map<string, string>()

@@ -6,6 +6,7 @@ import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
 import { maxLineBytes } from '../git/file-limits.ts'
 import { listRefs, readSymbolicRef, type Ref, resolveCommit } from '../git/refs.ts'
+import { askRemoteRefs } from '../git/remote-refs.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { defaultBranch } from './default-branch.ts'
@@ -90,8 +91,28 @@ const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal 
     if (!remoteFaults.has(code)) throw error
     return { outcome: 'offline', detail: message }
   }
-  await context.store.codebases.update(codebase.id, { fetchedAt: began })
+  if (problem === undefined || (await isCurrent(context, codebase, remote))) {
+    await context.store.codebases.update(codebase.id, { fetchedAt: began })
+  }
   return problem === undefined ? { outcome: 'fetched' } : { outcome: 'fetched', detail: problem }
+}
+
+/**
+ * After a fetch that could not update every ref: are those that we have what the remote has? A branch `a` that became
+ * `a/b` there can never be fetched, and must not make every later call fetch again.
+ */
+const isCurrent = async ({ git }: IsolationContext, codebase: Codebase, remote: string): Promise<boolean> => {
+  const prefix = `refs/remotes/${remote}/`
+  try {
+    const there = await askRemoteRefs(git, repoOf(codebase), remote)
+    const here = await listRefs(git, repoOf(codebase), [prefix])
+    return here.every(({ name, sha }) => {
+      const at = there.get(`refs/heads/${name.slice(prefix.length)}`)
+      return at === undefined || at === sha
+    })
+  } catch {
+    return false
+  }
 }
 
 /** What a remote that is away or refuses looks like; a full disk or a cancelled call is something else. */

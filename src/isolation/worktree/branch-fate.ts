@@ -26,8 +26,11 @@ export const judgeBranch = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   base: Base,
+  stale: string | undefined,
 ): Promise<BranchFate> => {
-  const { merged, tip } = await standingOf(context, codebase, environment, base)
+  const standing = await standingOf(context, codebase, environment, base)
+  const { tip } = standing
+  const merged: Merged = stale === undefined ? standing.merged : { value: 'cannot-tell', detail: stale }
   const created = environment.branchOrigin === 'created' && tip !== undefined
   const open = merged.value === 'no' || merged.value === 'cannot-tell'
   const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))
@@ -36,7 +39,9 @@ export const judgeBranch = async (
     ? whyItStays(environment, tip)
     : untouched
       ? 'no commits of its own'
-      : describeProof(merged, base)
+      : stale === undefined
+        ? describeProof(merged, base)
+        : `${stale}, so whether it is merged is unknown`
   return { merged, tip, goes, note }
 }
 
