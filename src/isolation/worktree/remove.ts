@@ -8,6 +8,7 @@ import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
+import { followRename } from '../follow-rename.ts'
 import { freshBase } from '../fresh-base.ts'
 import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
@@ -50,13 +51,17 @@ const remove = async (
   options: RemoveOptions,
   fresh: Fresh | undefined,
 ): Promise<RemoveOutcome> => {
-  const environment = await current(context, id)
-  if (!environment.owned) return release(context, environment, options)
+  const known = await current(context, id)
+  if (!known.owned) return release(context, known, options)
   const { base, config, stale } =
     fresh === undefined
       ? { ...(await baseAndConfig(context, codebase)), stale: options.staleBase }
       : await freshBase(context, codebase, fresh, { signal: options.signal })
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(codebase, known)
+  const { environment, notices: followed } =
+    presence.state === 'present'
+      ? await followRename(context, codebase, known, presence.tree, options)
+      : { environment: known, notices: [] }
   // History and files are looked at side by side: git fills one core with each.
   const judged = judgeBranch(context, codebase, environment, base, stale)
   judged.catch(() => undefined)
@@ -75,7 +80,7 @@ const remove = async (
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
-  return removePresent(context, subject, presence.tree, dirt, fate, notices)
+  return removePresent(context, subject, presence.tree, dirt, fate, [...followed, ...notices])
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
