@@ -3,7 +3,7 @@ import { toAppError } from '../domain/errors.ts'
 import { isStale } from '../domain/stale.ts'
 import { type Fresh, freshen } from '../isolation/base.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import { type Followed, followRename } from '../isolation/follow-rename.ts'
+import { followRenames } from '../isolation/follow-rename.ts'
 import { freshBase } from '../isolation/fresh-base.ts'
 import { describeProof } from '../isolation/merged.ts'
 import { orphans } from '../isolation/orphans.ts'
@@ -64,8 +64,11 @@ const sweepLive = async (
   options: SweepOptions,
 ): Promise<void> => {
   const { base, stale } = await freshBase(context, codebase, fresh)
-  const live = await followRenames(context, codebase, draft, options)
-  const all = await standings(context, codebase, base, live)
+  const live = await context.store.environments.live(codebase.id)
+  const followed = await followRenames(context, codebase, live, options)
+  draft.notices.push(...followed.flatMap(({ notices }) => notices))
+  const environments = followed.map(({ environment }) => environment)
+  const all = await standings(context, codebase, base, environments)
   if (stale !== undefined) draft.notices.push(staleNotice(stale, fresh, all))
   for (const standing of all) {
     if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
@@ -75,28 +78,6 @@ const sweepLive = async (
     }
   }
 }
-
-const followRenames = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  draft: Draft,
-  { dryRun }: SweepOptions,
-): Promise<IsolatedEnvironment[]> => {
-  const followed: IsolatedEnvironment[] = []
-  for (const known of await context.store.environments.live(codebase.id)) {
-    const presence = known.host === context.host ? await presenceOf(codebase, known) : undefined
-    const { environment, notices } =
-      presence?.state === 'present'
-        ? await followRename(context, codebase, known, presence.tree, { dryRun }).catch(() => unfollowed(known))
-        : unfollowed(known)
-    followed.push(environment)
-    draft.notices.push(...notices)
-  }
-  return followed
-}
-
-/** One that cannot be looked at must not stop the cycle: its removal looks again and says why. */
-const unfollowed = (environment: IsolatedEnvironment): Followed => ({ environment, notices: [] })
 
 /** On a stale base nothing is merged: the work may have been taken back there since. */
 const unproven = (standing: Standing, detail: string): Standing => ({

@@ -82,7 +82,9 @@ export const findRestorePoint = async (
     return (
       [id, environment.id, environment.branch, environment.path].includes(ref) ||
       environment.path === resolve(cwd, ref) ||
-      works.some((one) => work !== undefined && one.type === work.type && one.id === work.id)
+      works.some((one) => work !== undefined && one.type === work.type && one.id === work.id) ||
+      // Its branch may have been renamed before it was removed.
+      works.some((one) => one.type === 'task' && one.id === ref)
     )
   })
   if (found !== undefined) return found

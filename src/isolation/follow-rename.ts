@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { branchNameProblem, toBranchName } from '../domain/names.ts'
 import { readHead } from '../git/admin-dir.ts'
@@ -6,9 +7,13 @@ import type { Tree } from '../git/door.ts'
 import { readRefs } from '../git/refs.ts'
 import type { EnvironmentPatch } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
+import { presenceOf } from './presence.ts'
 import { repoOf } from './repo-of.ts'
 
 export type Followed = { readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }
+
+/** A dry run answers the same and records nothing. */
+export type FollowOptions = { readonly dryRun?: boolean | undefined }
 
 /**
  * A branch can be renamed under its environment (`git branch -m`), and agents do. The record follows the branch that is
@@ -19,8 +24,8 @@ export const followRename = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  tree: Tree,
-  { dryRun = false }: { readonly dryRun?: boolean | undefined } = {},
+  tree: Pick<Tree, 'gitDir'>,
+  { dryRun = false }: FollowOptions = {},
 ): Promise<Followed> => {
   const unchanged: Followed = { environment, notices: [] }
   const head = await readHead(tree.gitDir)
@@ -42,3 +47,28 @@ export const followRename = async (
     : `branch ${environment.branch} is gone and ${branch} is checked out instead: following that`
   return { environment: { ...environment, ...patch }, notices: [notice] }
 }
+
+/** The same for many; starts no program where nothing was renamed. One that cannot be looked at stays as recorded. */
+export const followRenames = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  options: FollowOptions = {},
+): Promise<Followed[]> =>
+  Promise.all(
+    environments.map(async (environment) => {
+      const unchanged: Followed = { environment, notices: [] }
+      const { adminName, host, status } = environment
+      if (adminName === undefined || host !== context.host || status !== 'active') return unchanged
+      const gitDir = join(codebase.repoPath, 'worktrees', adminName)
+      try {
+        const head = await readHead(gitDir)
+        if (head === undefined || !('branch' in head) || head.branch === environment.branch) return unchanged
+        if ((await presenceOf(codebase, environment)).state !== 'present') return unchanged
+        return await followRename(context, codebase, environment, { gitDir }, options)
+      } catch (error) {
+        context.log.info('a renamed branch could not be followed', { branch: environment.branch, error })
+        return unchanged
+      }
+    }),
+  )

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, w
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
+import { listWithFacts } from '../../src/isolation/facts.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -435,6 +436,11 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     expect((await world.context.store.environments.get(merged.id))?.branch).toBe('issue-42')
     expect(dry.notices.join('\n')).toContain(branch)
     expect((await findEnvironment(world.context, world.codebase, branch, '/')).id).toBe(merged.id)
+    const facts = await listWithFacts(world.context, world.codebase)
+    expect(facts.map(({ environment, ahead }) => [environment.branch, ahead])).toEqual([
+      [branch, 0],
+      [`open/${branch}`, 1],
+    ])
     const gone = await removed(world, merged)
     expect(gone).toMatchObject({ environment: { branch }, branchDeleted: ours })
     expect(gone.notices.join('\n')).toMatch(/^branch issue-42 (?:was renamed to|is gone and) /)

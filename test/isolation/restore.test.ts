@@ -272,6 +272,7 @@ describe.concurrent('restore', () => {
     const { environment } = await resolved(world, 'task', 'x', { branch: toBranchName(name) })
     const tip = inside(world, environment).commit('a', 'a\n')
     const { restorePoint } = await removed(world, environment)
+    expect((await findRestorePoint(world.context, world.codebase, 'x', '/')).id).toBe(restorePoint.id)
     world.repo.git('branch', '-D', name)
     for (const other of others) world.repo.git('branch', other)
     world.repo.git('pack-refs', '--all')
