@@ -131,6 +131,9 @@ const stories: [string, (scene: Scene) => void, (string | RegExp)[]][] = [
   ],
 ]
 
+const matching = (reason: string | RegExp): unknown =>
+  reason instanceof RegExp ? expect.stringMatching(reason) : reason
+
 test.for(stories)('a clone with %s', async ([, happen, reasons]) => {
   await using world = await makeWorld()
   const origin = world.box.repo('origin')
@@ -141,8 +144,6 @@ test.for(stories)('a clone with %s', async ([, happen, reasons]) => {
     clone('commit-tree', '-p', 'refs/remotes/origin/main', '-m', message, 'refs/remotes/origin/main^{tree}')
   happen({ world, origin, clone, commit })
   const { cloneKept, cloneDeleted } = await removeCodebase(world.context, codebase)
-  expect(cloneKept).toEqual(
-    reasons.map((reason) => (typeof reason === 'string' ? reason : expect.stringMatching(reason))),
-  )
+  expect(cloneKept).toEqual(reasons.map(matching))
   expect([cloneDeleted, existsSync(codebase.repoPath)]).toEqual(reasons.length === 0 ? [true, false] : [false, true])
 })

@@ -61,10 +61,11 @@ describe('finding the codebase of a directory', () => {
     world.repo.git('remote', 'add', 'fork', fork.path)
     world.repo.git('push', '-q', 'fork', 'main:theirs')
     world.repo.git('checkout', '-q', '-b', 'review', '--track', 'fork/theirs')
-    const remote = async () => (await resolveCodebase(world.context, { cwd: world.repo.path })).remote
-    expect(await remote()).toBe('origin')
+    await world.context.store.codebases.update(world.codebase.id, { baseBranch: 'main' })
+    const find = () => resolveCodebase(world.context, { cwd: world.repo.path })
+    expect(await find()).toMatchObject({ remote: 'origin', baseBranch: 'main' })
     world.repo.git('remote', 'remove', 'origin')
-    expect(await remote()).toBe('fork')
+    expect(await find()).toMatchObject({ remote: 'fork', baseBranch: undefined })
   })
 
   test('a repository that is gone is a fault that says so', async () => {

@@ -93,7 +93,13 @@ const refreshed = async (context: IsolationContext, codebase: Codebase, github?:
   if (lookAt(codebase.repoPath) === 'nothing') throw repositoryGone(codebase)
   const remote = await remoteInfo(context.git, repoOf(codebase), codebase.remote)
   const remoteUrl = withoutSecret(remote?.url)
-  const now = { remote: remote?.name, remoteUrl, github: github ?? codebase.github ?? githubOf(remoteUrl) }
+  const now = {
+    remote: remote?.name,
+    remoteUrl,
+    github: github ?? codebase.github ?? githubOf(remoteUrl),
+    // Another remote has its own default branch.
+    baseBranch: remote?.name === codebase.remote ? codebase.baseBranch : undefined,
+  }
   const same = (Object.keys(now) as (keyof typeof now)[]).every((key) => now[key] === codebase[key])
   if (!same) await context.store.codebases.update(codebase.id, now)
   return { ...codebase, ...now }
