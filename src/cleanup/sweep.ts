@@ -1,13 +1,14 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { isStale } from '../domain/stale.ts'
-import { freshen } from '../isolation/base.ts'
-import { baseAndConfig } from '../isolation/base-and-config.ts'
+import { type Fresh, freshen } from '../isolation/base.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { followRenames } from '../isolation/follow-rename.ts'
+import { freshBase } from '../isolation/fresh-base.ts'
 import { describeProof } from '../isolation/merged.ts'
 import { orphans } from '../isolation/orphans.ts'
 import { presenceOf } from '../isolation/presence.ts'
-import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
+import type { IsolationProvider, RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
 import { type Standing, standings } from '../isolation/standing.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
@@ -42,17 +43,8 @@ export const runScheduledCleanup = async (
     )
   }
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
-  if (fresh.outcome === 'offline')
-    draft.notices.push(`could not fetch ${codebase.name}: judged by what is here (${fresh.detail})`)
-  const all = await standings(context, codebase)
-  const { base } = all.length === 0 ? { base: undefined } : await baseAndConfig(context, codebase)
-  for (const standing of all) {
-    if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
-    else {
-      const candidate = judge(context, standing, options, base?.name ?? '')
-      if (candidate !== undefined) await removeOne(provider, candidate, draft, options)
-    }
-  }
+  const live = await context.store.environments.live(codebase.id)
+  if (live.length > 0) await sweepLive(context, provider, codebase, fresh, draft, options)
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
   if (!dryRun) {
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
@@ -61,6 +53,43 @@ export const runScheduledCleanup = async (
     await leaveBehind(context, codebase, draft)
   }
   return draft
+}
+
+const sweepLive = async (
+  context: IsolationContext,
+  provider: IsolationProvider,
+  codebase: Codebase,
+  fresh: Fresh,
+  draft: Draft,
+  options: SweepOptions,
+): Promise<void> => {
+  const { base, stale } = await freshBase(context, codebase, fresh)
+  const live = await context.store.environments.live(codebase.id)
+  const followed = await followRenames(context, codebase, live, options)
+  draft.notices.push(...followed.flatMap(({ notices }) => notices))
+  const environments = followed.map(({ environment }) => environment)
+  const all = await standings(context, codebase, base, environments)
+  if (stale !== undefined) draft.notices.push(staleNotice(stale, fresh, all))
+  for (const standing of all) {
+    if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
+    else {
+      const candidate = judge(context, stale === undefined ? standing : unproven(standing, stale), options, base.name)
+      if (candidate !== undefined) await removeOne(provider, candidate, draft, { ...options, staleBase: stale })
+    }
+  }
+}
+
+/** On a stale base nothing is merged: the work may have been taken back there since. */
+const unproven = (standing: Standing, detail: string): Standing => ({
+  ...standing,
+  merged: { value: 'cannot-tell', detail },
+})
+
+const staleNotice = (stale: string, { detail }: Fresh, all: readonly Standing[]): string => {
+  const merged = all.filter((one) => one.merged.value === 'yes').map(({ environment }) => environment.branch)
+  const why = detail === undefined ? stale : `${stale} (${detail})`
+  const kept = merged.length === 0 ? '' : `; ${merged.join(', ')} looked merged before`
+  return `${why}: nothing is removed as merged${kept}`
 }
 
 type Draft = {
@@ -109,13 +138,14 @@ const removeOne = async (
   provider: IsolationProvider,
   { standing: { environment }, trigger, why }: Candidate,
   draft: Draft,
-  { dryRun = false, askedBy }: SweepOptions,
+  { dryRun = false, askedBy, staleBase }: SweepOptions & Pick<RemoveOptions, 'staleBase'>,
 ): Promise<void> => {
   try {
     const outcome = await provider.destroy(environment, {
       trigger,
       dryRun,
       why,
+      staleBase,
       ...(askedBy !== undefined && { askedBy }),
     })
     if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
@@ -157,6 +187,7 @@ const leaveBehind = async (context: IsolationContext, codebase: Codebase, draft:
       missing: draft.missing.map(({ id }) => id),
       orphans: draft.orphans,
       errors: draft.errors.map(({ environment, error }) => ({ id: environment.id, error })),
+      notices: draft.notices,
     },
   })
 }

@@ -1,6 +1,8 @@
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type BranchName, isSha, type Sha } from '../domain/names.ts'
-import { readUntrustedText } from '../process/read-untrusted.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import { isSha, type Sha } from '../domain/names.ts'
+import { readUntrusted } from '../process/read-untrusted.ts'
 import type { Repo } from './door.ts'
 import { maxLogBytes } from './file-limits.ts'
 
@@ -8,10 +10,28 @@ import { maxLogBytes } from './file-limits.ts'
 export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
 
 /** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
-export const branchMoves = async (repo: Repo, branch: BranchName): Promise<BranchMove[]> => {
-  const file = join(repo.commonDir, 'logs', 'refs', 'heads', branch)
-  const lines = ((await readUntrustedText(file, { maxBytes: maxLogBytes })) ?? '').split('\n')
+export const branchMoves = async (repo: Repo, branch: string): Promise<BranchMove[]> => {
+  const lines = ((await readBranchLog(repo, branch))?.toString('utf8') ?? '').split('\n')
   return lines.filter((line) => line !== '').map(parse)
+}
+
+/** The reflog as it is; undefined when there is none. */
+export const readBranchLog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
+  const file = join(commonDir, 'logs', 'refs', 'heads', branch)
+  // Branches below that name have theirs in it, so there is no branch of the name itself.
+  if ((await unlessMissing(lstat(file)))?.isDirectory() === true) return undefined
+  return readUntrusted(file, { maxBytes: maxLogBytes })
+}
+
+/** Whether the reflog says that the branch once had this name, however often it was renamed since. */
+export const wasRenamedFrom = (moves: readonly BranchMove[], from: string, to: string): boolean => {
+  let name = to
+  for (const { message } of moves.toReversed()) {
+    const [, before, after] = /^Branch: renamed refs\/heads\/(\S+) to refs\/heads\/(\S+)$/.exec(message) ?? []
+    if (before !== undefined && after === name) name = before
+    if (name === from) return true
+  }
+  return false
 }
 
 const parse = (line: string): BranchMove => {

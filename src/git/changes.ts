@@ -102,31 +102,3 @@ const parseChange = (line: string, path: string): Change => {
   const [, oldMode = '', newMode = '', oldId = '', newId = ''] = match
   return { oldMode, newMode, oldId, newId, path }
 }
-
-/**
- * The difference as a patch without what depends on where it applies: blob ids and line numbers. Everything else is
- * verbatim, white space and binary content included: `git patch-id` by default takes two indentations of one Python
- * line for the same patch. Latin1; undefined when it is more than the cap.
- */
-export const patchBetween = async (
-  git: Git,
-  repo: Repo,
-  from: Sha,
-  to: Sha,
-  { maxBytes, signal }: Capped,
-): Promise<string | undefined> => {
-  const args = [...patchArgs, '--end-of-options', from, to]
-  const output = await runCapped(git, { operation: 'diff-tree', at: repo, args, ...(signal && { signal }) }, maxBytes)
-  // Lines of a hunk start with a space, a sign or a backslash: these two only ever occur between hunks.
-  return output
-    ?.toString('latin1')
-    .replaceAll(/^index [0-9a-f]+\.\.[0-9a-f]+/gm, 'index')
-    .replaceAll(/^@@ -.*$/gm, '@@')
-}
-
-/** Each setting that could make two looks at one difference come out differently is said, not left to configuration. */
-const patchArgs = [
-  ...'diff-tree -r -p --full-index --binary --no-renames --ignore-submodules=none --submodule=short'.split(' '),
-  ...'--no-ext-diff --no-textconv --no-color --src-prefix=a/ --dst-prefix=b/'.split(' '),
-  ...'--unified=3 --inter-hunk-context=0 --diff-algorithm=myers --no-indent-heuristic'.split(' '),
-]

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { markerProgram, makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../test/helpers/repo.ts'
 import { toBranchName } from '../domain/names.ts'
 import { hashFiles } from './blobs.ts'
-import { changesBetween, patchBetween } from './changes.ts'
+import { changesBetween } from './changes.ts'
 import type { Git, Tree } from './door.ts'
 import { fetchRemote } from './fetch.ts'
 import { lookIntoIndex } from './hidden.ts'
@@ -63,8 +63,7 @@ const everything = async (): Promise<void> => {
   await hashFiles(git, tree, [treePath(Buffer.from('README'))])
   if (head === undefined) throw new Error('no head')
   await changesBetween(git, repo, repo.sha('main'), head, { maxBytes: 1_000_000 })
-  await patchBetween(git, repo, repo.sha('main'), head, { maxBytes: 1_000_000 })
-  await mergeTrees(git, repo, repo.sha('main'), [head])
+  await mergeTrees(git, repo, [{ into: repo.sha('main'), tip: head }])
   await updateRefs(git, repo, [{ create: 'refs/heads/made', to: head }], { reason: 'test' })
   const path = box.path('another')
   await addWorktree(git, repo, { path, branch: { create: toBranchName('new') }, at: head, lockReason: 'r' })
@@ -152,7 +151,7 @@ describe('programs named in the configuration do not run', () => {
     expectPlainGitRunsIt(repo.path, 'merge-tree', '--write-tree', 'main', 'w')
     await expectNothingRan()
     const tip = repo.sha('w')
-    expect((await mergeTrees(git, repo, repo.sha('main'), [tip])).get(tip)).toEqual({ clean: false })
+    expect(await mergeTrees(git, repo, [{ into: repo.sha('main'), tip }])).toEqual([{ clean: false }])
   })
 
   it('include.path, also of a file that did not exist at first', async () => {

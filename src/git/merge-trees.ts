@@ -6,45 +6,52 @@ import type { Setting } from './neutral.ts'
 
 export type MergedTree = { readonly clean: true; readonly tree: Sha } | { readonly clean: false }
 
+/** Merge `tip` into `into`. */
+export type Merge = { readonly into: Sha; readonly tip: Sha }
+
 /**
- * Merges each tip into base without touching any working tree, all in one process. Every tip must share history with
- * base: git gives up on the whole list otherwise. The user's own attributes are left out: a `merge=ours` driver or
- * `merge=union` there would make a change vanish that base never got.
+ * Makes each merge without touching any working tree, all in one process; answers in order. Both sides must share
+ * history: git gives up on the whole list otherwise.
  */
 export const mergeTrees = async (
   git: Git,
   repo: Repo,
-  base: Sha,
-  tips: readonly Sha[],
+  merges: readonly Merge[],
   { signal }: CallOptions = {},
-): Promise<Map<Sha, MergedTree>> => {
-  if (tips.length === 0) return new Map()
+): Promise<MergedTree[]> => {
+  if (merges.length === 0) return []
   const { stdout } = await git.run({
     operation: 'merge-tree',
     at: repo,
     args: ['merge-tree', '--write-tree', '--stdin', '--no-messages', '--name-only'],
-    stdin: tips.map((tip) => `${base} ${tip}\n`).join(''),
+    stdin: merges.map(({ into, tip }) => `${into} ${tip}\n`).join(''),
     settings,
     ...(signal && { signal }),
   })
-  return parse(stdout, tips)
+  return parse(stdout, merges.length)
 }
 
-/** Renormalising would make git look for attributes in the commits too. */
+/**
+ * What these merges prove must come from comparing text: no attributes of the user's or of a commit, and no other
+ * default driver than git's own. With `merge=union` or `merge=ours` a change vanishes that base never got.
+ */
 const settings: readonly Setting[] = [
   ['core.attributesFile', '/dev/null'],
+  // A name that leads nowhere: git 2.43 and newer then reads no attributes from any commit.
+  ['attr.tree', 'refs/coppice/no-attributes'],
   ['merge.renormalize', 'false'],
+  ['merge.default', 'text'],
 ]
 
 /** `1 NUL tree NUL NUL` for a clean merge; `0 NUL tree NUL (path NUL)* NUL` for one with conflicts. */
-const parse = (stdout: string, tips: readonly Sha[]): Map<Sha, MergedTree> => {
+const parse = (stdout: string, count: number): MergedTree[] => {
   const fields = stdout.split('\0')
-  const answers = new Map<Sha, MergedTree>()
+  const answers: MergedTree[] = []
   let at = 0
-  for (const tip of tips) {
+  while (answers.length < count) {
     const [clean, tree = ''] = fields.slice(at, at + 2)
     if (clean !== '0' && clean !== '1') throw new AppError('git-failed', 'git merge-tree did not answer every question')
-    answers.set(tip, clean === '1' ? { clean: true, tree: toSha(tree) } : { clean: false })
+    answers.push(clean === '1' ? { clean: true, tree: toSha(tree) } : { clean: false })
     at += 2
     while (fields[at] !== '' && at < fields.length) at += 1
     at += 1

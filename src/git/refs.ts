@@ -21,7 +21,10 @@ const refFormat = recordFormat(
   '%00',
 )
 
-/** Patterns as for-each-ref takes them: `refs/heads`, `refs/coppice/restore/*`. One process for all. */
+/**
+ * Every ref below these (`refs/heads`) and those of exactly these names: git does not tell the two apart, and answers
+ * `refs/heads/feature` with `feature/x` too. For a ref by its name there is `readRefs`. One process for all.
+ */
 export const listRefs = async (
   git: Git,
   repo: Repo,
@@ -35,6 +38,28 @@ export const listRefs = async (
     sha: toSha(sha),
     committerDate: date === '' ? undefined : Number(date) * 1000,
   }))
+}
+
+/** The refs of exactly these names, as far as they exist. */
+export const readRefs = async (
+  git: Git,
+  repo: Repo,
+  names: readonly string[],
+  options: CallOptions = {},
+): Promise<ReadonlyMap<string, Ref>> => {
+  const wanted = new Set(names)
+  const refs = await listRefs(git, repo, names, options)
+  return new Map(refs.filter(({ name }) => wanted.has(name)).map((ref) => [ref.name, ref]))
+}
+
+export const readRef = async (git: Git, repo: Repo, name: string): Promise<Ref | undefined> =>
+  (await readRefs(git, repo, [name])).get(name)
+
+/** All branches by their plain names, also one whose commit is gone, over which `listRefs` would fail. */
+export const branchNames = async (git: Git, repo: Repo): Promise<string[]> => {
+  const args = ['for-each-ref', '--format=%(refname)', 'refs/heads/']
+  const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args })
+  return stdout.split('\n').flatMap((name) => (name === '' ? [] : [name.slice('refs/heads/'.length)]))
 }
 
 export type RefCommand =

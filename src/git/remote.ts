@@ -9,18 +9,25 @@ import { userRewritten } from './remote-url.ts'
 
 export type Remote = { readonly name: string; readonly url: string }
 
-/** The current branch's remote, else `origin`, else the only one; undefined when there is none or no telling which. */
-export const remoteInfo = async (git: Git, repo: Repo): Promise<Remote | undefined> => {
+/**
+ * The one known so far, so that checking out somebody's branch does not change it; else the current branch's remote,
+ * `origin`, or the only one. Undefined when there is none or no telling which.
+ */
+export const remoteInfo = async (git: Git, repo: Repo, known?: string): Promise<Remote | undefined> => {
   const entries = await git.config(repo)
   const urls = remoteUrls(entries)
   const head = await mainHead(repo.commonDir)
   const ofBranch =
     head !== undefined && 'branch' in head ? lastValue(entries, `branch.${head.branch}.remote`) : undefined
   const only = urls.size === 1 ? [...urls.keys()][0] : undefined
-  const name = [ofBranch, 'origin', only].find((candidate) => candidate !== undefined && urls.has(candidate))
+  const name = [known, ofBranch, 'origin', only].find((candidate) => candidate !== undefined && urls.has(candidate))
   const url = name === undefined ? undefined : urls.get(name)
   return name === undefined || url === undefined ? undefined : { name, url }
 }
+
+/** Longest first, so that `a/b` is found before `a`. */
+export const remoteNames = async (git: Git, repo: Repo): Promise<string[]> =>
+  [...remoteUrls(await git.config(repo)).keys()].sort((a, b) => b.length - a.length)
 
 /** Git uses the first URL of a remote to fetch from. */
 const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {

@@ -1,13 +1,40 @@
+import { isSha, type Sha } from '../domain/names.ts'
 import type { Git, Repo, Tree } from './door.ts'
 
 /**
- * How many commits these revisions have that no branch, tag or remote-tracking ref has. For `--branches`: that are
- * on no tag and no remote. Our own `refs/coppice/*` do not count: they go when their time is over.
+ * How many commits these revisions have that no branch, tag or remote-tracking ref has. Our own `refs/coppice/*` do not
+ * count: they go when their time is over.
  */
 export const countUnreachable = async (git: Git, at: Repo | Tree, revs: readonly string[]): Promise<number> => {
-  const kept = revs.includes('--branches') ? ['--tags', '--remotes'] : ['--branches', '--tags', '--remotes']
-  const args = ['rev-list', '--count', ...revs, '--not', ...kept, '--']
+  const args = ['rev-list', '--count', ...revs, '--not', '--branches', '--tags', '--remotes', '--']
   const { stdout } = await git.run({ operation: 'rev-list', at, args })
+  return Number(stdout.trim())
+}
+
+/** Of these objects, those that the repository has. */
+export const objectsHere = async (git: Git, repo: Repo, shas: readonly Sha[]): Promise<ReadonlySet<Sha>> => {
+  const args = ['cat-file', '--batch-check=%(objectname)']
+  const { stdout } = await git.run({
+    operation: 'cat-file',
+    at: repo,
+    args,
+    stdin: shas.map((sha) => `${sha}\n`).join(''),
+  })
+  // "<name> missing" otherwise.
+  return new Set(stdout.split('\n').filter(isSha))
+}
+
+/** How many commits any ref or HEAD has (but for refs like `except`) that these do not. */
+export const commitsNotOn = async (
+  git: Git,
+  repo: Repo,
+  shas: readonly Sha[],
+  except: readonly string[],
+): Promise<number> => {
+  const here = await objectsHere(git, repo, shas)
+  const args = ['rev-list', '--count', ...except.map((pattern) => `--exclude=${pattern}`), '--all', '--stdin']
+  const stdin = [...here].map((sha) => `^${sha}\n`).join('')
+  const { stdout } = await git.run({ operation: 'rev-list', at: repo, args, stdin })
   return Number(stdout.trim())
 }
 

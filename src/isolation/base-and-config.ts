@@ -1,6 +1,7 @@
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase } from '../domain/environment.ts'
-import { type Base, type BaseOptions, findBase } from './base.ts'
+import { isAppError } from '../domain/errors.ts'
+import { type Base, type BaseOptions, baseNotFound, findBase } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import { loadRepoConfig } from './repo-config.ts'
 
@@ -11,8 +12,27 @@ export const baseAndConfig = async (
   override?: string,
   options: BaseOptions = {},
 ): Promise<{ base: Base; config: RepoConfig }> => {
-  const usual = await findBase(context, codebase, undefined, options)
+  const usual = await usualOr(context, codebase, override, options)
   const config = await loadRepoConfig(context, codebase, usual.sha)
-  const named = override ?? config.base
-  return { config, base: named === undefined ? usual : await findBase(context, codebase, named, options) }
+  if (override !== undefined) return { config, base: await findBase(context, codebase, override, options) }
+  if (config.base === undefined) return { config, base: usual }
+  const base = await findBase(context, codebase, config.base, options)
+  // ORIG_HEAD and its like move with whatever somebody does in the checkout, and with them what counts as merged.
+  if (base.ref === base.sha && !/^[0-9a-f]+$/.test(config.base)) throw baseNotFound(codebase, config.base)
+  return { config, base }
+}
+
+/** Where no default branch can be found, the one that was named says how the repository is configured. */
+const usualOr = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  override: string | undefined,
+  options: BaseOptions,
+): Promise<Base> => {
+  try {
+    return await findBase(context, codebase, undefined, options)
+  } catch (error) {
+    if (override === undefined || !isAppError(error, 'base-not-found')) throw error
+    return findBase(context, codebase, override, options)
+  }
 }

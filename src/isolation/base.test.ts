@@ -5,6 +5,7 @@ import { type Dressed, makeDressed } from '../../test/helpers/dressed.ts'
 import type { TestRepo } from '../../test/helpers/repo.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { type Base, findBase, freshen } from './base.ts'
+import { baseAndConfig } from './base-and-config.ts'
 import { locked } from './locked.ts'
 
 let lab: Dressed
@@ -39,19 +40,108 @@ const pushElsewhere = (remote: TestRepo, branch = 'main'): string => {
 const find = (codebase: Codebase, named?: string): Promise<Base> => findBase(lab.context, codebase, named)
 
 describe('findBase', () => {
-  it('is the branch of the canonical repository where there is no remote, whatever it is called', async () => {
-    repo.git('branch', '-m', 'main', 'trunk')
-    expect(await find(lab.codebase)).toEqual({
-      name: 'trunk',
-      ref: 'refs/heads/trunk',
-      sha: repo.sha('trunk'),
-      branch: 'trunk',
-    })
-  })
+  describe('without a remote', () => {
+    /** As after registration: nothing is remembered and nobody works in it. */
+    const untouched = async (): Promise<void> => {
+      await lab.context.store.environments.transition(lab.environment.id, 'active', 'released')
+      await remember(undefined)
+    }
+    const remember = (baseBranch: string | undefined): Promise<void> =>
+      lab.context.store.codebases.update(lab.codebase.id, { baseBranch })
+    const remembered = async (): Promise<string | undefined> =>
+      (await lab.context.store.codebases.get(lab.codebase.id))?.baseBranch
+    const started = (branch: string, baseBranch: string): Promise<unknown> =>
+      lab.another(branch, 'active', { baseBranch, owned: true })
+    const codebase = (): Codebase => ({ ...lab.codebase, baseBranch: undefined })
 
-  it('is the commit of a canonical repository whose HEAD is detached', async () => {
-    repo.git('checkout', '-q', '--detach')
-    expect(await find(lab.codebase)).toMatchObject({ sha: repo.sha('main'), branch: undefined })
+    it.each([
+      ['trunk', 'trunk'],
+      ['develop', 'develop'],
+      ['release/2', 'release/2'],
+    ])(
+      'is the checked-out branch %s when there is no better sign, and stays it whatever is checked out later',
+      async (name, expected) => {
+        await untouched()
+        repo.git('branch', '-m', 'main', name)
+        expect(await find(codebase())).toEqual({
+          name: expected,
+          ref: `refs/heads/${expected}`,
+          sha: repo.sha(name),
+          branch: expected,
+        })
+        expect(await remembered()).toBe(expected)
+        repo.git('checkout', '-q', '-b', 'review')
+        repo.commit('reviewed', 'x\n')
+        expect(await find(codebase())).toMatchObject({ name: expected })
+        repo.git('checkout', '-q', '--detach')
+        expect(await find(codebase())).toMatchObject({ name: expected })
+      },
+    )
+
+    it.each(['main', 'master', 'trunk', 'mine'])('is %s rather than whatever is checked out', async (name) => {
+      await untouched()
+      lab.box.raw(repo.path, 'config', '--global', 'init.defaultBranch', 'mine')
+      repo.git('branch', '-m', 'main', name)
+      repo.git('checkout', '-q', '-b', 'review')
+      expect(await find(codebase())).toMatchObject({ name })
+    })
+
+    it("is the user's init.defaultBranch before the usual names, and never the one that the repository sets", async () => {
+      await untouched()
+      repo.git('branch', 'mine')
+      repo.git('branch', 'planted')
+      repo.git('config', 'init.defaultBranch', 'planted')
+      expect(await find(codebase())).toMatchObject({ name: 'main' })
+      await remember(undefined)
+      lab.box.raw(repo.path, 'config', '--global', 'init.defaultBranch', 'mine')
+      expect(await find(codebase())).toMatchObject({ name: 'mine' })
+    })
+
+    it('is what the environments were started from when nothing is remembered, as in a database of an older version', async () => {
+      repo.git('branch', 'develop')
+      await started('issue-1', 'develop')
+      await lab.context.store.environments.transition(lab.environment.id, 'active', 'released')
+      await remember(undefined)
+      repo.git('checkout', '-q', '-b', 'review', 'issue-1')
+      expect(await find(codebase())).toMatchObject({ name: 'develop' })
+    })
+
+    it("is never an environment's branch, checked out or well named", async () => {
+      await untouched()
+      repo.git('branch', '-m', 'main', 'develop')
+      await started('main', 'develop')
+      expect(await find(codebase())).toMatchObject({ name: 'develop' })
+    })
+
+    it('is looked for again when the remembered one is gone, but not in the checkout while work is open', async () => {
+      repo.git('branch', '-m', 'main', 'develop')
+      repo.git('checkout', '-q', '-b', 'review')
+      await lab.context.store.environments.transition(lab.environment.id, 'active', 'released')
+      await started('issue-1', 'main')
+      await expect(find(codebase())).rejects.toMatchObject({
+        code: 'base-not-found',
+        remedy: expect.stringContaining('init.defaultBranch') as string,
+      })
+      lab.box.raw(repo.path, 'config', '--global', 'init.defaultBranch', 'develop')
+      expect(await find(codebase())).toMatchObject({ name: 'develop' })
+    })
+
+    it('is no detached HEAD', async () => {
+      await untouched()
+      repo.git('branch', '-m', 'main', 'develop')
+      repo.git('checkout', '-q', '--detach')
+      await expect(find(codebase())).rejects.toMatchObject({ code: 'base-not-found' })
+      // Naming one is still possible, and its commit then says how the repository is configured.
+      const named = await baseAndConfig(lab.context, codebase(), 'develop')
+      expect(named.base).toMatchObject({ name: 'develop' })
+    })
+
+    it('is no name in worktree.base that moves with what somebody does in the checkout', async () => {
+      repo.git('update-ref', 'ORIG_HEAD', 'HEAD')
+      repo.commit('.coppice/config.yaml', 'worktree:\n  base: ORIG_HEAD\n')
+      expect(repo.git('rev-parse', 'ORIG_HEAD')).toBe(repo.sha('main~1'))
+      await expect(baseAndConfig(lab.context, lab.codebase)).rejects.toMatchObject({ code: 'base-not-found' })
+    })
   })
 
   it("is the remote's HEAD, not the local branch that happens to be checked out", async () => {

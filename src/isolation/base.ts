@@ -1,15 +1,17 @@
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
-import { type Sha, toRepoPath } from '../domain/names.ts'
-import { mainHead } from '../git/admin-dir.ts'
+import type { Sha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
 import { maxLineBytes } from '../git/file-limits.ts'
 import { listRefs, readSymbolicRef, type Ref, resolveCommit } from '../git/refs.ts'
+import { askRemoteRefs } from '../git/remote-refs.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
+import { defaultBranch } from './default-branch.ts'
 import { locked } from './locked.ts'
+import { repoOf } from './repo-of.ts'
 
 /** What new branches start from and what merged work is on. */
 export type Base = {
@@ -28,9 +30,9 @@ export type BaseOptions = CallOptions & {
 }
 
 /**
- * The one that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the canonical
- * repository's branch. Of a branch that the remote has too, the remote's is meant: a local `main` is as old as the last
- * pull. Who means the local one says `refs/heads/main`.
+ * The one that was named (`--base`, or the repository's `worktree.base`), else the remote's HEAD, else the default
+ * branch. Of a branch that the remote has too, the remote's is meant: a local `main` is as old as the last pull. To mean
+ * the local one, say `refs/heads/main`.
  */
 export const findBase = async (
   context: IsolationContext,
@@ -44,7 +46,7 @@ export const findBase = async (
       : await baseNamed(context, codebase, named, options)
   if (base !== undefined) return base
   await assertCommits(context, codebase, options)
-  throw named === undefined ? noUsualBase(codebase) : notFound(codebase, named)
+  throw named === undefined ? noUsualBase(codebase) : baseNotFound(codebase, named)
 }
 
 export type Fresh = { readonly outcome: 'fresh' | 'fetched' | 'no-remote' | 'offline'; readonly detail?: string }
@@ -89,14 +91,32 @@ const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal 
     if (!remoteFaults.has(code)) throw error
     return { outcome: 'offline', detail: message }
   }
-  await context.store.codebases.update(codebase.id, { fetchedAt: began })
+  if (problem === undefined || (await isCurrent(context, codebase, remote))) {
+    await context.store.codebases.update(codebase.id, { fetchedAt: began })
+  }
   return problem === undefined ? { outcome: 'fetched' } : { outcome: 'fetched', detail: problem }
+}
+
+/**
+ * After a fetch that could not update every ref: are those that we have what the remote has? A branch `a` that became
+ * `a/b` there can never be fetched, and must not make every later call fetch again.
+ */
+const isCurrent = async ({ git }: IsolationContext, codebase: Codebase, remote: string): Promise<boolean> => {
+  const prefix = `refs/remotes/${remote}/`
+  try {
+    const there = await askRemoteRefs(git, repoOf(codebase), remote)
+    const here = await listRefs(git, repoOf(codebase), [prefix])
+    return here.every(({ name, sha }) => {
+      const at = there.get(`refs/heads/${name.slice(prefix.length)}`)
+      return at === undefined || at === sha
+    })
+  } catch {
+    return false
+  }
 }
 
 /** What a remote that is away or refuses looks like; a full disk or a cancelled call is something else. */
 const remoteFaults: ReadonlySet<ErrorCode> = new Set(['git-failed', 'remote-unreachable', 'timeout'])
-
-const repoOf = (codebase: Codebase): Repo => ({ commonDir: toRepoPath(codebase.repoPath) })
 
 const baseNamed = async (
   { git }: IsolationContext,
@@ -137,12 +157,33 @@ const usualBase = async (
   context: IsolationContext,
   codebase: Codebase,
   options: BaseOptions,
+): Promise<Base | undefined> =>
+  (await remoteBase(context, codebase, options)) ?? defaultBase(context, codebase, options)
+
+/** No remote, or one that says nothing and cannot be reached. */
+const defaultBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  options: BaseOptions,
 ): Promise<Base | undefined> => {
-  const byRemote = await remoteBase(context, codebase, options)
-  if (byRemote !== undefined) return byRemote
-  const head = await mainHead(codebase.repoPath)
-  if (head === undefined) return undefined
-  return baseNamed(context, codebase, 'branch' in head ? head.branch : head.sha, options)
+  const { remembered, candidates } = await defaultBranch(context, codebase)
+  const { remote } = codebase
+  const refs = (remembered === undefined ? candidates : [remembered, ...candidates]).flatMap((name) => [
+    ...(remote === undefined ? [] : [`refs/remotes/${remote}/${name}`]),
+    `refs/heads/${name}`,
+  ])
+  const there = new Map(
+    (await refsOf(context.git, repoOf(codebase), refs, options)).map(({ name, sha }) => [name, sha]),
+  )
+  const ref = refs.find((one) => there.has(one))
+  const sha = ref && there.get(ref)
+  if (!ref || !sha) return undefined
+  const base = describe(codebase, ref, sha)
+  // With a remote it is only a guess until the remote has been asked.
+  if (remote === undefined && base.branch !== remembered) {
+    await context.store.codebases.update(codebase.id, { baseBranch: base.branch })
+  }
+  return base
 }
 
 /** Its own note of the remote's HEAD, else what we remember of it, else the remote is asked once. */
@@ -215,12 +256,12 @@ const assertCommits = async ({ git }: IsolationContext, codebase: Codebase, opti
   })
 }
 
-const notFound = (codebase: Codebase, named: string): AppError =>
+export const baseNotFound = (codebase: Codebase, named: string): AppError =>
   new AppError('base-not-found', `there is no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
     remedy: 'name one that `git branch --all` shows, or leave --base and worktree.base out',
   })
 
 const noUsualBase = (codebase: Codebase): AppError =>
-  new AppError('base-not-found', `${codebase.name} does not say which branch new work starts from`, {
-    remedy: 'name one with --base, or set worktree.base in .coppice/config.yaml',
+  new AppError('base-not-found', `couldn't tell which branch of ${codebase.name} is its default branch`, {
+    remedy: 'name it with `git config --global init.defaultBranch <branch>`, or rename it to main',
   })

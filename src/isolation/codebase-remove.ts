@@ -2,21 +2,16 @@ import { lstat, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { readAdminDirs } from '../git/admin-dir.ts'
-import type { Git } from '../git/door.ts'
-import { listRefs, type Ref } from '../git/refs.ts'
-import { addressOf } from '../git/remote.ts'
-import { countUnreachable } from '../git/unreachable.ts'
 import type { Spare } from '../store/store.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import { deleted, reposDirectory } from './codebase-clone.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
+import { onlyHere } from './only-here.ts'
 import { settleInterrupted } from './reconcile.ts'
 import { scriptsDigest } from './trust.ts'
 import { unlessMissing } from '../domain/missing.ts'
-import { repoOf } from './repo-of.ts'
 import { undoMaking } from './worktree/undo.ts'
 
 export type Trusted = {
@@ -37,7 +32,7 @@ export type CodebaseRemoved = {
   readonly codebase: Codebase
   /** The clone that we had made went with it. */
   readonly cloneDeleted: boolean
-  /** Why our clone stays on disk: it has what nothing else has. */
+  /** Why our clone stays on disk: what only it has, or that this is unknown. */
   readonly cloneKept: readonly string[]
   readonly restorePoints: number
 }
@@ -115,61 +110,6 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
   })
   const undone = await undoMaking(context, codebase, id, 'after-crash')
   if (undone.outcome === 'left') throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
-}
-
-/** What would be lost with the clone. */
-const onlyHere = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
-  const repo = repoOf(codebase)
-  const refs = await listRefs(context.git, repo, ['refs'])
-  const points = refs.filter(({ name }) => name.startsWith('refs/coppice/restore/'))
-  const commits = await countUnreachable(context.git, repo, ['--branches'])
-  const worktrees = await readAdminDirs(repo.commonDir)
-  return [
-    ...(commits > 0 ? [`${commits} ${commits === 1 ? 'commit' : 'commits'} that the remote does not have`] : []),
-    ...(await refsOnlyHere(context, codebase, refs)),
-    ...(points.length > 0 ? [`${points.length} restore ${points.length === 1 ? 'point' : 'points'}`] : []),
-    ...worktrees.map(({ worktreePath, name }) => `a worktree at ${worktreePath ?? name}`),
-  ]
-}
-
-/** The stash is one for all worktrees; tags and notes may never have been pushed. Branches are counted by their commits. */
-const refsOnlyHere = async ({ git }: IsolationContext, codebase: Codebase, refs: readonly Ref[]): Promise<string[]> => {
-  const own = refs.filter(({ name }) => !/^refs\/(?:heads|remotes|coppice)\//.test(name))
-  if (own.length === 0) return []
-  const remote = await remoteRefs(git, codebase)
-  const kept = own.filter(({ name, sha }) => remote?.get(name) !== sha)
-  const kinds = Map.groupBy(kept, ({ name }) => kindOf(name))
-  const why = remote === undefined ? 'that cannot be compared with the remote now' : 'that the remote does not have'
-  return [...kinds].map(([kind, { length }]) =>
-    kind === 'stash' ? 'a stash' : `${length} ${length === 1 ? kind : `${kind}s`} ${why}`,
-  )
-}
-
-const kindOf = (name: string): string => {
-  if (name === 'refs/stash') return 'stash'
-  if (name.startsWith('refs/tags/')) return 'tag'
-  return name.startsWith('refs/notes/') ? 'ref of notes' : 'ref'
-}
-
-/** What the remote has now, by name; undefined when it does not answer, which is no reason to delete anything. */
-const remoteRefs = async (git: Git, codebase: Codebase): Promise<ReadonlyMap<string, string> | undefined> => {
-  if (codebase.remote === undefined) return new Map()
-  const repo = repoOf(codebase)
-  const { name, settings } = await addressOf(git, repo, { name: codebase.remote })
-  try {
-    const { stdout } = await git.run({
-      operation: 'ls-remote',
-      at: repo,
-      args: ['ls-remote', '--refs', '--upload-pack=git-upload-pack', '--end-of-options', name],
-      settings,
-      network: true,
-      timeoutMs: 60_000,
-    })
-    const lines = stdout.split('\n').filter((line) => line !== '')
-    return new Map(lines.map((line) => line.split('\t')).map(([sha = '', ref = '']) => [ref, sha]))
-  } catch {
-    return undefined
-  }
 }
 
 /** Out of its place by one rename, so that a crash never leaves half a repository there. */

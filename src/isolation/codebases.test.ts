@@ -55,6 +55,19 @@ describe('finding the codebase of a directory', () => {
     expect(JSON.stringify(await world.context.store.codebases.list(world.context.host))).not.toContain('hush')
   })
 
+  test("checking out a branch of another remote does not change the codebase's remote, removing the remote does", async () => {
+    await using world = await makeWorld({ remote: true })
+    const fork = world.box.bare('fork.git')
+    world.repo.git('remote', 'add', 'fork', fork.path)
+    world.repo.git('push', '-q', 'fork', 'main:theirs')
+    world.repo.git('checkout', '-q', '-b', 'review', '--track', 'fork/theirs')
+    await world.context.store.codebases.update(world.codebase.id, { baseBranch: 'main' })
+    const find = () => resolveCodebase(world.context, { cwd: world.repo.path })
+    expect(await find()).toMatchObject({ remote: 'origin', baseBranch: 'main' })
+    world.repo.git('remote', 'remove', 'origin')
+    expect(await find()).toMatchObject({ remote: 'fork', baseBranch: undefined })
+  })
+
   test('a repository that is gone is a fault that says so', async () => {
     await using world = await makeWorld()
     renameSync(world.repo.path, `${world.repo.path}.away`)

@@ -91,9 +91,15 @@ const addDiscovered = async (
 /** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
 const refreshed = async (context: IsolationContext, codebase: Codebase, github?: string): Promise<Codebase> => {
   if (lookAt(codebase.repoPath) === 'nothing') throw repositoryGone(codebase)
-  const remote = await remoteInfo(context.git, repoOf(codebase))
+  const remote = await remoteInfo(context.git, repoOf(codebase), codebase.remote)
   const remoteUrl = withoutSecret(remote?.url)
-  const now = { remote: remote?.name, remoteUrl, github: github ?? codebase.github ?? githubOf(remoteUrl) }
+  const now = {
+    remote: remote?.name,
+    remoteUrl,
+    github: github ?? codebase.github ?? githubOf(remoteUrl),
+    // Another remote has its own default branch.
+    baseBranch: remote?.name === codebase.remote ? codebase.baseBranch : undefined,
+  }
   const same = (Object.keys(now) as (keyof typeof now)[]).every((key) => now[key] === codebase[key])
   if (!same) await context.store.codebases.update(codebase.id, now)
   return { ...codebase, ...now }

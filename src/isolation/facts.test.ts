@@ -172,7 +172,8 @@ describe('listWithFacts', () => {
   })
 
   it('is a list with gaps when the repository no longer says what base is', async () => {
-    lab.repo.git('symbolic-ref', 'HEAD', 'refs/heads/nowhere')
+    lab.repo.git('checkout', '-q', '--detach')
+    lab.repo.git('branch', '-D', 'main')
     expect(await factsOf('issue-42')).toMatchObject({ merged: { value: 'cannot-tell' }, health: 'healthy' })
   })
 

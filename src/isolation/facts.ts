@@ -12,6 +12,7 @@ import { processesInside } from '../process/inside.ts'
 import type { Base } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
+import { followRenames } from './follow-rename.ts'
 import { inLanes } from './in-lanes.ts'
 import { leaseHolders } from './lease.ts'
 import { questionAbout } from './merge-question.ts'
@@ -53,8 +54,11 @@ export const listWithFacts = async (
   codebase: Codebase,
   options: FactsOptions = {},
 ): Promise<EnvironmentFacts[]> => {
-  const environments = await context.store.environments.live(codebase.id)
-  if (environments.length === 0) return []
+  const live = await context.store.environments.live(codebase.id)
+  if (live.length === 0) return []
+  // Shown as it is now; whoever changes something records it.
+  const followed = await followRenames(context, codebase, live, { dryRun: true })
+  const environments = followed.map(({ environment }) => environment)
   const ids = environments.map(({ id }) => id)
   // While git walks the history, the rest of this process looks around.
   const standing = standingOf(context, codebase, environments, options)

@@ -5,7 +5,9 @@ import { AppError } from '../domain/errors.ts'
 import { toEnvironmentId } from '../domain/names.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import { parseWorkRef, taskWork } from '../domain/work.ts'
+import { readHead } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
+import { presenceOf } from './presence.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
 export const findEnvironment = async (
@@ -22,11 +24,26 @@ export const findEnvironment = async (
     (await environments.liveByBranch(codebase.id, ref)) ??
     (work === undefined ? undefined : await environments.liveByWork(codebase.id, work)) ??
     (await environments.liveByPath(context.host, await real(resolve(cwd, ref)))) ??
-    (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref)))
+    (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref))) ??
+    (await onBranch(context, codebase, ref))
   if (found !== undefined && found.codebaseId === codebase.id) return found
   throw new AppError('not-found', `${codebase.name} has no environment ${JSON.stringify(ref)}`, {
     remedy: '`coppice worktree list` shows what is there, `coppice worktree restore --list` what was removed',
   })
+}
+
+/** Its branch was renamed and nobody has noticed yet. */
+const onBranch = async (
+  { store, host }: IsolationContext,
+  codebase: Codebase,
+  branch: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  for (const environment of await store.environments.live(codebase.id)) {
+    const presence = environment.host === host ? await presenceOf(codebase, environment) : undefined
+    const head = presence?.state === 'present' ? await readHead(presence.tree.gitDir) : undefined
+    if (head !== undefined && 'branch' in head && head.branch === branch) return environment
+  }
+  return undefined
 }
 
 const isLive = ({ status }: IsolatedEnvironment): boolean => status !== 'removed' && status !== 'released'
@@ -65,7 +82,9 @@ export const findRestorePoint = async (
     return (
       [id, environment.id, environment.branch, environment.path].includes(ref) ||
       environment.path === resolve(cwd, ref) ||
-      works.some((one) => work !== undefined && one.type === work.type && one.id === work.id)
+      works.some((one) => work !== undefined && one.type === work.type && one.id === work.id) ||
+      // Its branch may have been renamed before it was removed.
+      works.some((one) => one.type === 'task' && one.id === ref)
     )
   })
   if (found !== undefined) return found

@@ -1,6 +1,6 @@
 import type { MergeProof } from '../domain/merge-proof.ts'
 import type { Sha } from '../domain/names.ts'
-import { changesBetween } from '../git/changes.ts'
+import { type Change, changesBetween } from '../git/changes.ts'
 import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../git/merge-trees.ts'
 import { forkPoints } from '../git/reachable.ts'
 import { inPairs } from './in-lanes.ts'
@@ -54,53 +54,70 @@ const mergeAll = async (
   { git, repo, base, signal }: Inquiry,
   tips: readonly Sha[],
 ): Promise<ReadonlyMap<Sha, OrFailed<MergedTree>>> => {
-  const together = await orFailed(() => mergeTrees(git, repo, base.sha, tips, { signal }))
-  if ('value' in together) return new Map([...together.value].map(([tip, value]) => [tip, { value }]))
-  const alone = await inPairs(tips, async (tip): Promise<[Sha, OrFailed<MergedTree>]> => {
-    const one = await orFailed(() => mergeTrees(git, repo, base.sha, [tip], { signal }))
-    const value = 'value' in one ? one.value.get(tip) : undefined
-    if (value !== undefined) return [tip, { value }]
-    return [tip, { failed: 'failed' in one ? one.failed : together.failed }]
-  })
-  return new Map(alone)
+  const merge = (some: readonly Sha[]): Promise<OrFailed<MergedTree[]>> => {
+    const merges = some.map((tip) => ({ into: base.sha, tip }))
+    return orFailed(() => mergeTrees(git, repo, merges, { signal }))
+  }
+  const together = await merge(tips)
+  const answers =
+    'value' in together
+      ? together.value.map((value) => ({ value }))
+      : await inPairs(tips, async (tip) => {
+          const one = await merge([tip])
+          const value = 'value' in one ? one.value[0] : undefined
+          return value === undefined ? { failed: 'failed' in one ? one.failed : together.failed } : { value }
+        })
+  return new Map(tips.map((tip, i) => [tip, answers[i] ?? { failed: undefined }]))
 }
 
 type Evidence = { readonly forks: readonly Sha[]; readonly merge: MergedTree; readonly baseTree: Sha | undefined }
 
-const prove = async (inquiry: Inquiry, tip: Sha, evidence: Evidence): Promise<Proof | undefined> => {
-  const { git, repo, base, signal } = inquiry
-  const { forks, merge, baseTree } = evidence
-  if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, tip, forks))) {
+const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evidence): Promise<Proof | undefined> => {
+  const { base } = inquiry
+  const own = await pathsOf(inquiry, tip, forks)
+  if (own === undefined) return undefined
+  if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, tip, own))) {
     return { proof: 'merge-changes-nothing', detail: `merging it into ${base.name} changes nothing` }
   }
   const [fork] = forks
-  const squash = fork && (await squashOf(git, repo, { fork, tip, base: base.sha }, { signal }))
+  const squash = fork && (await squashOf(inquiry, { fork, tip, paths: own }))
   return squash && { proof: 'squash', detail: `squash of ${squash.slice(0, 7)} on ${base.name}` }
 }
 
 const listBytes = 16 * 1024 * 1024
 
+/** The paths that the branch changed; undefined when they are too many to look at. */
+const pathsOf = async (
+  { git, repo, signal }: Inquiry,
+  tip: Sha,
+  forks: readonly Sha[],
+): Promise<ReadonlySet<string> | undefined> => {
+  const own = new Set<string>()
+  for (const fork of forks) {
+    const changes = await changesBetween(git, repo, fork, tip, { maxBytes: listBytes, signal })
+    if (changes === undefined) return undefined
+    for (const { path } of changes) own.add(path)
+  }
+  return own
+}
+
 /**
- * "Changes nothing" must come from comparing text. An attribute `merge=union` or `merge=ours` in the repository's own
- * `info/attributes`, which an agent can write, lets a change vanish in a merge without a conflict.
+ * "Changes nothing" must come from comparing text at the same path. An attribute `merge=union` or `merge=ours` in the
+ * repository's own `info/attributes`, which an agent can write, lets a change vanish in a merge without a conflict. And
+ * git guesses renames: of two identical files that base deleted it may take either for the origin of a third, so a path
+ * that only one side has is no proof.
  */
 const mergedByText = async (
   { git, repo, base, signal }: Inquiry,
   tip: Sha,
-  forks: readonly Sha[],
+  own: ReadonlySet<string>,
 ): Promise<boolean> => {
   const apart = await changesBetween(git, repo, tip, base.sha, { maxBytes: listBytes, signal })
-  if (apart === undefined) return false
-  const own = new Set<string>()
-  for (const fork of forks) {
-    const changes = await changesBetween(git, repo, fork, tip, { maxBytes: listBytes, signal })
-    if (changes === undefined) return false
-    for (const { path } of changes) own.add(path)
-  }
-  const blended = apart.filter(({ path }) => own.has(path))
+  const blended = apart?.filter(({ path }) => own.has(path))
+  if (blended === undefined || blended.some(isOneSided)) return false
   if (blended.length === 0) return true
-  // A path that base does not have may have been renamed there, and then the attribute of its new name counts.
-  const asked = blended.some(({ newMode }) => newMode === '000000') ? apart : blended
-  const paths = asked.map(({ path }) => path)
+  const paths = blended.map(({ path }) => path)
   return (await pathsWithMergeDriver(git, repo, paths, { signal })).length === 0
 }
+
+const isOneSided = ({ oldMode, newMode }: Change): boolean => oldMode === '000000' || newMode === '000000'

@@ -11,12 +11,28 @@ export type BranchQuestion = {
   readonly start: Sha | undefined
   /** It came with commits that others made (a pull request's), which its reflog cannot show. */
   readonly borrowed?: boolean
+  /** The branch on the remote that it pushes to, if that has another name. */
+  readonly pushesTo?: string | undefined
 }
 
 export const questionAbout = (
-  { branch, startSha, prNumber }: Pick<IsolatedEnvironment, 'branch' | 'startSha' | 'prNumber'>,
+  { branch, startSha, prNumber, prBranch, isFork }: IsolatedEnvironment,
   tip: Sha,
-): BranchQuestion => ({ branch, tip, start: startSha, borrowed: prNumber !== undefined })
+): BranchQuestion => ({
+  branch,
+  tip,
+  start: startSha,
+  borrowed: prNumber !== undefined,
+  pushesTo: isFork ? undefined : prBranch,
+})
+
+/** Its own tip, here or on any remote, is no base that it could have landed on. */
+export const isItsOwnBase = ({ branch, pushesTo }: BranchQuestion, { ref }: Pick<Base, 'ref'>): boolean =>
+  [branch, pushesTo].some(
+    (name) =>
+      name !== undefined &&
+      (ref === `refs/heads/${name}` || (ref.startsWith('refs/remotes/') && ref.endsWith(`/${name}`))),
+  )
 
 /** What one look at the commits is about. */
 export type Inquiry = CallOptions & {

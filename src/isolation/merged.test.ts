@@ -8,7 +8,7 @@ import type { Merged } from '../domain/merge-proof.ts'
 import { type Sha, toBranchName } from '../domain/names.ts'
 import type { Git } from '../git/door.ts'
 import type { Base } from './base.ts'
-import { type BranchQuestion } from './merge-question.ts'
+import { type BranchQuestion, isItsOwnBase, questionAbout } from './merge-question.ts'
 import { describeProof, mergedMany, type MergedOptions } from './merged.ts'
 
 let lab: Dressed
@@ -414,6 +414,54 @@ describe('squash', () => {
     expect(await ask('work')).toMatchObject({ proof: 'squash', detail: `squash of ${again.slice(0, 7)} on main` })
   })
 
+  const block = (name: string, added = ''): string => `${name} {\n  a\n  b\n  c\n  d\n${added}  e\n  f\n  g\n  h\n}\n`
+  const blocks = (first: string, second: string): string => `${block('one', first)}${block('two', second)}`
+
+  it('compares where a line was added, not only which: the same line in another, identical block is no proof', async () => {
+    repo.commit('twins', blocks('', ''))
+    start = repo.sha()
+    branchWith('work', ['twins', blocks('', '  x\n')])
+    repo.commit('twins', blocks('  x\n', ''))
+    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+    repo.commit('twins', `top\n${blocks('  x\n', '')}`)
+    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+    squash('work')
+    repo.commit('twins', `top\n${blocks('  x\n', '  y\n')}`)
+    expect(await ask('work')).toMatchObject({ proof: 'squash' })
+    repo.commit('twins', `top\n${blocks('', '  y\n')}`, 'takes back the line of the other block')
+    expect(await ask('work')).toMatchObject({ proof: 'squash' })
+  })
+
+  it('compares the path, too: a file that was deleted is not the renamed copy of its twin', async () => {
+    repo.commit('left', numbered(40))
+    repo.commit('right', numbered(40))
+    start = repo.sha()
+    for (const [mine, gone] of [
+      ['right', 'left'],
+      ['left', 'right'],
+    ] as const) {
+      repo.git('checkout', '-q', '-B', 'main', start)
+      branchWith(`work-${mine}`, [mine, numbered(40, { 5: 'five' })])
+      repo.git('mv', gone, 'moved')
+      repo.git('rm', '-q', mine)
+      repo.commit('moved', numbered(40, { 5: 'five' }))
+      expect(await ask(`work-${mine}`)).toEqual({ value: 'no', own: 1 })
+    }
+  })
+
+  it('is not proven by a merge that the repository says to make in another way', async () => {
+    repo.git('config', 'merge.default', 'union')
+    branchWith('work', ['lines', numbered(40).replace('line 5\n', '')])
+    repo.commit('lines', numbered(40, { 5: 'theirs' }))
+    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+    repo.git('config', '--unset', 'merge.default')
+    mkdirSync(join(repo.commonDir, 'info'), { recursive: true })
+    writeFileSync(join(repo.commonDir, 'info', 'attributes'), 'lines merge=union\n')
+    repo.commit('lines', numbered(40, { 5: 'theirs', 30: 'x' }))
+    repo.commit('lines', numbered(40, { 5: 'theirs' }))
+    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+  })
+
   it('is found for names that are no plain text', async () => {
     repo.git('checkout', '-q', '-b', 'work')
     repo.write(':(top)x*', 'two\n')
@@ -499,6 +547,23 @@ describe('base', () => {
     const answer = await ask('work', { base: remote })
     expect(answer).toMatchObject({ value: 'yes', proof: 'ancestor' })
     expect(describeProof(answer, remote)).toBe('merged: ancestor of origin/main')
+  })
+})
+
+describe('its own branch is no base', () => {
+  const own = { branch: toBranchName('pr-7'), isFork: false, prNumber: 7, prBranch: 'x', startSha: undefined }
+  it.each([
+    ['refs/heads/pr-7', {}, true],
+    ['refs/remotes/origin/pr-7', {}, true],
+    ['refs/remotes/upstream/x', {}, true],
+    ['refs/heads/pr-7/x7', {}, false],
+    ['refs/heads/my-pr-7', {}, false],
+    ['refs/remotes/origin/main', {}, false],
+    // A fork's own `main` is another branch than ours.
+    ['refs/remotes/origin/main', { isFork: true, prBranch: 'main' }, false],
+  ])('%s, with %j: %s', (ref, more, expected) => {
+    const question = questionAbout({ ...lab.environment, ...own, ...more }, start)
+    expect(isItsOwnBase(question, { ref })).toBe(expected)
   })
 })
 

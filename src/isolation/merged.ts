@@ -11,7 +11,7 @@ import type { Base } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import { inPairs } from './in-lanes.ts'
 import { contentLanded, type Proof } from './landed-content.ts'
-import type { BranchQuestion, Inquiry } from './merge-question.ts'
+import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
 /** Asks the forge about the branch; undefined when it knows nothing. */
 export type Forge = (
@@ -41,16 +41,16 @@ export const mergedMany = async (
   const repo = { commonDir: toRepoPath(codebase.repoPath) }
   const inquiry: Inquiry = { git: context.git, repo, base, signal, positions }
   const known = await knownAnswers(context, codebase, base)
-  const isKnown = (question: BranchQuestion): boolean => known.has(keyOf(question))
+  const others = questions.filter((question) => !isItsOwnBase(question, base))
   const found = await askAll(
     inquiry,
-    questions.filter((question) => !isKnown(question)),
+    others.filter((question) => !known.has(keyOf(question))),
   )
   if (signal?.aborted === true) throw new AppError('cancelled', 'cancelled while looking for what has been merged')
   await keep(context, codebase, base, found)
   const answers = new Map(found.map(({ question, answer }) => [question.branch, answer]))
   for (const question of questions) {
-    const answer = known.get(keyOf(question))
+    const answer = isItsOwnBase(question, base) ? ownBase(base) : known.get(keyOf(question))
     if (answer !== undefined) answers.set(question.branch, answer)
   }
   if (forge !== undefined) await askForge(forge, questions, answers)
@@ -117,6 +117,8 @@ const yes = (question: BranchQuestion, proof: Proof): Found => ({
 })
 
 const no = (question: BranchQuestion, own: number): Found => ({ question, answer: { value: 'no', own }, lasting: true })
+
+const ownBase = ({ name }: Base): Merged => ({ value: 'cannot-tell', detail: `base is its own branch ${name}` })
 
 const cannotTell = (error: unknown): Merged => ({ value: 'cannot-tell', detail: toAppError(error).message })
 

@@ -43,6 +43,8 @@ export type RemoveOptions = {
   /** The conversation that asks does not hold the environment against itself. */
   readonly askedBy?: string
   readonly dryRun?: boolean
+  /** Why base may be out of date, from a caller that has fetched: then no branch is deleted as merged. */
+  readonly staleBase?: string | undefined
   readonly signal?: AbortSignal
 }
 

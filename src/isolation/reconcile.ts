@@ -4,7 +4,7 @@ import { repoOf } from './repo-of.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { readAdminDir } from '../git/admin-dir.ts'
 import { clearPrivateIndexes } from '../git/private-index.ts'
-import { listRefs } from '../git/refs.ts'
+import { readRef } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
@@ -133,7 +133,7 @@ const recallRestorePoints = async (context: IsolationContext, codebase: Codebase
     if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
     const point = await readRestorePoint(context, id).catch(() => undefined)
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
-    const [kept] = await listRefs(context.git, repoOf(codebase), [point.ref])
+    const kept = await readRef(context.git, repoOf(codebase), point.ref)
     if (kept?.sha === point.commit) await context.store.restorePoints.insert(point)
   }
 }

@@ -147,14 +147,16 @@ const makeOne = async (
   const offer = offerMention(context, codebase, work)
   let made = await provider.create(wanted)
   const cleared: string[] = []
+  let stale: string | undefined
   if (made.outcome === 'limit') {
     const room = await cleanupToMakeRoom(context, provider, codebase)
     cleared.push(...room.notices)
+    stale = room.stale
     made = room.removed === 0 ? made : await provider.create(wanted)
   }
   switch (made.outcome) {
     case 'limit':
-      return { outcome: 'limit', report: await limitReport(context, codebase, made) }
+      return { outcome: 'limit', report: await limitReport(context, codebase, made, stale) }
     case 'existing':
       return { outcome: 'resolved', environment: made.environment, how: 'same-work', notices: cleared }
     case 'created':

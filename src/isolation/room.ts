@@ -3,6 +3,7 @@ import { describeLeftOut } from '../domain/restore-point.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from './base.ts'
 import type { IsolationContext } from './context.ts'
+import { freshBase } from './fresh-base.ts'
 import { type Standing, standings } from './standing.ts'
 import type { IsolationProvider, LimitReached } from './provider.ts'
 
@@ -14,6 +15,8 @@ export type LimitReport = {
   readonly merged: number
   readonly stale: number
   readonly active: number
+  /** Why nobody knows which of them are merged; undefined when that is known. */
+  readonly unknownMerged: string | undefined
 }
 
 /** At the limit: first clear what is provably merged. Automation, so every gate holds and nothing is forced. */
@@ -21,11 +24,13 @@ export const cleanupToMakeRoom = async (
   context: IsolationContext,
   provider: IsolationProvider,
   codebase: Codebase,
-): Promise<{ removed: number; notices: string[] }> => {
+): Promise<{ removed: number; notices: string[]; stale: string | undefined }> => {
   context.progress(`the limit of ${codebase.name} is reached: looking for merged environments`)
-  await freshen(context, codebase, { maxAgeMs: 0 })
+  const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
+  const { base, stale } = await freshBase(context, codebase, fresh)
   const notices: string[] = []
-  for (const { environment, merged } of await standings(context, codebase)) {
+  if (stale !== undefined) return { removed: 0, notices, stale }
+  for (const { environment, merged } of await standings(context, codebase, base)) {
     // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
@@ -42,27 +47,33 @@ export const cleanupToMakeRoom = async (
       })
     }
   }
-  return { removed: notices.length, notices }
+  return { removed: notices.length, notices, stale }
 }
 
 export const limitReport = async (
   context: IsolationContext,
   codebase: Codebase,
   { limit, active: count }: LimitReached,
+  unknownMerged: string | undefined,
 ): Promise<LimitReport> => {
   const all = (await standings(context, codebase)).filter(({ environment }) => environment.status === 'active')
-  const merged = all.filter((one) => one.merged.value === 'yes').length
-  const stale = all.filter((one) => one.merged.value !== 'yes' && looksStale(context, one)).length
-  return { codebase: codebase.name, limit, count, merged, stale, active: count - merged - stale }
+  const isMerged = ({ merged }: Standing): boolean => unknownMerged === undefined && merged.value === 'yes'
+  const merged = all.filter(isMerged).length
+  const stale = all.filter((one) => !isMerged(one) && looksStale(context, one)).length
+  return { codebase: codebase.name, limit, count, merged, stale, active: count - merged - stale, unknownMerged }
 }
 
 const looksStale = (context: IsolationContext, { lastActivityAt }: Standing): boolean =>
   isStale(lastActivityAt, context.settings.staleDays, context.clock())
 
 /** The limit message of SPEC.md section 3, the same on every platform. */
-export const limitMessage = ({ codebase, count, merged, stale, active }: LimitReport, staleDays: number): string =>
+export const limitMessage = (report: LimitReport, staleDays: number): string =>
   [
-    `You have ${count} active worktrees for **${codebase}** (limit reached).`,
-    ` ${merged} merged (can be removed)   ${stale} stale (no activity in ${staleDays}+ days)   ${active} active`,
+    `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,
+    ` ${report.merged} merged (can be removed)   ${report.stale} stale (no activity in ${staleDays}+ days)   ${report.active} active`,
+    ...unknownMergedLine(report).map((line) => ` ${line}`),
     ' /worktree cleanup merged · /worktree cleanup stale · /worktree list · /worktree remove <name>',
   ].join('\n')
+
+export const unknownMergedLine = ({ unknownMerged }: LimitReport): string[] =>
+  unknownMerged === undefined ? [] : [`${unknownMerged}, so which are merged is unknown`]

@@ -21,11 +21,16 @@ export type Standing = {
 }
 
 /** For all live environments of a codebase, with a constant number of git processes where nothing changed. */
-export const standings = async (context: IsolationContext, codebase: Codebase): Promise<Standing[]> => {
-  const live = await context.store.environments.live(codebase.id)
+export const standings = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  known?: Base,
+  environments?: readonly IsolatedEnvironment[],
+): Promise<Standing[]> => {
+  const live = environments ?? (await context.store.environments.live(codebase.id))
   const mine = live.filter(({ host, status }) => host === context.host && (status === 'active' || status === 'missing'))
   if (mine.length === 0) return []
-  const { base } = await baseAndConfig(context, codebase)
+  const base = known ?? (await baseAndConfig(context, codebase)).base
   return standingsOf(context, codebase, mine, base)
 }
 

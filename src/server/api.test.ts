@@ -140,7 +140,7 @@ describe('environments', () => {
     const report = await under.post('/api/cleanup', { dryRun: true, codebase: 'project' })
     expect([report.status, await report.json()]).toEqual([
       200,
-      { removed: [], skipped: [], missing: [], orphans: [], errors: [], failed: [], dryRun: true },
+      { removed: [], skipped: [], missing: [], orphans: [], errors: [], failed: [], dryRun: true, notices: [] },
     ])
     const all = await under.call('/api/cleanup', { method: 'POST' })
     expect([all.status, await all.json()]).toEqual([200, expect.objectContaining({ dryRun: false, errors: [] })])

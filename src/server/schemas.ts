@@ -156,5 +156,6 @@ export const reportAnswer = z
     errors: z.array(z.object({ environment: environmentAnswer, error: z.string() })),
     failed: z.array(z.object({ codebase: z.string(), error: z.string() })),
     dryRun: z.boolean(),
+    notices: z.array(z.string()),
   })
   .openapi('CleanupReport')

@@ -2,14 +2,15 @@ import { describe, expect, test } from 'vitest'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { RestorePoint } from '../../src/domain/restore-point.ts'
-import type { Conversation, JournalEntry, Lease, Spare, Store } from '../../src/store/store.ts'
+import type { Conversation, JournalEntry, Lease, Spare } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, anEnvironment, aSha } from '../helpers/store-values.ts'
+import { up as dropMergeAnswers } from '../../src/store/migrations/0011-merge-answers.ts'
 
 const one = toCodebaseId('codebase-one')
 const nobody = toEnvironmentId('nobody')
 
-const withCodebase = async (engine: EngineUnderTest): Promise<Store> => {
+const withCodebase = async (engine: EngineUnderTest): ReturnType<EngineUnderTest['open']> => {
   const store = await engine.open(await engine.fresh())
   await store.codebases.insert(aCodebase())
   return store
@@ -288,6 +289,14 @@ onEachEngine((engine) => {
     await mergeAnswers.keepOnly(one, aSha('c'))
     expect(await mergeAnswers.find(one, aSha('b'))).toEqual([])
     expect(await mergeAnswers.find(one, aSha('c'))).toHaveLength(1200)
+  })
+
+  test('merge answers from before the stricter proofs are forgotten by the upgrade', async () => {
+    const store = await withCodebase(engine)
+    const question = { tip: aSha('1'), base: aSha('b'), start: undefined }
+    await store.mergeAnswers.save(one, [{ question, answer: { value: 'yes', proof: 'squash', detail: 'in abc' } }], 1)
+    await store.database.db.transaction().execute(dropMergeAnswers)
+    expect(await store.mergeAnswers.find(one, aSha('b'))).toEqual([])
   })
 
   test('events are told newest first, by kind and by codebase, in the order of writing within a millisecond', async () => {

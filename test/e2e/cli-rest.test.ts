@@ -162,6 +162,7 @@ describe('cleanup', () => {
       orphans: [],
       errors: [],
       dryRun: true,
+      notices: [],
     })
     expect(existsSync(merged.path)).toBe(true)
     const { out, code } = await world.run('/', 'cleanup')

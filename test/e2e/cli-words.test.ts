@@ -189,13 +189,6 @@ describe('a clone stays for what only it has', () => {
     expect(existsSync(repository)).toBe(true)
   })
 
-  test('tags that nobody can compare, while the remote does not answer', async () => {
-    const repository = await clone()
-    rmSync(repo.path, { recursive: true })
-    expect(await kept()).toEqual(['2 tags that cannot be compared with the remote now'])
-    expect(existsSync(repository)).toBe(true)
-  })
-
   test('nothing: then it goes, tags of the remote or not', async () => {
     const repository = await clone()
     expect(await kept()).toEqual([])

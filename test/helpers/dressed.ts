@@ -24,7 +24,11 @@ export type Dressed = AsyncDisposable & {
   readonly progress: string[]
   dressing(config?: Partial<RepoConfig>, more?: Partial<Dressing>): Dressing
   /** Another environment of the same codebase. */
-  another(branch: string, status?: EnvironmentStatus): Promise<{ environment: IsolatedEnvironment; tree: Tree }>
+  another(
+    branch: string,
+    status?: EnvironmentStatus,
+    more?: Partial<IsolatedEnvironment>,
+  ): Promise<{ environment: IsolatedEnvironment; tree: Tree }>
 }
 
 export type DressedOptions = {
@@ -66,9 +70,9 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
   }
   const codebase = codebaseOf(repo, options.codebase)
   await store.codebases.insert(codebase)
-  const another = async (branch: string, status: EnvironmentStatus = 'active') => {
+  const another: Dressed['another'] = async (branch, status = 'active', more = {}) => {
     const tree = repo.worktree(branch, '-b', branch)
-    const environment = { ...environmentOf(codebase, tree, branch, repo), status }
+    const environment = { ...environmentOf(codebase, tree, branch, repo), status, ...more }
     await store.environments.insert(environment, undefined)
     return { environment, tree }
   }

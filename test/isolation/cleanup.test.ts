@@ -6,10 +6,12 @@ import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.
 import type { Settings } from '../../src/domain/config.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
+import { reportJson } from '../../src/conversations/commands/json.ts'
+import { freshen } from '../../src/isolation/base.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
+import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -78,6 +80,44 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
     const report = await sweep(world, { dryRun: true })
     expect(report.removed[0]?.why).toBe('merged: ancestor of origin/main')
+  })
+})
+
+describe.concurrent('work that somebody merely looks at is not merged', () => {
+  const looks: [string, (world: World) => void][] = [
+    ['on a detached HEAD', ({ repo }) => repo.git('checkout', '-q', '--detach', 'issue-42')],
+    ['on a review branch', ({ repo }) => repo.git('checkout', '-q', '-b', 'review', 'issue-42')],
+    ['on its own branch', ({ repo }) => repo.git('checkout', '-q', '--ignore-other-worktrees', 'issue-42')],
+    [
+      'by naming its branch as base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
+      },
+    ],
+    [
+      'by pushing it and naming its branch as base',
+      ({ repo, box }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main', 'issue-42')
+      },
+    ],
+    [
+      "by making it the remote's default branch",
+      ({ repo, box }) => {
+        repo.git('push', '-q', box.path('origin.git'), 'issue-42')
+        repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/issue-42')
+      },
+    ],
+  ]
+  test.for(looks)('%s', async ([name, look]) => {
+    const remote = name.includes('push') || name.includes('remote')
+    await using world = await makeWorld({ remote, settings: { holdMergedHours: 0 } })
+    const environment = await issue(world, 42)
+    const tip = inside(world, environment).commit('one', '1\n')
+    look(world)
+    expect(await sweep(world)).toMatchObject({ removed: [], errors: [] })
+    await removed(world, environment)
+    expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
   })
 })
 
@@ -292,15 +332,6 @@ describe.concurrent('the sweep', () => {
     expect(await world.context.store.events.recent({ kind: 'cleanup', limit: 5 })).toHaveLength(1)
   })
 
-  test('says so when it could not fetch, and judges by what is here', async () => {
-    await using world = await makeWorld({ remote: true, settings: { staleDays: 0 } })
-    await issue(world, 1)
-    renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
-    const report = await sweep(world)
-    expect(report.notices.join()).toContain('could not fetch project')
-    expect(names(report.removed)).toEqual(['issue-1'])
-  })
-
   test('names what its restore points left out, in the report and to the conversations that lose the worktree', async () => {
     await using world = await makeWorld({
       prepare: (repo) => repo.commit('.gitignore', 'node_modules/\n'),
@@ -325,6 +356,134 @@ describe.concurrent('the sweep', () => {
     mkdirSync(environment.path)
     await sweep({ ...elsewhere, provider: createWorktreeProvider(elsewhere.context) })
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
+  })
+})
+
+describe.concurrent('on a stale base', () => {
+  const ways: [string, RegExp, (world: World) => void][] = [
+    [
+      'when the remote cannot be reached',
+      /couldn't fetch origin/,
+      ({ box }) => renameSync(box.path('origin.git'), box.path('offline.git')),
+    ],
+    [
+      'when its ref could not be updated',
+      /origin\/main is not what origin has now/,
+      ({ box, repo }) => {
+        // The work was taken back on the remote, and we cannot see it.
+        box.raw(box.path('origin.git'), 'update-ref', 'refs/heads/main', repo.sha('main'))
+        writeFileSync(join(repo.commonDir, 'refs/remotes/origin/main.lock'), '')
+      },
+    ],
+    [
+      'when the remote has no such branch any more',
+      /origin has no branch main any more/,
+      ({ box }) => {
+        box.raw(box.path('origin.git'), 'branch', 'other', 'main')
+        box.raw(box.path('origin.git'), 'symbolic-ref', 'HEAD', 'refs/heads/other')
+        box.raw(box.path('origin.git'), 'branch', '-D', 'main')
+      },
+    ],
+    [
+      'when it is of another remote that has moved on',
+      /upstream\/main is not what upstream has now/,
+      ({ box, repo }) => {
+        repo.git('remote', 'add', 'upstream', box.path('upstream.git'))
+        box.raw(box.root, 'clone', '-q', '--bare', box.path('origin.git'), box.path('upstream.git'))
+        repo.git('fetch', '-q', 'upstream')
+        box.raw(box.path('upstream.git'), 'update-ref', 'refs/heads/main', repo.sha('main'))
+        repo.git('checkout', '-q', '--detach', 'origin/main')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: upstream/main\n')
+        repo.git('push', '-q', 'origin', 'HEAD:main')
+      },
+    ],
+  ]
+
+  /** Two environments whose work is on origin's main as far as we know; the second has been idle for long. */
+  const landed = async (options: WorldOptions = {}) => {
+    const settings = { holdMergedHours: 0, fetchFreshSeconds: 0, worktreesPerCodebase: 2, ...options.settings }
+    const world = await makeWorld({ remote: true, ...options, settings })
+    const [fresh, idle] = [await issue(world, 1), await issue(world, 2)]
+    for (const environment of [fresh, idle]) {
+      const tree = inside(world, environment)
+      tree.commit(environment.branch, 'x\n')
+      tree.git('fetch', '-q', 'origin')
+      tree.git('rebase', '-q', 'origin/main')
+      tree.git('push', '-q', 'origin', 'HEAD:main')
+    }
+    return { world, fresh, idle }
+  }
+
+  test.for(ways)('%s nothing is removed as merged and no branch is deleted on its word', async ([, why, spoil]) => {
+    const { world, fresh, idle } = await landed()
+    await using _ = world
+    expect(names((await sweep(world, { dryRun: true })).removed)).toEqual(['issue-1', 'issue-2'])
+    spoil(world)
+    const full = await ask(world, 'issue', 3)
+    expect(full).toMatchObject({ outcome: 'limit', report: { merged: 0, unknownMerged: expect.stringMatching(why) } })
+    const old = withSettings(world, { staleDays: 1 })
+    world.box.env['GIT_COMMITTER_DATE'] = '2001-01-01T00:00:00Z'
+    inside(world, idle).git('commit', '-q', '--amend', '--no-edit')
+    delete world.box.env['GIT_COMMITTER_DATE']
+    await world.context.store.environments.update(idle.id, { lastActivityAt: 1 })
+    for (const dryRun of [true, false]) {
+      const report = await sweep(old, { dryRun })
+      expect(report.removed).toMatchObject([
+        { environment: { branch: 'issue-2' }, why: expect.stringMatching(/^no activity/) },
+      ])
+      expect(report.removed[0]?.branchDeleted).toBe(false)
+      expect(report.notices.join('\n')).toMatch(why)
+      expect(report.notices.join('\n')).toContain('nothing is removed as merged; issue-1')
+      expect(reportJson(report, () => 'project').notices).toEqual(report.notices)
+    }
+    const { branchDeleted, branchNote } = await removed(world, fresh)
+    expect(branchDeleted).toBe(false)
+    expect(branchNote).toMatch(why)
+    expect(branchNote).toMatch(/, so whether it is merged is unknown$/)
+    expect([branchExists(world, 'issue-1'), branchExists(world, 'issue-2')]).toEqual([true, true])
+  })
+
+  test('a branch that never moved goes all the same: nothing is lost with it', async () => {
+    await using world = await makeWorld({ remote: true, settings: { fetchFreshSeconds: 0 } })
+    const environment = await issue(world, 1)
+    renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
+    expect(await removed(world, environment)).toMatchObject({
+      branchDeleted: true,
+      branchNote: 'no commits of its own',
+    })
+  })
+
+  test('a closed conversation keeps the branch, and is told why', async () => {
+    const { world, fresh } = await landed()
+    await using _ = world
+    renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
+    const ticket = await conversation(world, { platform: 'github', environmentId: fresh.id })
+    const closed = await onConversationClosed(world.context, world.provider, ticket)
+    const branchNote = "couldn't fetch origin, so whether it is merged is unknown"
+    expect(closed).toMatchObject({ removal: { outcome: 'removed', branchDeleted: false, branchNote } })
+    expect(branchExists(world, 'issue-1')).toBe(true)
+  })
+
+  test('is not what a fetch leaves that failed for another branch only, and it need not fetch again', async () => {
+    const { world } = await landed()
+    await using _ = world
+    const origin = world.box.path('origin.git')
+    world.box.raw(origin, 'branch', 'topic', 'main')
+    await sweep(world, { dryRun: true })
+    world.box.raw(origin, 'branch', '-m', 'topic', 'topic/more')
+    expect(await freshen(world.context, world.codebase, { maxAgeMs: 0 })).toMatchObject({ detail: expect.any(String) })
+    expect(await freshen(world.context, world.codebase, { maxAgeMs: 60_000 })).toMatchObject({ outcome: 'fresh' })
+    expect(names((await sweep(world)).removed)).toEqual(['issue-1', 'issue-2'])
+  })
+
+  test('is not remembered as fetched when one of its refs could not be updated', async () => {
+    await using world = await makeWorld({ remote: true })
+    const side = world.repo.worktree('side', '-b', 'side')
+    world.box.raw(side.path, 'commit', '-q', '--allow-empty', '-m', 'moves on')
+    world.repo.git('push', '-q', world.box.path('origin.git'), 'side:main')
+    writeFileSync(join(world.repo.commonDir, 'refs/remotes/origin/main.lock'), '')
+    expect(await freshen(world.context, world.codebase, { maxAgeMs: 0 })).toMatchObject({ detail: expect.any(String) })
+    expect((await world.context.store.codebases.get(world.codebase.id))?.fetchedAt).toBeUndefined()
   })
 })
 

@@ -51,6 +51,30 @@ describe.concurrent('branch and path of', () => {
     expect(readFileSync(join(world.repo.path, '.git/config'), 'utf8')).not.toContain('[branch')
   })
 
+  const crossed: [there: string, wanted: string, spares: number][] = [
+    ['feature/x', 'feature', 0],
+    ['feature', 'feature/x', 0],
+    ['feature/x', 'feature', 1],
+    ['feature', 'feature/x/y', 1],
+  ]
+  test.for(crossed)(
+    'with a branch %s in the way, %s is a clear error (spares: %d)',
+    async ([there, wanted, spares]) => {
+      await using world = await makeWorld({ settings: { spares } })
+      await keepSpares(world.context, world.codebase)
+      world.repo.git('branch', there)
+      world.repo.git('pack-refs', '--all')
+      const create = resolved(world, 'task', 'x', { branch: toBranchName(wanted) })
+      await expect(create).rejects.toMatchObject({
+        code: 'name-invalid',
+        message: `couldn't create branch ${wanted}: branch ${there} is in the way`,
+        remedy: expect.stringContaining(`rename ${there}`) as string,
+      })
+      await expectNothingLeft(world, wanted)
+      expect(branchExists(world, there)).toBe(true)
+    },
+  )
+
   test('`create <branch>` is taken verbatim, and a branch that exists is used as it is', async () => {
     await using world = await makeWorld()
     world.repo.git('switch', '-q', '-c', 'feature/Login_v2')

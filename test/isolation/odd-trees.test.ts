@@ -212,7 +212,7 @@ describe.concurrent('what belongs to somebody else', () => {
     world.repo.git('branch', 'blocked')
     const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test' }
     const create = resolveIsolation(world.context, world.provider, { ...request, branch: toBranchName('blocked/x') })
-    expect(await messageOf(create)).toContain('cannot exist beside branch blocked')
+    expect(await messageOf(create)).toContain("couldn't create branch blocked/x: branch blocked is in the way")
     expect(inside(world, spare).git('status', '--short')).toBe(' M README')
   })
 

@@ -1,6 +1,9 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.ts'
+import { listWithFacts } from '../../src/isolation/facts.ts'
+import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
@@ -10,6 +13,7 @@ import {
   branchExists,
   conversation,
   fingerprint,
+  type Inside,
   inside,
   issue,
   messageOf,
@@ -28,6 +32,9 @@ const start = async (options: WorldOptions = {}) => {
   const environment = await issue(world, 42)
   return { world, environment, tree: inside(world, environment) }
 }
+
+const sweepOf = (world: World, options?: SweepOptions) =>
+  runScheduledCleanup(world.context, world.provider, world.codebase, options)
 
 const config = (text: string): NonNullable<WorldOptions['prepare']> => {
   return (repo) => {
@@ -324,6 +331,25 @@ describe.concurrent('the branch', () => {
     expect(world.repo.git('rev-parse', 'issue-42')).toBe(other)
   })
 
+  test('that somebody checks out elsewhere between the proof and its end stays', async () => {
+    let checkedOut: (() => void) | undefined
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (name === 'remove.forgotten') checkedOut?.()
+        },
+      },
+    })
+    await using _ = world
+    const tip = tree.commit('a', 'a\n')
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+    checkedOut = () => void world.repo.worktree('elsewhere', 'issue-42')
+    const gone = await removed(world, environment)
+    const branchNote = `it is checked out in ${world.box.path('elsewhere')} now`
+    expect(gone).toMatchObject({ branchDeleted: false, branchNote })
+    expect(world.box.raw(world.box.path('elsewhere'), 'rev-parse', 'HEAD')).toBe(tip)
+  })
+
   test('of an environment that started elsewhere and has nothing of its own goes, and says so', async () => {
     await using world = await makeWorld()
     world.repo.git('switch', '-q', '-c', 'release')
@@ -342,6 +368,121 @@ describe.concurrent('the branch', () => {
     const { environment } = await resolved(world, 'pr', 7, { hints: { prBranch: 'feature/x' } })
     await removed(world, environment)
     expect(world.repo.git('ls-remote', 'origin', 'feature/x')).not.toBe('')
+  })
+})
+
+describe.concurrent('a branch that was renamed in its environment', () => {
+  /** What somebody did, which branch the record follows, and whether that one may be deleted once it is merged. */
+  const stories: [string, (tree: Inside) => void, string, boolean][] = [
+    ['to one below its own name', ({ git }) => git('branch', '-m', 'issue-42/x'), 'issue-42/x', true],
+    [
+      'and packed',
+      ({ git }) => {
+        git('branch', '-m', 'issue-42/x')
+        git('pack-refs', '--all')
+      },
+      'issue-42/x',
+      true,
+    ],
+    [
+      'twice',
+      ({ git }) => {
+        git('branch', '-m', 'a')
+        git('branch', '-m', 'a/b')
+      },
+      'a/b',
+      true,
+    ],
+    [
+      'while another took its name',
+      ({ git }) => {
+        git('branch', '-m', 'renamed')
+        git('branch', 'issue-42', 'main~1')
+      },
+      'renamed',
+      true,
+    ],
+    [
+      'with a tag of the new name',
+      ({ git }) => {
+        git('branch', '-m', 'renamed')
+        git('tag', 'renamed', 'main')
+      },
+      'renamed',
+      true,
+    ],
+    [
+      'without a reflog that says so',
+      ({ git }) => {
+        git('switch', '-q', '-c', 'issue-42-again')
+        git('branch', '-D', 'issue-42')
+      },
+      'issue-42-again',
+      false,
+    ],
+  ]
+  test.for(stories)('%s is followed, told and removed', async ([, rename, branch, ours]) => {
+    await using world = await makeWorld({ prepare: (repo) => void repo.commit('second', '2\n') })
+    const [merged, open] = [await issue(world, 42), await resolved(world, 'issue', 43)]
+    const tree = inside(world, merged)
+    const tip = tree.commit('a', 'a\n')
+    rename(tree)
+    const other = inside(world, open.environment)
+    other.commit('b', 'b\n')
+    other.git('branch', '-m', `open/${branch}`)
+    world.repo.git('merge', '-q', '--no-ff', '-m', 'land', tip)
+    const before = world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n')
+    const dry = await sweepOf(world, { dryRun: true })
+    expect((await world.context.store.environments.get(merged.id))?.branch).toBe('issue-42')
+    expect(dry.notices.join('\n')).toContain(branch)
+    expect((await findEnvironment(world.context, world.codebase, branch, '/')).id).toBe(merged.id)
+    const facts = await listWithFacts(world.context, world.codebase)
+    expect(facts.map(({ environment, ahead }) => [environment.branch, ahead])).toEqual([
+      [branch, 0],
+      [`open/${branch}`, 1],
+    ])
+    const gone = await removed(world, merged)
+    expect(gone).toMatchObject({ environment: { branch }, branchDeleted: ours })
+    expect(gone.notices.join('\n')).toMatch(/^branch issue-42 (?:was renamed to|is gone and) /)
+    expect((await world.context.store.environments.get(merged.id))?.branch).toBe(branch)
+    const kept = await removed(world, open.environment)
+    expect(kept).toMatchObject({ branchDeleted: false, branchNote: '1 commit not on main' })
+    const after = world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n')
+    expect(after).toEqual(before.filter((name) => !ours || name !== `refs/heads/${branch}`))
+    const back = await world.provider.restore(gone.restorePoint)
+    expect(back.environment).toMatchObject({ branch, branchOrigin: ours ? 'created' : 'existing' })
+    expect(inside(world, back.environment).git('rev-parse', 'HEAD')).toBe(tip)
+  })
+
+  test('is not one that somebody merely switched away from: the record stays', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    tree.commit('a', 'a\n')
+    tree.git('switch', '-q', '-c', 'experiment')
+    tree.commit('b', 'b\n')
+    expect((await sweepOf(world)).notices).toEqual([])
+    expect(await removed(world, environment)).toMatchObject({
+      environment: { branch: 'issue-42' },
+      branchDeleted: false,
+    })
+    expect([branchExists(world, 'issue-42'), branchExists(world, 'experiment')]).toEqual([true, true])
+  })
+
+  test("does not stop a removal when nothing is checked out and another branch took the name's directory", async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const tip = tree.commit('a', 'a\n')
+    tree.git('branch', '-m', 'issue-42/x')
+    tree.git('checkout', '-q', '--detach')
+    const gone = await removed(world, environment)
+    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'branch issue-42 was gone already' })
+    expect(world.repo.git('rev-parse', 'refs/heads/issue-42/x')).toBe(tip)
+    const { environment: back, notices } = await world.provider.restore(gone.restorePoint)
+    expect([back.branch, notices.join()]).toEqual([
+      'issue-42-restored',
+      "branch issue-42 can't exist beside issue-42/x: restored as issue-42-restored",
+    ])
+    expect(inside(world, back).git('rev-parse', 'HEAD')).toBe(tip)
   })
 })
 

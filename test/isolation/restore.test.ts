@@ -12,6 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { toBranchName } from '../../src/domain/names.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
@@ -308,6 +309,44 @@ describe.concurrent('restore', () => {
     const restored = await world.provider.restore(restorePoint)
     expect(restored.environment.branch).toBe('issue-42-restored')
     expect(world.box.raw(elsewhere.path, 'symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
+  })
+
+  const names: [string, string, string[], string][] = [
+    ['below its name', 'feature', ['feature/x'], 'feature-restored'],
+    ['below its name, and one below the next', 'feature', ['feature/x', 'feature-restored/y'], 'feature-restored-2'],
+    ['that is a directory of its name', 'feature/x', ['feature'], 'feature-x-restored'],
+    ['far up in its name', 'a/b/c', ['a', 'a-b-c-restored'], 'a-b-c-restored-2'],
+    ['of a similar name', 'feature', ['features', 'featur'], 'feature'],
+  ]
+  test.for(names)('takes a free name beside a branch %s', async ([, name, others, expected]) => {
+    await using world = await makeWorld()
+    const { environment } = await resolved(world, 'task', 'x', { branch: toBranchName(name) })
+    const tip = inside(world, environment).commit('a', 'a\n')
+    const { restorePoint } = await removed(world, environment)
+    expect((await findRestorePoint(world.context, world.codebase, 'x', '/')).id).toBe(restorePoint.id)
+    world.repo.git('branch', '-D', name)
+    for (const other of others) world.repo.git('branch', other)
+    world.repo.git('pack-refs', '--all')
+    world.repo.git('tag', expected)
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    expect(back.branch).toBe(expected)
+    expect(notices.join()).toBe(
+      name === expected ? '' : `branch ${name} can't exist beside ${others[0]}: restored as ${expected}`,
+    )
+    expect(inside(world, back).git('rev-parse', 'HEAD', `refs/heads/${expected}`)).toBe(`${tip}\n${tip}`)
+  })
+
+  test('comes back from a branch whose name git keeps for itself', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const tip = tree.commit('a', 'a\n')
+    tree.git('update-ref', 'refs/heads/HEAD', tip)
+    tree.git('symbolic-ref', 'HEAD', 'refs/heads/HEAD')
+    tree.commit('b', 'b\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    const { environment: back } = await world.provider.restore(restorePoint)
+    expect(inside(world, back).read('b')).toBe('b\n')
+    expect(back.branch).toBe('issue-42-restored')
   })
 
   test('a second time is refused while the first lives, and works after it is gone', async () => {

@@ -120,7 +120,7 @@ export const thereAndBack = async (world: World, environment: IsolatedEnvironmen
 }
 
 export const branchExists = (world: World, branch: string): boolean =>
-  world.repo.git('for-each-ref', `refs/heads/${branch}`) !== ''
+  world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n').includes(`refs/heads/${branch}`)
 
 let conversations = 0
 export const conversation = async (world: World, more: Partial<Conversation> = {}): Promise<Conversation> => {

@@ -23,7 +23,7 @@ const toText = (result: CodebaseRemoved, view: View): string => {
   return [
     `${view.paint('green', 'Let go of')} ${view.paint('bold', codebase.name)}`,
     cloneDeleted ? `  the clone at ${place} is deleted` : `  ${place} is not touched`,
-    ...cloneKept.map((what) => `  the clone stays, for it has ${what}`),
+    ...cloneKept.map((what) => `  the clone stays: ${what}`),
     ...(restorePoints > 0 && !cloneDeleted
       ? [`  ${count(restorePoints, 'restore point')}: there again when it is registered again`]
       : []),

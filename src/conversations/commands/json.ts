@@ -55,6 +55,7 @@ export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
   orphans: report.orphans.map(({ path, branch }) => ({ path, branch: branch ?? null })),
   errors: report.errors.map(({ environment, error }) => ({ environment: environmentJson(environment, nameOf), error })),
   dryRun: report.dryRun,
+  notices: [...report.notices],
 })
 
 export const codebaseJson = (codebase: Codebase) => ({

@@ -1,4 +1,4 @@
-import { type LimitReport, limitMessage } from '../../isolation/room.ts'
+import { type LimitReport, limitMessage, unknownMergedLine } from '../../isolation/room.ts'
 import type { FailureJson } from './failure.ts'
 import { count, type View } from './view.ts'
 
@@ -9,13 +9,14 @@ export const limitText = (report: LimitReport, staleDays: number, { say, paint, 
     : [
         `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
         ` ${breakdown(report, staleDays).join('   ')}`,
+        ...unknownMergedLine(report).map((line) => ` ${line}`),
         ...commandsFor(report).map((command) => `   ${say(command)}`),
       ].join('\n')
 
 export const limitJson = (report: LimitReport, staleDays: number, { say }: View): FailureJson => ({
   error: {
     code: 'limit',
-    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${breakdown(report, staleDays).join(', ')}`,
+    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${[...breakdown(report, staleDays), ...unknownMergedLine(report)].join(', ')}`,
     reasons: [],
     remedies: commandsFor(report).map(say),
   },

@@ -29,7 +29,11 @@ export const shared = {
       review: { type: 'string', value: 'n', summary: 'for a review of pull request n' },
       thread: { type: 'string', value: 'id', summary: 'for a thread of a chat' },
       task: { type: 'string', value: 'text', summary: 'for a task, named by its text' },
-      base: { type: 'string', value: 'ref', summary: 'start from this branch, tag or commit' },
+      base: {
+        type: 'string',
+        value: 'ref',
+        summary: 'start from this branch, tag or commit (default: the default branch)',
+      },
     },
     words: [0, 1],
     examples: [

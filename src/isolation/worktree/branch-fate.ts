@@ -26,8 +26,11 @@ export const judgeBranch = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   base: Base,
+  stale: string | undefined,
 ): Promise<BranchFate> => {
-  const { merged, tip } = await standingOf(context, codebase, environment, base)
+  const standing = await standingOf(context, codebase, environment, base)
+  const { tip } = standing
+  const merged: Merged = stale === undefined ? standing.merged : { value: 'cannot-tell', detail: stale }
   const created = environment.branchOrigin === 'created' && tip !== undefined
   const open = merged.value === 'no' || merged.value === 'cannot-tell'
   const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))
@@ -36,7 +39,9 @@ export const judgeBranch = async (
     ? whyItStays(environment, tip)
     : untouched
       ? 'no commits of its own'
-      : describeProof(merged, base)
+      : stale === undefined
+        ? describeProof(merged, base)
+        : `${stale}, so whether it is merged is unknown`
   return { merged, tip, goes, note }
 }
 
@@ -51,18 +56,20 @@ const hasNothingOfItsOwn = async (
 const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
   tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'
 
-/** Deletes the branch if it still stands where it was judged and nobody has it checked out. */
+/** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
 export const dropBranch = async (
   context: IsolationContext,
   codebase: Codebase,
   branch: string,
   tip: Sha,
-): Promise<boolean> => {
+): Promise<{ readonly deleted: true } | { readonly deleted: false; readonly why: string }> => {
   const repo = repoOf(codebase)
-  if ((await branchCheckedOut(repo.commonDir, branch)) !== undefined) return false
+  const holder = await branchCheckedOut(repo.commonDir, branch)
+  if (holder !== undefined) return { deleted: false, why: `it is checked out in ${holder} now` }
   const deleted = await updateRefs(context.git, repo, [{ delete: `refs/heads/${branch}`, from: tip }], {
     reason: 'coppice: removed with its environment',
   })
-  if (deleted.ok) await dropUpstream(context.git, repo, branch)
-  return deleted.ok
+  if (!deleted.ok) return { deleted: false, why: 'it moved while its environment was being removed' }
+  await dropUpstream(context.git, repo, branch)
+  return { deleted: true }
 }

@@ -4,6 +4,7 @@ import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
 import { halfDone } from '../../git/admin-dir.ts'
+import { readBranchLog } from '../../git/branch-log.ts'
 import { hashFiles, syncYoungObjects } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
 import { maxLogBytes } from '../../git/file-limits.ts'
@@ -148,9 +149,6 @@ export const shasIn = async (tree: Tree, branch: string | undefined): Promise<Sh
     }
   }
   await visit(tree.gitDir, 0)
-  if (branch !== undefined) {
-    const log = await readUntrusted(join(tree.commonDir, 'logs/refs/heads', branch), { maxBytes: maxLogBytes })
-    take(log?.toString('latin1') ?? '')
-  }
+  if (branch !== undefined) take((await readBranchLog(tree, branch))?.toString('latin1') ?? '')
   return [...found]
 }

@@ -154,13 +154,12 @@ const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | u
   return here.find((spare) => spare.sha === plan.at) ?? here[0]
 }
 
-/** git's own words for the common ways a name cannot be had, made into ours. */
 const explain = (error: unknown, plan: Plan): AppError => {
   const fault = toAppError(error)
   const nested = /'refs\/heads\/([^']+)' exists; cannot create/.exec(fault.message)
   if (!nested) return fault
-  return new AppError('name-invalid', `branch ${plan.branch} cannot exist beside branch ${nested[1]}`, {
+  return new AppError('name-invalid', `couldn't create branch ${plan.branch}: branch ${nested[1]} is in the way`, {
     cause: error,
-    remedy: 'choose another name: git keeps branches as files, and a file cannot also be a directory',
+    remedy: `choose another name, or rename ${nested[1]}: git cannot keep both`,
   })
 }

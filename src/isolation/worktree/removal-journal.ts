@@ -174,14 +174,15 @@ export const finishRemoval = async (
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
   const { root, branchGoes, tip, note, askedBy, why, trigger } = read(entry)
-  const branchDeleted =
-    branchGoes && tip !== undefined && (await dropBranch(context, codebase, environment.branch, tip))
+  const dropped =
+    branchGoes && tip !== undefined ? await dropBranch(context, codebase, environment.branch, tip) : undefined
+  const branchDeleted = dropped?.deleted === true
   await dropPullRequestRef(context, codebase, environment)
   await context.failpoint('remove.branch')
   // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
   const trash = root === undefined ? undefined : await giveUp(root, environment.id)
   await context.failpoint('remove.given-up')
-  const branchNote = branchGoes && !branchDeleted ? 'it moved while its environment was being removed' : note
+  const branchNote = dropped?.deleted === false ? dropped.why : note
   const letGo = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)

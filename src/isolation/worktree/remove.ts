@@ -3,11 +3,13 @@ import { AppError, toAppError } from '../../domain/errors.ts'
 import { type GateAnswer, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
-import { freshen } from '../base.ts'
+import { type Fresh, freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
+import { followRename } from '../follow-rename.ts'
+import { freshBase } from '../fresh-base.ts'
 import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
 import { managedRoot } from '../paths.ts'
@@ -30,12 +32,13 @@ export const removeEnvironment = async (
   { id, branch }: IsolatedEnvironment,
   options: RemoveOptions,
 ): Promise<RemoveOutcome> => {
+  const { signal } = options
   const maxAgeMs = freshEnough(context, options)
-  if (maxAgeMs !== undefined) await freshen(context, codebase, { maxAgeMs, signal: options.signal })
-  return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options), options.signal)
+  const fresh = maxAgeMs === undefined ? undefined : await freshen(context, codebase, { maxAgeMs, signal })
+  return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options, fresh), signal)
 }
 
-/** Whether it is merged is asked of the remote's base. A sweep and a full house have fetched already. */
+/** Whether it is merged is asked of the remote's base. The sweep, and whoever makes room, have fetched already. */
 const freshEnough = (context: IsolationContext, { trigger }: RemoveOptions): number | undefined => {
   if (trigger === 'closed') return 0
   return trigger === 'command' || trigger === 'fleet' ? context.settings.fetchFreshSeconds * 1000 : undefined
@@ -46,13 +49,21 @@ const remove = async (
   codebase: Codebase,
   id: EnvironmentId,
   options: RemoveOptions,
+  fresh: Fresh | undefined,
 ): Promise<RemoveOutcome> => {
-  const environment = await current(context, id)
-  if (!environment.owned) return release(context, environment, options)
-  const { base, config } = await baseAndConfig(context, codebase)
-  const presence = await presenceOf(codebase, environment)
+  const known = await current(context, id)
+  if (!known.owned) return release(context, known, options)
+  const { base, config, stale } =
+    fresh === undefined
+      ? { ...(await baseAndConfig(context, codebase)), stale: options.staleBase }
+      : await freshBase(context, codebase, fresh, { signal: options.signal })
+  const presence = await presenceOf(codebase, known)
+  const { environment, notices: followed } =
+    presence.state === 'present'
+      ? await followRename(context, codebase, known, presence.tree, options)
+      : { environment: known, notices: [] }
   // History and files are looked at side by side: git fills one core with each.
-  const judged = judgeBranch(context, codebase, environment, base)
+  const judged = judgeBranch(context, codebase, environment, base, stale)
   judged.catch(() => undefined)
   const subject: Subject = {
     codebase,
@@ -69,7 +80,7 @@ const remove = async (
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
-  return removePresent(context, subject, presence.tree, dirt, fate, notices)
+  return removePresent(context, subject, presence.tree, dirt, fate, [...followed, ...notices])
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */

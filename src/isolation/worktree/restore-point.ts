@@ -4,7 +4,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
-import { listRefs, resolveCommit, updateRefs } from '../../git/refs.ts'
+import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
 import { branchSettings } from '../../git/upstream.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
@@ -90,7 +90,7 @@ const maxPointBytes = 256 * 1024 * 1024
 export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {
   const directory = restoreDirectory(context, id)
   const ref = refOf(id)
-  const [there] = await listRefs(context.git, repoOf(codebase), [ref])
+  const there = await readRef(context.git, repoOf(codebase), ref)
   if (there !== undefined) {
     const gone = await updateRefs(context.git, repoOf(codebase), [{ delete: ref, from: there.sha }], {
       reason: 'coppice: expired',

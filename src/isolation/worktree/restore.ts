@@ -2,7 +2,14 @@ import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/pr
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type BranchName, type Sha, toBranchName, toEnvironmentId, toSha } from '../../domain/names.ts'
+import {
+  type BranchName,
+  branchNameProblem,
+  type Sha,
+  toBranchName,
+  toEnvironmentId,
+  toSha,
+} from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
@@ -10,7 +17,7 @@ import { checkoutDetached, reapplySparse } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { catFiles } from '../../git/blobs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
-import { listRefs, resolveCommit, setHeadBranch } from '../../git/refs.ts'
+import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
@@ -137,7 +144,8 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   if (at === undefined || (await resolveCommit(context.git, repo, at)) === undefined) {
     throw new AppError('restore-failed', 'its commits are gone from the repository')
   }
-  const wanted = elsewhere || head.branch === environment.branch ? environment.branch : toBranchName(head.branch ?? '')
+  const { branch: onHead = '' } = head
+  const wanted = elsewhere || branchNameProblem(onHead) !== undefined ? environment.branch : toBranchName(onHead)
   const plain = {
     repo,
     at,
@@ -147,19 +155,26 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
     prBranch: environment.prBranch,
     ...upstreamOf(codebase, environment),
   }
-  const [ref] = await listRefs(context.git, repo, [`refs/heads/${wanted}`])
+  const ref = await readRef(context.git, repo, `refs/heads/${wanted}`)
+  const names = await branchNames(context.git, repo)
+  const blocked = blockerOf(wanted, names)
   const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
   // A branch that went took its settings with it; one that stayed still has them.
   const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
-  if (ref === undefined) return { ...anew, branch: wanted, notices: [] }
-  if (free && (ref.sha === at || detachedElsewhere)) {
+  if (ref === undefined && blocked === undefined) return { ...anew, branch: wanted, notices: [] }
+  if (ref !== undefined && free && (ref.sha === at || detachedElsewhere)) {
     return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
   }
-  const branch = await freeName(context, codebase, wanted)
-  const why = free ? `now stands at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
+  const branch = freeName(wanted, names)
+  const moved = free && ref !== undefined ? `is now at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
+  const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
   return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
 }
+
+/** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
+const blockerOf = (branch: string, names: readonly string[]): string | undefined =>
+  names.find((name) => name.startsWith(`${branch}/`) || branch.startsWith(`${name}/`))
 
 const upstreamOf = (
   { remote }: Codebase,
@@ -169,11 +184,12 @@ const upstreamOf = (
     ? {}
     : { upstream: { remote, branch: prBranch } }
 
-const freeName = async (context: IsolationContext, codebase: Codebase, branch: string): Promise<BranchName> => {
-  const taken = new Set((await listRefs(context.git, repoOf(codebase), ['refs/heads/'])).map(({ name }) => name))
+const freeName = (branch: string, names: readonly string[]): BranchName => {
+  // Below a branch that took its directory no name is free.
+  const plain = names.some((name) => branch.startsWith(`${name}/`)) ? branch.replaceAll('/', '-') : branch
   for (let n = 1; ; n += 1) {
-    const name = `${branch}-restored${n === 1 ? '' : `-${n}`}`
-    if (!taken.has(`refs/heads/${name}`)) return toBranchName(name)
+    const name = `${plain}-restored${n === 1 ? '' : `-${n}`}`
+    if (!names.includes(name) && blockerOf(name, names) === undefined) return toBranchName(name)
   }
 }
 
@@ -183,7 +199,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   const { head, dirty, nested } = point.contents
   if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
   const laid = await resolveCommit(context.git, tree, 'HEAD')
-  if (head.branch !== undefined && head.sha === undefined) {
+  if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
     await setHeadBranch(context.git, tree, toBranchName(head.branch))
   }
   if (dirty) await layFiles(context, tree, point, laid)
