@@ -1,4 +1,5 @@
 import { AppError } from './errors.ts'
+import { maxGlobLength } from './glob.ts'
 import { branchNameProblem } from './names.ts'
 
 /** One rule serves a key in a file and a variable alike. `expected` ends the sentence "it must be …". */
@@ -96,8 +97,11 @@ export const list = <T>(rule: Rule<T>, most: number): Rule<readonly T[]> => ({
  * A pattern such as `.g*` can still match `.git`: whoever expands a glob leaves `.git` out.
  */
 export const relativeGlob: Rule<string> = {
-  expected: 'a relative path with *, **, ? or [] (no "..", no braces, nothing in .git)',
-  read: (value) => (typeof value === 'string' && !/[{}]|[@+!?*]\(|^!/.test(value) ? contained(value) : undefined),
+  expected: `a relative path with *, **, ? or [] of ${maxGlobLength} characters at most (no "..", no braces, nothing in .git)`,
+  read: (value) =>
+    typeof value === 'string' && value.length <= maxGlobLength && !/[{}]|[@+!?*]\(|^!/.test(value)
+      ? contained(value)
+      : undefined,
 }
 
 export const relativePath: Rule<string> = {
@@ -139,7 +143,11 @@ const within = (value: unknown, min: number, max: number): number | undefined =>
 /** `Number('')` is 0 and `Number('0x10')` is 16: neither is what a person meant. */
 const decimal = (value: string): unknown => (/^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value)
 
+/** What the system takes as a path; also keeps the expressions below from long texts. */
+const maxPathLength = 4096
+
 const contained = (value: string): string | undefined => {
+  if (value.length > maxPathLength) return undefined
   const path = value.replace(/^(?:\.\/+)+/, '').replace(/\/+$/, '')
   if (path === '' || path.startsWith('/') || path.startsWith('~') || path.includes('\\') || control.test(path)) {
     return undefined

@@ -293,6 +293,18 @@ worktree:
     },
   )
 
+  test('too many globs, or one that is too long, are refused with the limit', async () => {
+    const many = Array.from({ length: 101 }, (_, i) => `file-${i}`)
+    for (const key of ['copy', 'keep']) {
+      const long = await failure(repo(JSON.stringify({ worktree: { [key]: ['*a'.repeat(101)] } })))
+      expect(long.message).toMatch(new RegExp(`^\\.coppice/config.yaml.*worktree.${key}`))
+      expect(long.remedy).toContain('200 characters at most')
+      const error = await failure(repo(JSON.stringify({ worktree: { [key]: many } })))
+      expect(error.message).toMatch(new RegExp(`^\\.coppice/config.yaml.*worktree.${key}`))
+      expect(error.remedy).toContain('100 at most')
+    }
+  })
+
   test('a link has no wildcard', async () => {
     expect((await failure(repo('worktree: { link: "cache/*" }'))).remedy).toContain('no wildcard')
   })

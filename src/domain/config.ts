@@ -14,6 +14,7 @@ import type { Known } from './config-file.ts'
 import * as rule from './config-rules.ts'
 import type { Rule } from './config-rules.ts'
 import { AppError } from './errors.ts'
+import { maxGlobs } from './glob.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -239,9 +240,9 @@ const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Set
 
 const repoRules: { readonly [Name in keyof RepoConfig as `worktree.${Name}`]: Rule<NonNullable<RepoConfig[Name]>> } = {
   'worktree.base': rule.base,
-  'worktree.copy': rule.list(rule.relativeGlob, 200),
+  'worktree.copy': rule.list(rule.relativeGlob, maxGlobs),
   'worktree.link': rule.list(rule.relativePath, 200),
-  'worktree.keep': rule.list(rule.relativeGlob, 200),
+  'worktree.keep': rule.list(rule.relativeGlob, maxGlobs),
   'worktree.setup': rule.list(rule.command, 100),
   'worktree.teardown': rule.list(rule.command, 100),
   'worktree.submodules': rule.flag,

@@ -69,7 +69,7 @@ const sharedPlace = (place: ConfigPlace): ConfigPlace => {
     : place
 }
 
-const ownFiles = ({ commonDir, gitDir }: ConfigPlace): string[] => [
+export const ownFiles = ({ commonDir, gitDir }: ConfigPlace): string[] => [
   ...(commonDir === undefined ? [] : [join(commonDir, 'config')]),
   ...(gitDir === undefined ? [] : [join(gitDir, 'config.worktree')]),
 ]

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { askAboutFiles } from './ask-about-files.ts'
 import { isUserScope } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
@@ -28,7 +27,7 @@ export const convertedFiles = async (git: Git, tree: Tree): Promise<TreePath[]> 
 
 /** `i/<eol> w/<eol> attr/<attr> TAB path`: `i` is what the index has, `w` what lies on disk. */
 const differentLineEnds = async (git: Git, tree: Tree): Promise<TreePath[]> => {
-  const { stdoutBytes } = await askAboutFiles(git, {
+  const { stdoutBytes } = await git.run({
     operation: 'ls-files',
     at: tree,
     args: ['ls-files', '--eol', '-z', '--full-name'],
@@ -46,7 +45,7 @@ const differentLineEnds = async (git: Git, tree: Tree): Promise<TreePath[]> => {
 
 const filtered = async (git: Git, tree: Tree, filters: ReadonlySet<string>): Promise<TreePath[]> => {
   const listed = await git.run({ operation: 'ls-files', at: tree, args: ['ls-files', '-z', '--full-name'] })
-  const { stdoutBytes } = await askAboutFiles(git, {
+  const { stdoutBytes } = await git.run({
     operation: 'check-attr',
     at: tree,
     args: ['check-attr', '-z', '--stdin', 'filter'],

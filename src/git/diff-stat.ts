@@ -1,6 +1,5 @@
 import { AppError } from '../domain/errors.ts'
 import { type Sha, toSha } from '../domain/names.ts'
-import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { splitNul } from './tree-path.ts'
 
@@ -20,7 +19,7 @@ const args = [
 /** How the files of a worktree differ from a commit, committed or not. Untracked files are not in it. */
 export const diffStat = async (git: Git, tree: Tree, from: Sha, { signal }: CallOptions = {}): Promise<FileStat[]> => {
   const request = { operation: 'diff', at: tree, args: [...args, from, '--'], ...(signal && { signal }) }
-  const { stdoutBytes } = await askAboutFiles(git, request)
+  const { stdoutBytes } = await git.run(request)
   return splitNul(stdoutBytes).map((record) => {
     const [, added, removed, path] = /^(\d+|-)\t(\d+|-)\t(.+)$/s.exec(record.toString('utf8')) ?? []
     if (path === undefined) throw new AppError('git-failed', 'git diff answered something that cannot be read')

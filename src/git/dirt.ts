@@ -1,4 +1,3 @@
-import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import type { Setting } from './neutral.ts'
 import { parseStatus } from './status.ts'
@@ -8,7 +7,7 @@ export type Dirt = { readonly changed: number; readonly untracked: number }
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
 export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt> => {
   const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
-  const { stdoutBytes } = await askAboutFiles(git, request)
+  const { stdoutBytes } = await git.run(request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
   return { changed: changed.length + unmerged.length, untracked: untracked.length }
 }

@@ -3,23 +3,28 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
-import type { RepoPath } from '../domain/names.ts'
+import { type RepoPath, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { createRedactor } from '../process/redact.ts'
 import { askpassEnvironment, type HostToken, writeAskpass } from './askpass.ts'
 import { refuseAborted, runChild } from './child.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
-import { type ConfigPlace, createConfigCache } from './config-cache.ts'
+import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
+import { assertIncludes, includeArgs } from './config-includes.ts'
 import {
   bareEnvironment,
   childEnvironment,
   settingsEnvironment,
   settingsFor,
   userConfigFiles,
+  userFilterFiles,
   type Variables,
 } from './environment.ts'
 import { gitFailure } from './failure.ts'
+import { createLook } from './look.ts'
 import type { Setting } from './neutral.ts'
+import { defaultPatienceMs, watchedWhileSlow } from './slow.ts'
+import { timeLimitOf } from './time-limits.ts'
 
 /** A repository by its common git directory: explicit, never found by looking around. */
 export type Repo = { readonly commonDir: RepoPath }
@@ -87,10 +92,9 @@ export type GitOptions = {
   readonly token?: HostToken | undefined
   /** Another git than the one on PATH. */
   readonly program?: string | undefined
+  /** After this long git is slow, and what it may be waiting for is looked for (default: 1 s). */
+  readonly patienceMs?: number
 }
-
-const localTimeoutMs = 5 * 60_000
-const networkTimeoutMs = 15 * 60_000
 
 /** The only place that starts git. Every call is neutralised against the repository's own configuration. */
 export const createGit = (options: GitOptions): Git => {
@@ -99,22 +103,31 @@ export const createGit = (options: GitOptions): Git => {
   let started = 0
   const running = new Set<number>()
 
-  const start = async (request: GitRequest, environment: Record<string, string>): Promise<GitResult> => {
-    const timeoutMs = request.timeoutMs ?? (request.network === true ? networkTimeoutMs : localTimeoutMs)
-    const cwd = workingDirectory(request.at)
-    const ended = await runChild({
-      ...request,
-      program,
-      cwd,
-      timeoutMs,
-      env: { ...environment, ...placeEnvironment(request.at) },
-      now,
-      onStarted: (pid) => {
-        started += 1
-        running.add(pid)
-      },
-      onEnded: (pid) => running.delete(pid),
-    })
+  const look = createLook([...userConfigFiles(env), ...userFilterFiles(env)])
+  const watch = { look, patienceMs: options.patienceMs ?? defaultPatienceMs }
+
+  /** `reads`: where its files are, if that is not where it runs. */
+  const start = async (
+    request: GitRequest,
+    environment: Record<string, string>,
+    reads: GitRequest['at'] = request.at,
+  ): Promise<GitResult> => {
+    const ended = await watchedWhileSlow({ ...request, at: reads }, watch, (signal) =>
+      runChild({
+        ...request,
+        signal,
+        program,
+        cwd: workingDirectory(request.at),
+        timeoutMs: timeLimitOf(request),
+        env: { ...environment, ...placeEnvironment(request.at) },
+        now,
+        onStarted: (pid) => {
+          started += 1
+          running.add(pid)
+        },
+        onEnded: (pid) => running.delete(pid),
+      }),
+    )
     if (ended.exitCode === null || !(request.ok ?? [0]).includes(ended.exitCode)) {
       throw gitFailure(request.operation, ended, redact)
     }
@@ -128,21 +141,32 @@ export const createGit = (options: GitOptions): Git => {
     }
   }
 
-  const list = async (place: ConfigPlace): Promise<readonly ConfigEntry[]> => {
-    const request = { operation: 'config', at: { cwd: '/' }, args: configListArgs }
-    const { stdout } = await start(request, {
+  const askConfig = async (args: readonly string[], place: ConfigPlace, ok = [0]): Promise<string> => {
+    const request: GitRequest = { operation: 'config', at: { cwd: '/' }, args, ok }
+    const environment = {
       ...bareEnvironment(env),
       // A git directory that cannot exist: the user's own configuration, and none that happens to lie around.
       GIT_DIR: place.gitDir ?? '/dev/null/none',
       ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
+    }
+    const reads = place.commonDir === undefined ? request.at : { commonDir: toRepoPath(place.commonDir) }
+    return (await start(request, environment, reads)).stdout
+  }
+
+  const list = async (place: ConfigPlace): Promise<readonly ConfigEntry[]> => {
+    const nowhere = { commonDir: undefined, gitDir: undefined }
+    await assertIncludes(ownFiles(place), {
+      list: (file) => askConfig(includeArgs(file), nowhere, [0, 1]),
+      home: env['HOME'],
     })
-    return parseConfigList(stdout)
+    return parseConfigList(await askConfig(configListArgs, place))
   }
 
   const cache = createConfigCache({ list, userFiles: userConfigFiles(env), now })
 
-  const config = (at: GitRequest['at']): Promise<readonly ConfigEntry[]> => {
+  const config = async (at: GitRequest['at'], modules = false): Promise<readonly ConfigEntry[]> => {
     refuseRedirected(at)
+    await look.before(at, { modules })
     return cache.read(configPlace(at))
   }
 
@@ -150,10 +174,10 @@ export const createGit = (options: GitOptions): Git => {
     home: options.home,
     spawned: () => started,
     running,
-    config,
+    config: (at) => config(at),
     run: async (request) => {
       refuseAborted(request)
-      const entries = await config(request.at)
+      const entries = await config(request.at, request.operation.startsWith('submodule'))
       const settings = [...settingsFor(env, entries), ...(request.durable === true ? durable : [])]
       return start(request, {
         ...childEnvironment(env, entries),

@@ -81,6 +81,12 @@ export const userConfigFiles = (env: Variables): string[] => {
   ]
 }
 
+/** The user's own attributes and excludes, where no configuration names others: git reads them in every tree. */
+export const userFilterFiles = (env: Variables): string[] => {
+  const { xdgConfig } = userPlaces(env)
+  return xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'ignore'), join(xdgConfig, 'git', 'attributes')]
+}
+
 const userPlaces = (env: Variables): UserPlaces => {
   const home = env['HOME']
   const xdg = env['XDG_CONFIG_HOME']

@@ -7,7 +7,8 @@ const MB = 1024 * 1024
 
 /** A loose ref, HEAD, gitdir, commondir: one line each. */
 export const maxLineBytes = 64 * 1024
-export const maxConfigBytes = 16 * MB
+/** Some 40,000 lines. */
+export const maxConfigBytes = 4 * MB
 export const maxLogBytes = 64 * MB
 /** Two million refs. */
 export const maxPackedRefsBytes = 256 * MB

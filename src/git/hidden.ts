@@ -1,7 +1,6 @@
 import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyUntrusted } from '../process/read-untrusted.ts'
-import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { isPlainIndex } from './index-scan.ts'
 import { withPrivateIndex } from './private-index.ts'
@@ -83,7 +82,7 @@ const reallyDifferent = async (
   const common = { at: tree, indexFile, ...(signal && { signal }) }
   // One flag at a time: given both, git 2.39 applies only the last.
   for (const flag of ['--no-assume-unchanged', '--no-skip-worktree']) {
-    await askAboutFiles(git, {
+    await git.run({
       ...common,
       operation: 'update-index',
       args: ['update-index', flag, '-z', '--stdin'],
@@ -91,7 +90,7 @@ const reallyDifferent = async (
       locks: true,
     })
   }
-  await askAboutFiles(git, {
+  await git.run({
     ...common,
     operation: 'update-index',
     args: ['update-index', '-q', '--really-refresh'],
@@ -99,7 +98,7 @@ const reallyDifferent = async (
     locks: true,
   })
   const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=all']
-  const { stdoutBytes } = await askAboutFiles(git, { ...common, operation: 'diff-files', args })
+  const { stdoutBytes } = await git.run({ ...common, operation: 'diff-files', args })
   const names = new Set(flagged.map(({ bytes }) => bytes.toString('latin1')))
   return splitNul(stdoutBytes)
     .filter((bytes) => names.has(bytes.toString('latin1')))

@@ -43,6 +43,10 @@ const alwaysThus: readonly Setting[] = [
   ['fetch.writeCommitGraph', 'false'],
   ['status.showUntrackedFiles', 'all'],
   ['worktree.guessRemote', 'false'],
+  // Files that a repository can name and git would open.
+  ['diff.orderFile', '/dev/null'],
+  ['mailmap.file', '/dev/null'],
+  ['log.mailmap', 'false'],
   ['advice.detachedHead', 'false'],
   ['advice.statusHints', 'false'],
   // We name /dev/null as the file of grafts, and git warns of it on every call.
@@ -116,6 +120,8 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'uploadpack.packobjectshook': '',
   'init.templatedir': '',
   'core.gitproxy': 'none',
+  'fsck.skiplist': '/dev/null',
+  'fetch.*.skiplist': '/dev/null',
   'ssh.variant': 'auto',
   'interactive.difffilter': '',
   'fetch.bundleuri': '',

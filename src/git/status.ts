@@ -1,6 +1,5 @@
 import { AppError } from '../domain/errors.ts'
 import { isSha, type Sha } from '../domain/names.ts'
-import { askAboutFiles } from './ask-about-files.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
 
@@ -49,7 +48,7 @@ export const readStatus = async (
   tree: Tree,
   { indexFile, signal }: CallOptions & { indexFile?: string } = {},
 ): Promise<Status> => {
-  const { stdoutBytes, stderr } = await askAboutFiles(git, {
+  const { stdoutBytes, stderr } = await git.run({
     operation: 'status',
     at: tree,
     args,

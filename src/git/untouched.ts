@@ -1,4 +1,3 @@
-import { askAboutFiles } from './ask-about-files.ts'
 import type { Git, Tree } from './door.ts'
 
 /**
@@ -7,6 +6,6 @@ import type { Git, Tree } from './door.ts'
  */
 export const isUntouchedByStat = async (git: Git, tree: Tree): Promise<boolean> => {
   const args = ['diff-files', '--quiet', '--no-ext-diff', '--ignore-submodules=all']
-  const { exitCode } = await askAboutFiles(git, { operation: 'diff-files', at: tree, args, ok: [0, 1] })
+  const { exitCode } = await git.run({ operation: 'diff-files', at: tree, args, ok: [0, 1] })
   return exitCode === 0
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RepoConfig } from '../../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Tree } from '../../git/door.ts'
@@ -26,6 +27,9 @@ export const isOurAddition = async (
   if (config.link.includes(relativePath) && (await isOurLink(context, codebase, environment.path, relativePath))) {
     return true
   }
+  if (config.copy.length === 0) return false
+  // Asked for every untracked file, and an agent can make a great many.
+  await nextTurn()
   if (!isNamed(relativePath, config.copy)) return false
   return sameContent(environment.path, fileSource(context, codebase), relativePath)
 }

@@ -32,9 +32,9 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
       repo.write('README', 'hello\n')
       fifo(join(repo.path, name))
       const git = box.git()
-      const message = expect.stringMatching(new RegExp(`${name} is not a file: git status would wait`)) as string
-      await expect(readStatus(git, mainTree(repo))).rejects.toMatchObject({ code: 'unsupported', message })
-      await expect(countDirt(git, mainTree(repo))).rejects.toMatchObject({ code: 'unsupported', message })
+      const message = expect.stringMatching(new RegExp(`${name} is a FIFO: git would wait`)) as string
+      await expect(readStatus(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
+      await expect(countDirt(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
       expect([...git.running]).toEqual([])
     },
     20_000,
@@ -48,7 +48,7 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
     repo.write('deep/down/file', 'y\n')
     fifo(join(repo.path, '.gitattributes'))
     const git = box.git()
-    const named = '.gitattributes is not a file'
+    const named = '.gitattributes is a FIFO'
     await Promise.all([
       expect(convertedFiles(git, mainTree(repo))).rejects.toThrow(named),
       expect(lookIntoIndex(git, mainTree(repo))).rejects.toThrow(named),
@@ -69,7 +69,7 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
   test('a cancelled question is cancelled, whatever lies there', async () => {
     const { box, repo } = scene()
     using _ = box
-    fifo(join(repo.path, '.gitignore'))
+    fifo(join(repo.path, 'deep/.gitignore'))
     const signal = AbortSignal.timeout(50)
     await expect(readStatus(box.git(), mainTree(repo), { signal })).rejects.toMatchObject({ code: 'cancelled' })
   })

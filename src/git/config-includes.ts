@@ -1,0 +1,61 @@
+import { statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { maxConfigBytes } from './file-limits.ts'
+import { assertHarmless, assertSize, lookAt } from './inspect.ts'
+import { toRaw } from '../domain/raw-path.ts'
+
+export type Includes = {
+  /** `key LF value NUL` for each include of one file, as git says it without following any. */
+  readonly list: (file: string) => Promise<string>
+  /** What `~/` means. */
+  readonly home: string | undefined
+}
+
+/** Arguments that print the includes of a file. */
+export const includeArgs = (file: string): string[] => [
+  'config',
+  '--file',
+  file,
+  '--no-includes',
+  '-z',
+  '--get-regexp',
+  String.raw`^include(if\..*)?\.path$`,
+]
+
+/**
+ * A repository's configuration can include any file, and git opens it whatever it is, in every command. So each include
+ * is looked at before git follows it. Most repositories have none, and then this reads one file.
+ */
+export const assertIncludes = async (files: readonly string[], includes: Includes): Promise<void> => {
+  const seen = new Set<string>()
+  const ahead = [...files]
+  for (let file = ahead.pop(); file !== undefined; file = ahead.pop()) {
+    if (seen.has(file)) continue
+    seen.add(file)
+    const raw = toRaw(Buffer.from(file))
+    const stat = lookAt(raw, statSync)
+    if (stat === undefined) continue
+    assertHarmless(raw, stat)
+    if (stat.isFile()) assertSize(raw, stat.size, maxConfigBytes)
+    if (!stat.isFile() || !mentionsInclude(file)) continue
+    const listed = await includes.list(file)
+    ahead.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
+  }
+}
+
+const mentionsInclude = (file: string): boolean =>
+  /\[[ \t]*include/i.test(readUntrustedTextSync(file, { maxBytes: maxConfigBytes, followLink: true }) ?? '')
+
+const targetOf = (entry: string, file: string, home: string | undefined): string[] => {
+  const newline = entry.indexOf('\n')
+  const path = newline < 0 ? '' : entry.slice(newline + 1)
+  // `%(prefix)/` is where git is installed: nothing there is an agent's to write.
+  if (path === '' || path.startsWith('%(prefix)/')) return []
+  if (path.startsWith('~/')) return home === undefined ? [] : [join(home, path.slice(2))]
+  if (!path.startsWith('~')) return [resolve(dirname(file), path)]
+  throw new AppError('config-invalid', `${file} includes ${path}, and Coppice does not know where that is`, {
+    remedy: 'write the path of the include in full',
+  })
+}

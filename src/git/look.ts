@@ -1,0 +1,111 @@
+import { lstatSync, readdirSync, statSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type AppError, isAppError } from '../domain/errors.ts'
+import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import type { GitRequest, Tree } from './door.ts'
+import { maxConfigBytes, maxLineBytes, maxOtherBytes } from './file-limits.ts'
+import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
+
+export type Look = {
+  /** Throws when git would wait for something there: it is not started then. */
+  readonly before: (at: GitRequest['at'], options: { readonly modules: boolean }) => Promise<void>
+  /** What a git that is slow to answer may be waiting for; undefined when there is nothing of the kind. */
+  readonly whileSlow: (request: GitRequest, isOver: () => boolean) => Promise<AppError | undefined>
+}
+
+/** Looks at what git is about to read. `userFiles`: the user's own configuration, which an agent can write as well. */
+export const createLook = (userFiles: readonly string[]): Look => {
+  const { inspect } = createInspector()
+
+  const before: Look['before'] = async (at, { modules }) => {
+    for (const file of userFiles) assertReadable(raw(file), maxConfigBytes)
+    if ('cwd' in at) return inspect({ gitDirs: foundFrom(at.cwd), modules })
+    if ('path' in at) for (const name of readAtTop) assertReadable(raw(join(at.path, name)), maxOtherBytes)
+    return inspect({ gitDirs: gitDirsOf(at), modules })
+  }
+
+  const whileSlow: Look['whileSlow'] = async ({ at }, isOver) => {
+    try {
+      const gitDirs = 'cwd' in at ? foundFrom(at.cwd) : gitDirsOf(at)
+      await inspect({ gitDirs, modules: true, thorough: true })
+      if ('path' in at) await walkTree(at, isOver, (dir) => inspect({ gitDirs: [dir], thorough: true }))
+      return undefined
+    } catch (error) {
+      return isAppError(error, 'unusable-file') ? error : undefined
+    }
+  }
+
+  return { before, whileSlow }
+}
+
+const gitDirsOf = (at: Exclude<GitRequest['at'], { cwd: string }>): string[] =>
+  'gitDir' in at && at.gitDir !== at.commonDir ? [at.commonDir, at.gitDir] : [at.commonDir]
+
+/** Read by git at the top of a working tree; those further down are looked at when git is slow: a tree can be large. */
+const readAtTop = ['.gitattributes', '.gitignore', '.gitmodules', '.mailmap']
+
+const raw = (path: string): string => toRaw(Buffer.from(path))
+
+const assertReadable = (path: string, limit: number): void => {
+  const stat = lookAt(path, statSync)
+  if (stat === undefined) return
+  assertHarmless(path, stat)
+  if (stat.isFile()) assertSize(path, stat.size, limit)
+}
+
+/** The git directories that git finds by itself from a directory, by its own rule: here or in the nearest one above. */
+const foundFrom = (cwd: string): string[] => {
+  for (let dir = cwd; dir !== '/'; dir = dirname(dir)) {
+    const dotGit = join(dir, '.git')
+    const stat = lookAt(raw(dotGit), statSync)
+    if (stat?.isDirectory() === true) return [dotGit]
+    if (stat?.isFile() === true) return linkedDirs(dotGit)
+    // Git asks every directory whether it is a bare repository, and for that it opens HEAD.
+    assertReadable(raw(join(dir, 'HEAD')), maxLineBytes)
+    if (['HEAD', 'objects', 'refs'].every((name) => lookAt(raw(join(dir, name)), lstatSync) !== undefined)) return [dir]
+    if (dirname(dir) === dir) break
+  }
+  return []
+}
+
+/** A `.git` file names the worktree's record, and that the repository. */
+const linkedDirs = (dotGit: string): string[] => {
+  const target = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }) ?? '')?.[1]
+  if (target === undefined) return []
+  const gitDir = resolve(dirname(dotGit), target.trim())
+  const common = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })?.trim()
+  return common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
+}
+
+const readAnywhere: ReadonlySet<string> = new Set(['.gitattributes', '.gitignore', '.gitmodules'])
+
+/** Throws at the first file that git reads by its name, or repository inside the tree, for which it would wait. */
+const walkTree = async (
+  tree: Tree,
+  isOver: () => boolean,
+  inspectInside: (gitDir: string) => Promise<void>,
+): Promise<void> => {
+  const top = raw(tree.path)
+  const ahead = [top]
+  for (let path = ahead.pop(), seen = 1; path !== undefined && !isOver(); path = ahead.pop(), seen += 1) {
+    if (seen % 128 === 0) await nextTurn()
+    for (const entry of entriesOf(path)) {
+      const place = `${path}/${entry.name}`
+      if (readAnywhere.has(entry.name)) assertReadable(place, maxOtherBytes)
+      if (entry.name !== '.git' && entry.isDirectory()) ahead.push(place)
+      if (entry.name !== '.git' || path === top) continue
+      const gitDirs = entry.isDirectory() ? [shownPath(place)] : entry.isFile() ? linkedDirs(shownPath(place)) : []
+      for (const gitDir of gitDirs) await inspectInside(gitDir)
+    }
+  }
+}
+
+const entriesOf = (path: string) => {
+  try {
+    return readdirSync(rawBytes(path), { withFileTypes: true, encoding: 'latin1' })
+  } catch {
+    return []
+  }
+}
