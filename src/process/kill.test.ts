@@ -150,13 +150,12 @@ test.runIf(process.getuid?.() === 0)(
     const target = { known: [root, hidden], find: async () => [], untouchable: new Set() }
     const options = { graceMs: 50, confirmMs: 20, clock: () => performance.now() }
     console.log(JSON.stringify(await endAll(target, options)))`
+    const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`
+    const script = ['--input-type=module', '-e', kill]
     // Something else lies over its entry in /proc: nobody can tell whose pid it is now.
     const { stdout, stderr } = await runProgram({
       command: 'unshare',
-      args: [
-        ...['--mount', 'sh', '-c', `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`, 'sh', process.execPath],
-        ...['--input-type=module', '-e', kill, JSON.stringify([root, hidden])],
-      ],
+      args: ['--mount', 'sh', '-c', hide, 'sh', process.execPath, ...script, JSON.stringify([root, hidden])],
       cwd: '/',
       env: process.env,
       clock,

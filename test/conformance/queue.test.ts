@@ -26,7 +26,12 @@ const queueOver = (store: Store, over: Partial<StoreQueueDependencies> = {}) =>
     log,
     failpoint: async () => undefined,
     endRun: createEndRun({
-      ...{ store, host: 'this-host', home: HOME, self: selfIdentity(), clock: Date.now, log },
+      store,
+      host: 'this-host',
+      home: HOME,
+      self: selfIdentity(),
+      clock: Date.now,
+      log,
       git: { running: new Set() },
     }),
     ...over,
