@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { spawn } from 'node:child_process'
 import { performance } from 'node:perf_hooks'
 import type { Agent, AgentRequest } from '../src/agents/agent.ts'
@@ -115,6 +116,7 @@ const throughCoppice = async (agent: Agent, { cwd, env }: ByHand, heard: () => v
     rules,
     untrusted: false,
     environment: { PATH, HOME, LC_ALL },
+    mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
     emit: ({ type }) => {
       if (type === 'text') heard()

@@ -1,4 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { RunMark } from '../process/run-mark.ts'
 
 /** The seam: Claude Code, Codex, an ACP agent, a command, the demo. One conformance suite over all of them. */
 export type Agent = {
@@ -33,6 +34,8 @@ export type AgentRequest = {
   readonly untrusted: boolean
   /** The whole environment of its process: allow-listed, with the COPPICE_* variables and leased ports in it. */
   readonly environment: Readonly<Record<string, string>>
+  /** Put on every process of the run, by which what it leaves behind is found. */
+  readonly mark: RunMark
   readonly signal: AbortSignal
   readonly emit: (event: AgentEvent) => void
   /** Called with the process as soon as it exists and awaited before it is given anything to do. */

@@ -50,7 +50,6 @@ const runOnce = async (
     stdin: `${JSON.stringify(message(request, options.ids()))}\n`,
     granted,
     clock,
-    id: options.ids(),
     silenceMs,
     onEvent: reader.onEvent,
     toolAtWork: reader.toolAtWork,

@@ -63,7 +63,6 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
     stdin: message(request, ids()),
     granted,
     clock,
-    id: ids(),
     silenceMs,
     onEvent: reader.onEvent,
     toolAtWork: reader.toolAtWork,

@@ -42,6 +42,7 @@ const run = async (
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
     untrusted: false,
     environment: { PATH },
+    mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
     emit: (event) => events.push(event),
     onStart: async () => {},
@@ -69,6 +70,7 @@ test('the environment is the given one and the variables that tell about the run
   expect(told).toEqual({
     PATH,
     PORT: '4000',
+    COPPICE_RUN: expect.stringMatching(/./),
     COPPICE_SESSION: 'session-1',
     COPPICE_CONTEXT: expect.stringMatching(/context\.md$/),
     COPPICE_ACCESS: 'read',

@@ -1,12 +1,12 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import { isAppError, toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { killTree } from '../process/kill.ts'
-import { processesWithVariable } from '../process/marked.ts'
+import { runVariable } from '../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
 import { withContextFile } from './context-file.ts'
 import { createReply, type ReplyText } from './reply.ts'
+import { endStrays } from './strays.ts'
 
 export type CommandAgentOptions = {
   /** Run through `sh -c` in the environment. */
@@ -45,7 +45,7 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
         })
         return result(ended, reply, request)
       } catch (error) {
-        if (isAppError(error, 'cancelled')) await endStrays(file, options.clock)
+        if (isAppError(error, 'cancelled')) await endStrays(request.mark, options.clock)
         return notRun(error, reply)
       }
     })
@@ -55,7 +55,10 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
 /** Of standard error only the end is shown; standard output is taken as it comes. */
 const KEPT_BYTES = 16_000
 
-const program = ({ command, clock }: CommandAgentOptions, { directory, prompt, signal, onStart }: AgentRequest) => ({
+const program = (
+  { command, clock }: CommandAgentOptions,
+  { directory, prompt, signal, onStart, mark }: AgentRequest,
+) => ({
   shell: command,
   cwd: directory,
   clock,
@@ -63,11 +66,17 @@ const program = ({ command, clock }: CommandAgentOptions, { directory, prompt, s
   signal,
   outputLimitBytes: KEPT_BYTES,
   beforeWork: onStart,
+  mark,
 })
 
 /** One tool per line: a rule such as `Bash(git log:*)` has spaces and may have commas. */
-const variables = ({ environment, rules }: AgentRequest, session: string, file: string): Record<string, string> => ({
+const variables = (
+  { environment, rules, mark }: AgentRequest,
+  session: string,
+  file: string,
+): Record<string, string> => ({
   ...environment,
+  [runVariable]: mark.id,
   COPPICE_SESSION: session,
   COPPICE_CONTEXT: file,
   COPPICE_ACCESS: rules.access,
@@ -102,22 +111,6 @@ const lastLines = (stderr: string): string => {
   const shown = said.slice(-SHOWN_LINES).join(' · ')
   return (shown.length > SHOWN_CHARACTERS ? `…${shown.slice(-SHOWN_CHARACTERS)}` : shown).replace(/\.$/, '')
 }
-
-/**
- * What went into a session of its own and lost its parent is in no tree any more; the variable that it inherited, with
- * a value that no other run has, still tells whose it is.
- */
-const endStrays = async (file: string, clock: Clock): Promise<void> => {
-  for (const stray of await processesWithVariable('COPPICE_CONTEXT', file)) {
-    const killed = await killTree(stray, { graceMs: STRAY_GRACE_MS, clock })
-    if (killed.outcome !== 'survivors') continue
-    throw new AppError('busy', `process ${stray.pid}, which the agent's command started, could not be ended`, {
-      remedy: `end process ${stray.pid} by hand`,
-    })
-  }
-}
-
-const STRAY_GRACE_MS = 2_000
 
 /** Cancelled, or it could not be started. That it cannot be ended, or cannot be written down, is for the caller. */
 const notRun = (error: unknown, reply: ReplyText): AgentResult => {

@@ -32,6 +32,7 @@ const run = async (
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
     untrusted: false,
     environment: message === undefined ? {} : { COPPICE_MESSAGE: message },
+    mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
     emit: (event) => events.push(event),
     onStart: async () => {},

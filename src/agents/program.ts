@@ -1,10 +1,10 @@
 import type { Clock } from '../domain/clock.ts'
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
-import { killTree } from '../process/kill.ts'
-import { processesWithVariable } from '../process/marked.ts'
+import { isAppError, toAppError } from '../domain/errors.ts'
+import { runVariable } from '../process/run-mark.ts'
 import { runProgram } from '../process/spawn.ts'
 import type { AgentRequest } from './agent.ts'
 import { createLines } from './lines.ts'
+import { endStrays } from './strays.ts'
 
 /** One event of a program that tells what it does in JSON, one object per line. */
 export type ProgramEvent = Readonly<Record<string, unknown>>
@@ -16,8 +16,6 @@ export type ProgramRun = {
   /** Beside the request's own: what this program needs of ours. */
   readonly granted: Readonly<Record<string, string>>
   readonly clock: Clock
-  /** A name that no other run has, by which what it started is found again. */
-  readonly id: string
   /** How long it may say nothing while none of its tools is at work. */
   readonly silenceMs: number
   readonly onEvent: (event: ProgramEvent) => void
@@ -47,7 +45,8 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
       command: run.command,
       args: run.args,
       cwd: request.directory,
-      env: { ...request.environment, ...run.granted, [RUN_VARIABLE]: run.id },
+      env: { ...request.environment, ...run.granted, [runVariable]: request.mark.id },
+      mark: request.mark,
       clock: run.clock,
       stdin: run.stdin,
       signal: AbortSignal.any([request.signal, silence.signal]),
@@ -62,7 +61,7 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
     return { how: 'ended', exitCode, signal, stderr }
   } catch (error) {
     if (isAppError(error, 'cancelled')) {
-      await endStrays(run)
+      await endStrays(request.mark, run.clock)
       return { how: request.signal.aborted ? 'cancelled' : 'silent' }
     }
     const fault = toAppError(error)
@@ -72,9 +71,6 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
     silence.end()
   }
 }
-
-/** In the environment of the program and of whatever it starts. */
-const RUN_VARIABLE = 'COPPICE_RUN'
 
 /** Of standard error only the end is shown; standard output is taken as it comes. */
 const KEPT_BYTES = 16_000
@@ -100,16 +96,3 @@ const watchSilence = ({ silenceMs, toolAtWork }: ProgramRun): Silence => {
   }, silenceMs)
   return { signal: abort.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) }
 }
-
-/** What went into a session of its own and lost its parent is in no tree any more; the variable still tells whose it is. */
-const endStrays = async ({ id, clock }: ProgramRun): Promise<void> => {
-  for (const stray of await processesWithVariable(RUN_VARIABLE, id)) {
-    const killed = await killTree(stray, { graceMs: STRAY_GRACE_MS, clock })
-    if (killed.outcome !== 'survivors') continue
-    throw new AppError('busy', `process ${stray.pid}, which the agent started, could not be ended`, {
-      remedy: `end process ${stray.pid} by hand`,
-    })
-  }
-}
-
-const STRAY_GRACE_MS = 2_000

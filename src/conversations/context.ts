@@ -20,6 +20,8 @@ export type ConversationsContext = {
   readonly redact: Redact
   /** Each codebase's own commands at the base commit they were last read from: a fact about a commit, read once. */
   readonly repoCommands: Map<string, { readonly sha: string; readonly commands: RepoCommands }>
+  /** Below which each run gets a cgroup of its own; undefined where we may not make any. */
+  readonly cgroup: string | undefined
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
 }

@@ -1,14 +1,16 @@
 import { toAppError } from '../domain/errors.ts'
 import type { IncomingMessage, Lane } from '../domain/message.ts'
-import { killTree } from '../process/kill.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import { laneOf } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
+import { createEndedRunLook } from './ended-runs.ts'
 import { type Handled, handleMessage } from './handle-message.ts'
+import { type Leftovers, nothingLeft } from './leftovers.ts'
 import { waitingNotice } from './notices.ts'
 import type { Outbox } from './outbox.ts'
 import { about, say } from './replies.ts'
 import { createQuestions } from './questions.ts'
+import { stopElsewhere, stopLeftovers, type Stopped } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
 /** Takes messages in, works on them, answers them. The whole room seen from outside. */
@@ -19,8 +21,8 @@ export type Conversations = {
   start(): Promise<void>
   /** Takes up nothing new, lets what runs finish up to a time, then puts the rest back. */
   stop(graceMs: number): Promise<{ finished: number; left: number }>
-  /** `/stop`: ends the run of this conversation and its whole process tree. */
-  stopRun(key: ConversationKey): Promise<'stopped' | 'nothing-running'>
+  /** `/stop`: ends the run of this conversation and every process that it or an earlier one started. */
+  stopRun(key: ConversationKey): Promise<Stopped>
   /** Looks again: another process of this home may have recorded something. */
   wake(): void
 }
@@ -29,6 +31,8 @@ type Running = {
   readonly message: InboxMessage
   readonly cancel: AbortController
   readonly ended: Promise<void>
+  /** Known when it has ended. */
+  left: Leftovers
 }
 
 export type ConversationsOptions = {
@@ -67,7 +71,10 @@ export const createConversations = (
     changes.emit({ type: 'message', ...key, id, state: 'running' })
     const toItsEnd = async (): Promise<void> => {
       try {
-        const run = { signal: cancel.signal, turns, questions, stop: () => stopRun(key) }
+        const onLeft = (left: Leftovers): void => {
+          one.left = left
+        }
+        const run = { signal: cancel.signal, turns, questions, stop: () => stopRun(key), onLeft }
         const handled = await handleMessage(context, message, run)
         changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
         onHandled?.(message, handled)
@@ -82,7 +89,10 @@ export const createConversations = (
         pump()
       }
     }
-    running.set(id, { message, cancel, ended: toItsEnd() })
+    const ended = Promise.withResolvers<void>()
+    const one: Running = { message, cancel, ended: ended.promise, left: nothingLeft }
+    running.set(id, one)
+    void toItsEnd().then(ended.resolve)
   }
 
   const takeAll = async (): Promise<void> => {
@@ -130,6 +140,15 @@ export const createConversations = (
     if (untold.length > 0) outbox.kick()
   }
 
+  const lookOnce = createEndedRunLook(context)
+  let lookingAtRuns: Promise<void> | undefined
+  const lookAtEndedRuns = (): Promise<void> => {
+    lookingAtRuns ??= lookOnce()
+      .catch((error: unknown) => log.warn('ended runs could not be looked at', { error: toAppError(error).message }))
+      .finally(() => (lookingAtRuns = undefined))
+    return lookingAtRuns
+  }
+
   const notLookedAt = (error: unknown): void => log.warn('interrupted messages could not be looked at', { error })
 
   /** Among the claims and never beside one: a row that is being claimed is ours before anybody here knows of it. */
@@ -143,23 +162,21 @@ export const createConversations = (
     await queue.recover().catch(notLookedAt)
     looking = true
     pump()
+    await lookAtEndedRuns()
     outbox.kick()
   }
 
-  const stopRun = async ({ platform, conversationId }: ConversationKey): Promise<'stopped' | 'nothing-running'> => {
-    const mine = (message: InboxMessage): boolean =>
-      message.platform === platform && message.conversationId === conversationId && message.lane === 'turn'
+  const stopRun = async (key: ConversationKey): Promise<Stopped> => {
+    const mine = ({ platform, conversationId, lane }: InboxMessage): boolean =>
+      platform === key.platform && conversationId === key.conversationId && lane === 'turn'
     const own = [...running.values()].find(({ message }) => mine(message))
     if (own !== undefined) {
       own.cancel.abort('stop')
       await own.ended
-      return 'stopped'
+      return { outcome: 'stopped', left: own.left }
     }
-    // Another process of this home may be at it: its agent is ended by identity, and that process answers.
     const elsewhere = (await store.inbox.running()).find(mine)
-    if (elsewhere?.child === undefined || elsewhere.holder?.host !== isolation.host) return 'nothing-running'
-    const killed = await killTree(elsewhere.child, { graceMs: 5_000, clock })
-    return killed.outcome === 'dead' ? 'stopped' : 'nothing-running'
+    return elsewhere === undefined ? stopLeftovers(context, key) : stopElsewhere(context, elsewhere)
   }
 
   return {
@@ -181,6 +198,7 @@ export const createConversations = (
       ticking = setInterval(() => void tick(), tickMs).unref()
       await queue.recover()
       pump()
+      void lookAtEndedRuns()
       outbox.kick()
     },
     stop: async (graceMs) => {
@@ -193,6 +211,7 @@ export const createConversations = (
       const left = all.filter((one) => !finished.has(one))
       for (const { cancel } of left) cancel.abort('shutdown')
       await Promise.all(left.map(({ ended }) => ended))
+      await lookingAtRuns
       await outbox.stop()
       return { finished: finished.size, left: left.length }
     },

@@ -1,48 +1,68 @@
-import type { Clock } from '../domain/clock.ts'
 import { toAppError } from '../domain/errors.ts'
-import { killTree } from '../process/kill.ts'
-import type { Logger } from '../process/log.ts'
-import { processesWithVariable } from '../process/marked.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { killRun, type KillOutcome, killTree } from '../process/kill.ts'
+import { type RunMark, runMarkId } from '../process/run-mark.ts'
+import type { RunWatch } from '../store/run-watches.ts'
 import type { InboxMessage } from '../store/store.ts'
-
-/** The variable that names the message in the environment of its agent, and of whatever that starts. */
-export const messageVariable = 'COPPICE_MESSAGE'
-
-/** Which run of the message it is, likewise. */
-const attemptVariable = 'COPPICE_ATTEMPT'
+import { leftoversOf } from './leftovers.ts'
 
 const GRACE_MS = 2_000
 
+type Context = Pick<IsolationContext, 'clock' | 'log' | 'store' | 'host' | 'home' | 'self'> & {
+  readonly git: Pick<IsolationContext['git'], 'running'>
+}
+type Interrupted = Pick<InboxMessage, 'id' | 'child' | 'attempts'>
+
 /**
  * Ends what an interrupted run left: an agent outlives the server that was killed, and must be dead before the message
- * is run again. Its own process by the recorded identity; children that lost their parent by the variable they inherited.
+ * is run again. False when something of it may still live.
  */
 export const createEndRun =
-  ({ clock, log }: { readonly clock: Clock; readonly log: Logger }) =>
-  async ({ id, child, attempts }: Pick<InboxMessage, 'id' | 'child' | 'attempts'>): Promise<boolean> => {
+  (context: Context) =>
+  async (message: Interrupted): Promise<boolean> => {
     try {
-      if (child !== undefined) {
-        const killed = await killTree(child, { graceMs: GRACE_MS, clock })
-        if (killed.outcome === 'survivors') return false
-      }
-      for (const orphan of await processesWithVariable(messageVariable, id, isOfRun(attempts))) {
-        const killed = await killTree(orphan, { graceMs: GRACE_MS, clock })
-        if (killed.outcome === 'survivors') return false
-      }
+      const watches = await watchesOf(context, message)
+      if ((await endProcesses(context, message, watches)).outcome === 'survivors') return false
+      for (const watch of watches) await writeEnd(context, message, watch)
       return true
     } catch (error) {
-      log.warn('an interrupted run could not be ended', { id, error: toAppError(error).message })
+      context.log.warn('an interrupted run could not be ended', { id: message.id, error: toAppError(error).message })
       return false
     }
   }
 
+/** Its own process by the recorded identity, and whatever bears the mark of this run or an earlier one of the message. */
+export const endProcesses = async (
+  { clock, home }: Pick<Context, 'clock' | 'home'>,
+  { id, child, attempts }: Interrupted,
+  watches: readonly RunWatch[],
+): Promise<KillOutcome> => {
+  const options = { graceMs: GRACE_MS, clock }
+  const tree: KillOutcome = child === undefined ? { outcome: 'dead' } : await killTree(child, options)
+  if (tree.outcome === 'survivors') return tree
+  const marks = markIds(home, id, attempts).map((mark): RunMark => ({ id: mark, cgroup: undefined }))
+  return killRun([...marks, ...watches.map(({ data }) => data.mark)], options)
+}
+
 /**
- * Not of a later one: another process that recovers at the same time may have put the message back and begun it again
+ * Up to this attempt: another process that recovers at the same time may have put the message back and begun it again
  * since we read it, and that run is alive.
  */
-const isOfRun =
-  (attempts: number) =>
-  (variables: readonly string[]): boolean => {
-    const given = variables.find((one) => one.startsWith(`${attemptVariable}=`))
-    return given === undefined || !(Number(given.slice(attemptVariable.length + 1)) > attempts)
-  }
+const markIds = (home: string, message: string, attempts: number): readonly string[] =>
+  Array.from({ length: attempts }, (_, n) => runMarkId(home, message, n + 1))
+
+export const watchesOf = async (
+  { store, host, home }: Pick<Context, 'store' | 'host' | 'home'>,
+  { id, attempts }: Pick<InboxMessage, 'id' | 'attempts'>,
+): Promise<RunWatch[]> => {
+  const marks = new Set(markIds(home, id, attempts))
+  return (await store.runWatches.ofHost(host)).filter(({ data }) => marks.has(data.mark.id))
+}
+
+/** Who is in the worktree and does not bear the mark is not ours to end: the next run names them. */
+const writeEnd = async (context: Context, { child }: Interrupted, { id, data, ended }: RunWatch): Promise<void> => {
+  if (ended) return
+  const directory = data.environmentId === undefined ? undefined : data.directory
+  const { unknown } = await leftoversOf(context, { mark: data.mark, child, directory })
+  await context.store.runWatches.update(id, { ended: true, data: { ...data, unknown } })
+}

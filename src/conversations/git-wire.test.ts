@@ -4,27 +4,34 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
 import { issue } from '../../test/isolation/scene.ts'
-import { armGitWire, type GitWire } from './git-wire.ts'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { changesSince, type GitLooks, lookAtGit } from './git-looks.ts'
 
 let world: World
+let environment: IsolatedEnvironment
 let tree: string
-let wire: GitWire
+let before: GitLooks
+const arm = async (): Promise<void> => {
+  before = await lookAtGit(world.codebase, environment)
+}
+const wire = async (): Promise<readonly string[]> => changesSince(before, await lookAtGit(world.codebase, environment))
 const git = (...args: string[]): string => world.box.raw(tree, ...args)
 
 beforeEach(async () => {
   world = await makeWorld({ remote: true })
-  tree = (await issue(world, 1)).path
-  wire = await armGitWire(world.codebase, tree)
+  environment = await issue(world, 1)
+  tree = environment.path
+  await arm()
 })
 afterEach(() => world[Symbol.asyncDispose]())
 
-test('ordinary work is not told: commits, branches, pushes with upstream', () => {
+test('ordinary work is not told: commits, branches, pushes with upstream', async () => {
   writeIn(tree, 'a', 'a')
   git('add', '.')
   git('commit', '-qm', 'a')
   git('push', '-q', '-u', 'origin', 'HEAD')
   git('branch', 'other')
-  expect(wire()).toEqual([])
+  expect(await wire()).toEqual([])
 })
 
 test('what was set, changed and removed in the configuration is told by its key', async () => {
@@ -32,7 +39,7 @@ test('what was set, changed and removed in the configuration is told by its key'
   git('config', 'filter.My Filter.clean', '/evil')
   git('config', 'http.https://example.org/.extraHeader', 'Authorization: Bearer abc')
   git('config', 'url.https://token@example.org/.insteadOf', 'gh:')
-  const told = wire()
+  const told = await wire()
   expect(told).toEqual([
     "the repository's configuration: set `core.fsmonitor = /evil`",
     "the repository's configuration: set `filter.My Filter.clean = /evil`",
@@ -40,18 +47,18 @@ test('what was set, changed and removed in the configuration is told by its key'
     "the repository's configuration: set `url.https://token@example.org/.insteadOf = …`",
   ])
   expect(told.join()).not.toContain('abc')
-  wire = await armGitWire(world.codebase, tree)
+  await arm()
   git('config', 'core.fsmonitor', '/other')
-  expect(wire()).toEqual([
+  expect(await wire()).toEqual([
     "the repository's configuration: set `core.fsmonitor = /other`",
     "the repository's configuration: removed `core.fsmonitor = /evil`",
   ])
 })
 
-test("the worktree's own configuration counts too", () => {
+test("the worktree's own configuration counts too", async () => {
   git('config', 'extensions.worktreeConfig', 'true')
   git('config', '--worktree', 'user.email', 'a@b')
-  expect(wire()).toEqual([
+  expect(await wire()).toEqual([
     "the repository's configuration: set `extensions.worktreeConfig = true`",
     "this worktree's configuration: set `user.email = a@b`",
   ])
@@ -63,28 +70,28 @@ test('hooks that were added, changed, made executable or removed', async () => {
   writeIn(hooks, 'pre-push', 'x')
   writeIn(hooks, 'post-merge', 'x')
   symlinkSync('/bin/true', join(hooks, 'post-commit'))
-  expect(wire()).toHaveLength(3)
-  wire = await armGitWire(world.codebase, tree)
+  expect(await wire()).toHaveLength(3)
+  await arm()
   chmodSync(join(hooks, 'pre-push'), 0o755)
   rmSync(join(hooks, 'post-merge'))
   writeIn(hooks, 'new.sample', 'x')
-  expect(wire()).toEqual(['the hook `post-merge` was removed', 'the hook `pre-push` was changed'])
+  expect(await wire()).toEqual(['the hook `post-merge` was removed', 'the hook `pre-push` was changed'])
 })
 
-test('the pointers of the worktree', () => {
+test('the pointers of the worktree', async () => {
   const admin = git('rev-parse', '--absolute-git-dir')
   writeIn(admin, 'commondir', '/elsewhere\n')
   writeIn(admin, 'gitdir', '/elsewhere/.git\n')
   writeIn(tree, '.git', 'gitdir: /elsewhere\n')
-  expect(wire()).toEqual([
+  expect(await wire()).toEqual([
     'the `.git` file of this worktree was changed',
     "`gitdir` in git's record of this worktree was changed",
     "`commondir` in git's record of this worktree was changed",
   ])
 })
 
-test('a hook that cannot be read is not taken for unchanged', () => {
+test('a hook that cannot be read is not taken for unchanged', async () => {
   rmSync(join(world.repo.commonDir, 'hooks'), { recursive: true, force: true })
   symlinkSync('hooks', join(world.repo.commonDir, 'hooks'))
-  expect(wire().join()).toMatch(/could not be looked at/)
+  expect((await wire()).join()).toMatch(/could not be looked at/)
 })

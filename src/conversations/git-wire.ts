@@ -1,77 +1,107 @@
 import { createHash } from 'node:crypto'
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Codebase } from '../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { readWorktreeLink } from '../git/admin-dir.ts'
 import { readUntrustedSync, readUntrustedTextSync } from '../process/read-untrusted.ts'
 
-/** Answers what changed in git's own files since it was armed, in lines for a person; empty: nothing. */
-export type GitWire = () => readonly string[]
+/** Plain values, to be kept between runs: of a configuration entry that may hold a password only a hash. */
+export type GitLook =
+  | { readonly configs: Record<string, readonly Entry[]>; readonly files: Record<string, string> }
+  | { readonly problem: string }
+
+type Entry = { readonly key: string; readonly shown: string; readonly print: string }
 
 /**
- * Arms it. An agent can write the repository's configuration and hooks, which a person's next `git status` would obey,
- * and its worktree's own pointers. Coppice's calls of git run none of it; the person is told. Only files are read, and
- * few: no program is started, before or after.
+ * Looks at git's own files. An agent can write the repository's configuration and hooks, which a person's next
+ * `git status` would obey. Coppice's calls of git run none of it; the person is told. Only files are read, and few: no
+ * program is started.
  */
-export const armGitWire = async (codebase: Codebase, directory: string | undefined): Promise<GitWire> => {
-  const adminDir = directory === undefined ? undefined : await readWorktreeLink(directory).catch(() => undefined)
-  const look = (): Look => ({
-    configs: new Map(configFiles(codebase.repoPath, adminDir).map(([name, file]) => [name, entriesIn(file)])),
-    files: new Map([
-      ...watchedFiles(codebase.repoPath, adminDir, directory).map(([name, file]) => [name, printOf(file)] as const),
-      ...hooksIn(codebase.repoPath),
+export const lookAtRepository = ({ repoPath }: Pick<Codebase, 'repoPath'>): GitLook =>
+  look(
+    [
+      ["the repository's configuration", join(repoPath, 'config')],
+      ["the main worktree's configuration", join(repoPath, 'config.worktree')],
+    ],
+    () => [
+      ['`info/attributes` of the repository', join(repoPath, 'info', 'attributes')],
+      ['`objects/info/alternates` of the repository', join(repoPath, 'objects', 'info', 'alternates')],
+      ...hooksIn(repoPath),
+    ],
+  )
+
+/** The worktree's own configuration and the pointers between it and the repository. */
+export const lookAtWorktree = async (
+  { repoPath }: Pick<Codebase, 'repoPath'>,
+  { path, adminName }: Pick<IsolatedEnvironment, 'path' | 'adminName'>,
+): Promise<GitLook> => {
+  // Git's record by the name we know: the `.git` file is the agent's to rewrite.
+  const adminDir =
+    adminName === undefined
+      ? await readWorktreeLink(path).catch(() => undefined)
+      : join(repoPath, 'worktrees', adminName)
+  if (adminDir === undefined) return look([], () => [['the `.git` file of this worktree', join(path, '.git')]])
+  return look([["this worktree's configuration", join(adminDir, 'config.worktree')]], () => [
+    ['the `.git` file of this worktree', join(path, '.git')],
+    ...['gitdir', 'commondir', 'coppice'].map((name): [string, string] => [
+      `\`${name}\` in git's record of this worktree`,
+      join(adminDir, name),
     ]),
-  })
-  const before = look()
-  return () => {
-    try {
-      return differences(before, look())
-    } catch (error) {
-      // Not known is not the same as unharmed.
-      return [`they could not be looked at (${toAppError(error).message})`]
+  ])
+}
+
+/** In lines for a person; empty: nothing changed. */
+export const gitChanges = (before: GitLook, after: GitLook): readonly string[] => {
+  // Not known is not the same as unharmed.
+  if ('problem' in after) return [`they could not be looked at (${after.problem})`]
+  return 'problem' in before ? [] : differences(before, after)
+}
+
+/**
+ * The same without what happens every day while no agent runs: Coppice itself, a person and their editor set up branches
+ * and submodules, none of which is a program to run.
+ */
+export const gitChangesBetweenRuns = (before: GitLook, after: GitLook): readonly string[] =>
+  gitChanges(withoutEveryday(before), withoutEveryday(after))
+
+const withoutEveryday = (given: GitLook): GitLook =>
+  'problem' in given
+    ? given
+    : {
+        ...given,
+        configs: Object.fromEntries(
+          Object.entries(given.configs).map(([name, entries]) => [name, entries.filter(({ key }) => !isEveryday(key))]),
+        ),
+      }
+
+/** By whole keys: a section alone could be made to look like another one to us and not to git. */
+const isEveryday = (key: string): boolean =>
+  /^(?:coppice\.\w+|submodule\..*\.(?:url|active)|branch\..*\.(?:vscode-merge-base|gh-merge-base|github-pr-[\w-]+))$/i.test(
+    key,
+  )
+
+const look = (configs: readonly [string, string][], files: () => readonly [string, string][]): GitLook => {
+  try {
+    return {
+      configs: Object.fromEntries(configs.map(([name, file]) => [name, entriesIn(file)])),
+      files: Object.fromEntries(files().flatMap(([name, file]) => printed(name, printOf(file)))),
     }
+  } catch (error) {
+    return { problem: toAppError(error).message }
   }
 }
 
-type Look = {
-  readonly configs: ReadonlyMap<string, readonly string[]>
-  readonly files: ReadonlyMap<string, string | undefined>
-}
+const printed = (name: string, print: string | undefined): [string, string][] =>
+  print === undefined ? [] : [[name, print]]
 
-const configFiles = (commonDir: string, adminDir: string | undefined): [string, string][] => [
-  ["the repository's configuration", join(commonDir, 'config')],
-  ["the main worktree's configuration", join(commonDir, 'config.worktree')],
-  ...(adminDir === undefined
-    ? []
-    : [["this worktree's configuration", join(adminDir, 'config.worktree')] as [string, string]]),
-]
-
-const watchedFiles = (
-  commonDir: string,
-  adminDir: string | undefined,
-  directory: string | undefined,
-): [string, string][] => [
-  ['`info/attributes` of the repository', join(commonDir, 'info', 'attributes')],
-  ['`objects/info/alternates` of the repository', join(commonDir, 'objects', 'info', 'alternates')],
-  ...(directory === undefined
-    ? []
-    : [['the `.git` file of this worktree', join(directory, '.git')] as [string, string]]),
-  ...(adminDir === undefined
-    ? []
-    : ['gitdir', 'commondir', 'coppice'].map((name): [string, string] => [
-        `\`${name}\` in git's record of this worktree`,
-        join(adminDir, name),
-      ])),
-]
-
-const hooksIn = (commonDir: string): [string, string | undefined][] => {
+const hooksIn = (commonDir: string): [string, string][] => {
   const directory = join(commonDir, 'hooks')
   const names = (unlessMissingSync(() => readdirSync(directory)) ?? []).sort()
   return names
     .filter((name) => !name.endsWith('.sample'))
-    .map((name) => [`the hook \`${name}\``, printOf(join(directory, name))])
+    .map((name) => [`the hook \`${name}\``, join(directory, name)])
 }
 
 /** Undefined: not there. A link is what it points to by name, since that is what was written. */
@@ -93,19 +123,19 @@ const MOST_HASHED = 1_000_000
  * Line by line, with the section before each: that is enough to say what is new. `git push -u` and a pull request's
  * checkout record which branch belongs to which, and that is everyday.
  */
-const entriesIn = (file: string): string[] => {
+const entriesIn = (file: string): Entry[] => {
   const stat = unlessMissingSync(() => lstatSync(file))
   if (stat === undefined) return []
-  if (!stat.isFile() || stat.size > MOST_HASHED) return [`it is ${printOf(file) ?? 'gone'}`]
-  const entries: string[] = []
+  if (!stat.isFile() || stat.size > MOST_HASHED) return [entryOf('', `it is ${printOf(file) ?? 'gone'}`)]
+  const entries: Entry[] = []
   let section = ''
   for (const line of (readUntrustedTextSync(file, { maxBytes: MOST_HASHED }) ?? '').split('\n')) {
     const [, name, rest] = /^\s*\[([^\]]*)\]\s*(.*)$/.exec(line) ?? []
     if (name !== undefined) section = sectionName(name)
     const entry = (rest ?? line).trim()
     if (entry === '' || entry.startsWith('#') || entry.startsWith(';')) continue
-    if (section.startsWith('branch.') && /^(?:remote|merge|rebase|pushremote)\s*=/i.test(entry)) continue
-    entries.push(`${section}.${entry}`)
+    if (section.startsWith('branch.') && /^(?:remote|merge|rebase|pushremote|description)\s*=/i.test(entry)) continue
+    entries.push(entryOf(section, entry))
   }
   return entries
 }
@@ -115,15 +145,23 @@ const sectionName = (text: string): string => {
   return sub === undefined ? name.toLowerCase() : `${name.toLowerCase()}.${sub}`
 }
 
-const differences = (before: Look, after: Look): string[] => {
+const entryOf = (section: string, text: string): Entry => {
+  const entry = section === '' ? text : `${section}.${text}`
+  const [key = entry] = entry.split('=')
+  return { key: key.trim(), shown: shown(entry), print: createHash('sha256').update(entry).digest('hex') }
+}
+
+type Seen = Exclude<GitLook, { readonly problem: string }>
+
+const differences = (before: Seen, after: Seen): string[] => {
   const lines: string[] = []
-  for (const [name, entries] of after.configs) {
-    const old = before.configs.get(name) ?? []
-    for (const entry of lacking(entries, old)) lines.push(`${name}: set \`${shown(entry)}\``)
-    for (const entry of lacking(old, entries)) lines.push(`${name}: removed \`${shown(entry)}\``)
+  for (const [name, entries] of Object.entries(after.configs)) {
+    const old = before.configs[name] ?? []
+    for (const entry of lacking(entries, old)) lines.push(`${name}: set \`${entry.shown}\``)
+    for (const entry of lacking(old, entries)) lines.push(`${name}: removed \`${entry.shown}\``)
   }
-  for (const name of new Set([...before.files.keys(), ...after.files.keys()])) {
-    const [old, now] = [before.files.get(name), after.files.get(name)]
+  for (const name of new Set([...Object.keys(before.files), ...Object.keys(after.files)])) {
+    const [old, now] = [before.files[name], after.files[name]]
     if (old !== now)
       lines.push(`${name} was ${old === undefined ? 'added' : now === undefined ? 'removed' : 'changed'}`)
   }
@@ -131,10 +169,10 @@ const differences = (before: Look, after: Look): string[] => {
 }
 
 /** Those of the first list that the second has fewer times. */
-const lacking = (entries: readonly string[], others: readonly string[]): string[] => {
-  const left = [...others]
-  return entries.filter((entry) => {
-    const at = left.indexOf(entry)
+const lacking = (entries: readonly Entry[], others: readonly Entry[]): Entry[] => {
+  const left = others.map(({ print }) => print)
+  return entries.filter(({ print }) => {
+    const at = left.indexOf(print)
     if (at >= 0) left.splice(at, 1)
     return at < 0
   })

@@ -7,6 +7,7 @@ import { AppError } from '../domain/errors.ts'
 import type { ConversationsContext } from './context.ts'
 import { type Handled, handleMessage } from './handle-message.ts'
 import { createQuestions } from './questions.ts'
+import { nothingRunning } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
 let world: World
@@ -48,7 +49,7 @@ const handled = async (
     signal: cancel.signal,
     turns: createTurns(),
     questions: createQuestions(),
-    stop: async () => 'nothing-running',
+    stop: async () => nothingRunning,
   })
   const said = await store.outbox.ofConversation(message, 10)
   return { outcome, state: (await store.inbox.get(id))?.state, said: said.map(({ text }) => text) }

@@ -6,11 +6,13 @@ import { pausedByBudget } from './budget.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { interruptionOf } from './interruption.ts'
+import type { Leftovers } from './leftovers.ts'
 import { closedNotice, failureNotice, givenUpNotice, stoppedNotice, unboundNotice } from './notices.ts'
 import type { Questions } from './questions.ts'
 import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
 import { runAgent } from './run-agent.ts'
+import type { Stopped } from './stop-run.ts'
 import type { Turns } from './turns.ts'
 
 /** What a message needs beside the context while it is worked on. */
@@ -19,7 +21,9 @@ export type MessageRun = {
   readonly signal: AbortSignal
   readonly turns: Turns
   /** Ends what runs in this conversation. */
-  readonly stop: () => Promise<'stopped' | 'nothing-running'>
+  readonly stop: () => Promise<Stopped>
+  /** Told which processes were there after the agent's end. */
+  readonly onLeft?: (left: Leftovers) => void
   readonly questions: Questions
 }
 

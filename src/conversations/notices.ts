@@ -4,6 +4,8 @@ import { toAppError } from '../domain/errors.ts'
 import type { GateAnswer } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
+import { isAnythingLeft, type LeftProcess, type Leftovers } from './leftovers.ts'
+import type { Stopped } from './stop-run.ts'
 
 /*
  * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
@@ -64,27 +66,84 @@ const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string =>
     `Commit and push what is in it, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`,
   ].join(' ')
 
-export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string => {
-  const shown = lines.slice(0, MOST_LINES)
-  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
-  return [
+export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+  [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed while the agent ran, whoever did it:`,
-    ...shown.map((line) => `- ${line}`),
-    ...more,
+    ...listed(lines, MOST_LINES),
+  ].join('\n')
+
+/** The tripwire of a run that is over and left something running, or that was interrupted. */
+export const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+  [
+    `The shared checkout at \`${checkoutPath ?? ''}\` changed while something of an earlier run was or may have been running. It may have been you:`,
+    ...listed(lines, MOST_LINES),
+  ].join('\n')
+
+/** What a person's own git would obey from now on, and Coppice's does not. */
+export const plantedNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
+  gitFilesNotice("Git's own files changed while the agent ran, whoever did it:", codebase, lines)
+
+export const betweenRunsNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
+  gitFilesNotice("Git's own files changed between runs. It may have been you:", codebase, lines)
+
+const gitFilesNotice = (first: string, { repoPath }: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
+  [
+    first,
+    ...listed(lines, MOST_PLANTED),
+    `Coppice runs nothing that is named there, but your own git would: look at \`${repoPath}\` before you use it.`,
+  ].join('\n')
+
+const listed = (lines: readonly string[], most: number): readonly string[] => [
+  ...lines.slice(0, most).map((line) => `- ${line}`),
+  ...(lines.length > most ? [`- and ${lines.length - most} more`] : []),
+]
+
+/** Processes that outlived a run: which, and how to end them. */
+export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
+  [
+    ...(own.length === 0
+      ? []
+      : [`The agent has ended, but it left ${processes(own.length)} running:`, ...pids(own), 'To end them: `/stop`']),
+    ...(unknown.length === 0
+      ? []
+      : [
+          `In the worktree ${unknown.length === 1 ? 'runs' : 'run'} ${processes(unknown.length)} that started after the agent did. They may be yours:`,
+          ...pids(unknown),
+          `To end them: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
+        ]),
+    ...(problem === undefined ? [] : [`Coppice could not check which processes the agent left running: ${problem}`]),
+  ].join('\n')
+
+/** What `/stop` answers. */
+export const stopNotice = ({ outcome, left }: Stopped): string => {
+  if (outcome === 'nothing-running') return 'Nothing is running here.'
+  if (!isAnythingLeft(left)) return everythingEnded()
+  const { own, unknown } = left
+  return [
+    ...(own.length === 0
+      ? [everythingEnded()]
+      : [
+          `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
+          ...pids(own),
+          `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
+        ]),
+    ...(unknown.length === 0 && left.problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
   ].join('\n')
 }
 
-/** What a person's own git would obey from now on, and Coppice's does not. */
-export const plantedNotice = ({ repoPath }: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string => {
-  const shown = lines.slice(0, MOST_PLANTED)
-  const more = lines.length > shown.length ? [`- and ${lines.length - shown.length} more`] : []
-  return [
-    "Git's own files changed while the agent ran, whoever did it:",
-    ...shown.map((line) => `- ${line}`),
-    ...more,
-    `Coppice runs nothing that is named there, but your own git would: look at \`${repoPath}\` before you use it.`,
-  ].join('\n')
-}
+/** Only Linux marks every process of a run; elsewhere one that went into the background cannot be told from others. */
+const everythingEnded = (): string =>
+  process.platform === 'linux'
+    ? 'Stopped: the agent and all processes it started have ended.'
+    : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
+
+const processes = (count: number): string => (count === 1 ? '1 process' : `${count} processes`)
+
+const pids = (left: readonly LeftProcess[]): readonly string[] =>
+  listed(
+    left.map(({ pid, command }) => `${pid} \`${command.replaceAll(/[`\p{Cc}]/gu, ' ')}\``),
+    MOST_LINES,
+  )
 
 const MOST_LINES = 20
 /** Each of them is something that may run. */

@@ -1,4 +1,4 @@
-import type { Agent, AgentEvent, AgentResult, AgentRules } from '../agents/agent.ts'
+import type { Agent, AgentEvent, AgentRequest, AgentResult, AgentRules } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -8,19 +8,18 @@ import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import { recordUsage } from './budget.ts'
 import type { ConversationsContext } from './context.ts'
-import { messageVariable } from './end-run.ts'
 import { giveBack } from './give-back.ts'
-import { armGitWire } from './git-wire.ts'
 import type { Handled, MessageRun } from './handle-message.ts'
 import { interruptionOf } from './interruption.ts'
+import { isAnythingLeft } from './leftovers.ts'
 import * as notices from './notices.ts'
 import { type Place, placeFor } from './place.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
 import { assertRepositoryThere } from './repository-there.ts'
+import { type RunEnd, watchRun } from './run-watch.ts'
 import { sessionFor } from './sessions.ts'
-import { armTripwire } from './tripwire.ts'
 
 export type AgentTask = {
   readonly conversation: Conversation
@@ -72,11 +71,7 @@ const chosenAgent = async (
   return agent
 }
 
-type Ran = AgentResult & {
-  readonly session: Session
-  readonly tripped: readonly string[]
-  readonly planted: readonly string[]
-}
+type Ran = AgentResult & { readonly session: Session; readonly end: RunEnd }
 
 const inPlace = async (
   context: ConversationsContext,
@@ -119,8 +114,7 @@ const withAgent = async (
   const { platform, conversationId } = message
   const session = await sessionFor(context, conversation, agent.name, place.directory)
   await isolation.failpoint('message.session')
-  const tripwire = await armTripwire(isolation, codebase)
-  const gitWire = await armGitWire(codebase, place.environment?.path)
+  const watched = await watchRun(context, message, codebase, place)
   const delivery = deliveries.get(platform)
   let said = ''
   let saving = Promise.resolve()
@@ -142,7 +136,7 @@ const withAgent = async (
         changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: redact(event.line) })
     }
   }
-  const result = await agent.run({
+  const request: AgentRequest = {
     directory: place.directory,
     prompt: asked?.prompt ?? message.text,
     context: contextOf(message),
@@ -150,22 +144,33 @@ const withAgent = async (
     rules: rulesOf(asked?.command),
     untrusted: place.environment?.isFork ?? false,
     environment: await environmentOf(context, message, codebase, place),
+    mark: watched.mark,
     signal: run.signal,
     emit,
     ask: askInThread(context, message, run),
     onStart: async (child) => {
+      watched.began(child)
       await isolation.failpoint('message.spawned')
       await context.queue.began(message, child)
       await isolation.failpoint('message.began')
     },
-  })
-  await saving
-  if (result.outcome === 'cancelled') {
-    run.signal.throwIfAborted()
-    throw new AppError('cancelled', `${agent.name} was cancelled`)
   }
-  await isolation.failpoint('message.ran')
-  return { ...result, session, tripped: await tripwire(), planted: gitWire() }
+  try {
+    const result = await agent.run(request)
+    await saving
+    // A shutdown is no answer: the message goes back, and what was left or changed is found when it runs again.
+    if (result.outcome === 'cancelled' && interruptionOf(run.signal) !== 'stop') {
+      run.signal.throwIfAborted()
+      throw new AppError('cancelled', `${agent.name} was cancelled`)
+    }
+    await isolation.failpoint('message.ran')
+    const end = await watched.end()
+    run.onLeft?.(end.left)
+    return { ...result, session, end }
+  } catch (error) {
+    run.onLeft?.(await watched.leave())
+    throw error
+  }
 }
 
 const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
@@ -198,7 +203,7 @@ const environmentOf = async (
     COPPICE_WORK: workLabel(environment.work),
   }),
   COPPICE_CONVERSATION: `${message.platform}:${message.conversationId}`,
-  [messageVariable]: message.id,
+  COPPICE_MESSAGE: message.id,
   COPPICE_ATTEMPT: String(message.attempts),
 })
 
@@ -206,26 +211,27 @@ const worked = (
   { isolation }: ConversationsContext,
   { conversation, codebase, run }: AgentTask,
   { environment }: Place,
-  { outcome, text, problem, remedy, session, tripped, planted, usage }: Ran,
+  { outcome, text, problem, remedy, session, end, usage }: Ran,
 ): Worked => {
   const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
+  const stopped = outcome === 'cancelled'
+  const notice = (key: string, isThere: boolean, words: () => string): Said[] =>
+    isThere ? [{ key, role: 'system', text: words() }] : []
   const said: Said[] = [
-    ...(reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
-    ...(outcome === 'failed'
-      ? [{ key: 'problem', role: 'system', text: notices.failureNotice(failure) } as const]
-      : []),
-    ...(tripped.length === 0
-      ? []
-      : [{ key: 'tripwire', role: 'system', text: notices.trippedNotice(codebase, tripped) } as const]),
-    ...(planted.length === 0
-      ? []
-      : [{ key: 'git-files', role: 'system', text: notices.plantedNotice(codebase, planted) } as const]),
+    ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
+    ...notice('reply', stopped, () => notices.stoppedNotice),
+    ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
+    // Whoever stopped it hears from /stop what is left.
+    ...notice('left', !stopped && isAnythingLeft(end.left), () => notices.leftNotice(end.left)),
+    ...notice('tripwire', end.tripped.length > 0, () => notices.trippedNotice(codebase, end.tripped)),
+    ...notice('git-files', end.planted.length > 0, () => notices.plantedNotice(codebase, end.planted)),
   ]
   return {
     outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === 'stop' ? 'stopped' : 'answered',
     said,
     record: async (store) => {
+      await end.record(store)
       const now = isolation.clock()
       await store.sessions.update(session.id, { lastUsedAt: now })
       await recordUsage(store, { id: isolation.ids(), session, usage, at: now })

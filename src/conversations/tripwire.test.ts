@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
-import { armTripwire } from './tripwire.ts'
+import { armTripwire, tripped } from './tripwire.ts'
 
 const prepare = {
   prepare: (repo: World['repo']): void => {
@@ -14,7 +14,8 @@ const prepare = {
 /** The kernel's stamps are a few milliseconds coarse: what was there before must be older than the wire. */
 const arm = async (world: World) => {
   await delay(60)
-  return armTripwire(world.context, world.codebase)
+  const armed = await armTripwire(world.context, world.codebase)
+  return () => tripped(world.context, world.codebase, armed)
 }
 
 describe('the tripwire on the canonical checkout', () => {

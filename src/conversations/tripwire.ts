@@ -11,39 +11,43 @@ import { trackedFiles } from '../git/tracked-files.ts'
 import { joinTreePath, type TreePath } from '../git/tree-path.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 
-/** Answers what changed in the canonical checkout since it was armed, in lines for a person; empty: nothing. */
-export type Tripwire = () => Promise<readonly string[]>
+/** Plain values: a watch over a run outlives the process that began it. */
+export type ArmedTripwire = { readonly since: number; readonly head: string }
+
+type Context = Pick<IsolationContext, 'git' | 'clock' | 'log'>
 
 /**
  * Arms the tripwire. Nothing is looked at beforehand but HEAD: the kernel stamps every change of a file (its ctime, which
  * no program can set), so one look afterwards tells what was touched since. That keeps git out of the start of a run.
  */
-export const armTripwire = async (
-  context: Pick<IsolationContext, 'git' | 'clock' | 'log'>,
-  codebase: Codebase,
-): Promise<Tripwire> => {
-  const { checkoutPath } = codebase
-  if (checkoutPath === undefined) return async () => []
-  const tree: Tree = {
-    commonDir: toRepoPath(codebase.repoPath),
-    gitDir: codebase.repoPath,
-    path: checkoutPath,
-  }
+export const armTripwire = async (context: Context, codebase: Codebase): Promise<ArmedTripwire> => {
   // The kernel's stamps are up to one of its ticks behind the clock.
   const since = context.clock() - 20
-  const before = await headOf(tree)
-  return async () => {
-    try {
-      const after = await headOf(tree)
-      const moved = before === after ? [] : [`HEAD went from ${before} to ${after}`]
-      return [...moved, ...(await touchedFiles(context, tree, since))]
-    } catch (error) {
-      // Not known is not the same as unharmed.
-      context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
-      return [`it could not be looked at (${toAppError(error).message})`]
-    }
+  const tree = checkoutOf(codebase)
+  return { since, head: tree === undefined ? '' : await headOf(tree) }
+}
+
+/** What changed in the canonical checkout since it was armed, in lines for a person; empty: nothing. */
+export const tripped = async (
+  context: Context,
+  codebase: Codebase,
+  armed: ArmedTripwire,
+): Promise<readonly string[]> => {
+  const tree = checkoutOf(codebase)
+  if (tree === undefined) return []
+  try {
+    const head = await headOf(tree)
+    const moved = armed.head === head ? [] : [`HEAD went from ${armed.head} to ${head}`]
+    return [...moved, ...(await touchedFiles(context, tree, armed.since))]
+  } catch (error) {
+    // Not known is not the same as unharmed.
+    context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
+    return [`it could not be looked at (${toAppError(error).message})`]
   }
 }
+
+const checkoutOf = ({ repoPath, checkoutPath }: Codebase): Tree | undefined =>
+  checkoutPath === undefined ? undefined : { commonDir: toRepoPath(repoPath), gitDir: repoPath, path: checkoutPath }
 
 const headOf = async ({ commonDir }: Tree): Promise<string> => {
   const head = await mainHead(commonDir)

@@ -10,6 +10,7 @@ import { createOutbox, type Outbox } from '../conversations/outbox.ts'
 import type { MessageQueue } from '../conversations/queue.ts'
 import { createStoreQueue } from '../conversations/queue-of-store.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
+import { writableCgroup } from '../process/cgroup.ts'
 import type { Redact } from '../process/redact.ts'
 import type { Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
@@ -46,7 +47,7 @@ export const createEngine = (
     ids,
     log,
     failpoint,
-    endRun: createEndRun({ clock, log }),
+    endRun: createEndRun(isolation),
     platforms: [...deliveries.keys()],
     ...(conversation !== undefined && { conversation }),
   })
@@ -64,6 +65,7 @@ export const createEngine = (
     redact,
     keepSpares,
     repoCommands: new Map(),
+    cgroup: writableCgroup(),
   }
   const outbox = createOutbox({ store, deliveries, changes, clock, log, failpoint })
   const conversations = createConversations(context, { outbox, ...(onHandled !== undefined && { onHandled }) })

@@ -34,6 +34,18 @@ export const liveness = (identity: ProcessIdentity): Liveness => {
   return reading.startTime === identity.startTime && !reading.zombie ? 'alive' : 'dead'
 }
 
+/** By their start times; false when they cannot be compared (another boot). */
+export const startedBefore = (one: ProcessIdentity, other: ProcessIdentity): boolean => {
+  const [a, b] = [startOf(one), startOf(other)]
+  return a.boot === b.boot && a.at < b.at
+}
+
+/** Linux: boot id and ticks; macOS: a date to the second. */
+const startOf = ({ startTime }: ProcessIdentity): { boot: string; at: number } => {
+  const [, boot, ticks] = /^([0-9a-f-]{36}):(\d+)$/.exec(startTime) ?? []
+  return boot === undefined ? { boot: '', at: Date.parse(startTime) } : { boot, at: Number(ticks) }
+}
+
 const readProcess = (pid: number): ProcessReading => {
   if (!Number.isSafeInteger(pid) || pid <= 0) return { kind: 'gone' }
   if (process.platform === 'linux') return readLinuxProcess(pid)

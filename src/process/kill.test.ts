@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync, liveness, selfIdentity } from './identity.ts'
-import { killTree } from './kill.ts'
+import { endAll, killTree } from './kill.ts'
 import { parsePsTable } from './table-darwin.ts'
 import { processTable } from './table.ts'
+import { runProgram } from './spawn.ts'
 import { collectTree, selfAndAncestors } from './tree.ts'
 
 const clock = () => performance.now()
@@ -125,6 +126,46 @@ test('the group of a leader long gone is left alone, unless the caller has just 
   await expect(killTree(root, { graceMs: 1_000, clock, leaderMayBeGone: true })).resolves.toEqual({ outcome: 'dead' })
   expect(liveness(orphan)).toBe('dead')
 })
+
+test('a pid that was given to another process after it was found is not signalled', async () => {
+  const [root] = await started('echo ready; exec sleep 60')
+  const [bystander] = await started('echo ready; exec sleep 60')
+  if (root === undefined || bystander === undefined) throw new Error('not started')
+  // As it is when the process that had this pid ended between the look at it and the signal.
+  const former = { pid: bystander.pid, startTime: `${bystander.startTime}0` }
+  const target = { known: [root], find: async () => [former], untouchable: new Set<number>() }
+  await expect(endAll(target, { graceMs: 1_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(states([root, bystander])).toEqual(['dead', 'alive'])
+})
+
+test.runIf(process.getuid?.() === 0)(
+  'a process that cannot be read is never signalled, and counts as alive',
+  async () => {
+    const [root] = await started('echo ready; exec sleep 60')
+    const [hidden] = await started('echo ready; exec sleep 60')
+    if (root === undefined || hidden === undefined) throw new Error('not started')
+    const kill = `
+    import { endAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
+    const [root, hidden] = JSON.parse(process.argv[1])
+    const target = { known: [root, hidden], find: async () => [], untouchable: new Set() }
+    const options = { graceMs: 50, confirmMs: 20, clock: () => performance.now() }
+    console.log(JSON.stringify(await endAll(target, options)))`
+    const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`
+    const script = ['--input-type=module', '-e', kill]
+    // Something else lies over its entry in /proc: nobody can tell whose pid it is now.
+    const { stdout, stderr } = await runProgram({
+      command: 'unshare',
+      args: ['--mount', 'sh', '-c', hide, 'sh', process.execPath, ...script, JSON.stringify([root, hidden])],
+      cwd: '/',
+      env: process.env,
+      clock,
+      outputLimitBytes: 10_000,
+    })
+    expect(stderr).toBe('')
+    expect(JSON.parse(stdout)).toEqual({ outcome: 'survivors', identities: [hidden] })
+    expect(states([root, hidden])).toEqual(['dead', 'alive'])
+  },
+)
 
 const row = (pid: number, parentPid: number, processGroup: number, session: number, startTime = 'then') => ({
   identity: { pid, startTime },

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../domain/error-code.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { cgroupMembers, isPopulated, killCgroup, removeCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
+import { processesOfRuns, type RunMark } from './run-mark.ts'
 import { processTable } from './table.ts'
 import { collectTree, isSame, selfAndAncestors } from './tree.ts'
 
@@ -25,38 +27,72 @@ export type KillOptions = {
   readonly leaderMayBeGone?: boolean
 }
 
-/** The one kill function: ends a process and everything that came from it, and says so only when it is true. */
+/** Ends a process and everything that came from it, and says so only when it is true. */
 export const killTree = async (identity: ProcessIdentity, options: KillOptions): Promise<KillOutcome> => {
-  const { graceMs, clock, confirmMs = 5_000, leaderMayBeGone = false } = options
-  const before = await processTable()
-  const untouchable = selfAndAncestors(before, process.pid)
+  const untouchable = selfAndAncestors(await processTable(), process.pid)
   if (identity.pid <= 1 || untouchable.has(identity.pid)) return { outcome: 'not-ours' }
   const holder = identifySync(identity.pid)
   if (holder !== undefined && !isSame(holder, identity)) return { outcome: 'not-ours' }
   if (holder === undefined) {
     if (liveness(identity) !== 'dead') return { outcome: 'survivors', identities: [identity] }
-    if (!leaderMayBeGone) return { outcome: 'dead' }
+    if (options.leaderMayBeGone !== true) return { outcome: 'dead' }
   }
+  return endAll({ known: [identity], find: async () => [], untouchable }, options)
+}
 
-  const known = new Map<number, ProcessIdentity>([[identity.pid, identity]])
+/** Ends all that a run of an agent left, wherever it has gone: whatever bears the mark, and what came from that. */
+export const killRun = async (marks: readonly RunMark[], options: KillOptions): Promise<KillOutcome> => {
+  const untouchable = selfAndAncestors(await processTable(), process.pid)
+  const cgroups = marks.flatMap(({ cgroup }) => cgroup ?? [])
+  const killed = await endAll({ known: [], find: () => processesOfRuns(marks), untouchable, cgroups }, options)
+  if (killed.outcome === 'dead') for (const cgroup of cgroups) removeCgroup(cgroup)
+  return killed
+}
+
+export type KillTarget = {
+  readonly known: readonly ProcessIdentity[]
+  /** Asked before every round: members that no tree shows. */
+  readonly find: () => Promise<readonly ProcessIdentity[]>
+  readonly untouchable: ReadonlySet<number>
+  readonly cgroups?: readonly string[]
+}
+
+/** The one place that signals. */
+export const endAll = async (target: KillTarget, options: KillOptions): Promise<KillOutcome> => {
+  const { find, untouchable, cgroups = [] } = target
+  const { graceMs, clock, confirmMs = 5_000 } = options
+  const known = new Map(target.known.map((identity) => [identity.pid, identity]))
+  const isLeft = (): boolean => notDead([...known.values()]).length > 0 || cgroups.some(isPopulated)
+  /** Answers who came since the last look: one that forks and ends all the time is never seen alive twice. */
   const look = async (): Promise<readonly ProcessIdentity[]> => {
-    for (const member of collectTree(await processTable(), [...known.values()])) {
-      if (!untouchable.has(member.pid)) known.set(member.pid, member)
-    }
-    return notDead([...known.values()])
+    const members = [...known.values(), ...(await find())]
+    const seen = [...members, ...collectTree(await processTable(), members)]
+    const fresh = seen.filter(({ pid, startTime }) => !untouchable.has(pid) && known.get(pid)?.startTime !== startTime)
+    for (const member of fresh) known.set(member.pid, member)
+    return fresh
   }
 
-  signalAll(await look(), 'SIGTERM')
-  await untilDead(() => notDead([...known.values()]), graceMs, clock)
+  await look()
+  if (!isLeft()) return { outcome: 'dead' }
+  signalAll([...known.values()], 'SIGTERM')
+  await untilFalse(isLeft, graceMs, clock)
   // What a trap or a supervisor started in the meantime is found by looking again, as often as something comes back.
-  for (let round = 0; round < KILL_ROUNDS; round += 1) {
-    const alive = await look()
-    if (alive.length === 0) return { outcome: 'dead' }
-    signalAll(alive, 'SIGKILL')
-    await untilDead(() => notDead([...known.values()]), confirmMs, clock)
+  for (let round = 0; ; round += 1) {
+    const fresh = await look()
+    if (fresh.length === 0 && !isLeft()) return { outcome: 'dead' }
+    if (round === KILL_ROUNDS)
+      return { outcome: 'survivors', identities: unique([...fresh, ...notDead([...known.values()])]) }
+    signalAll([...known.values()], 'SIGKILL')
+    for (const cgroup of cgroups) killWhole(cgroup, untouchable)
+    await untilFalse(isLeft, confirmMs, clock)
   }
-  const survivors = await look()
-  return survivors.length === 0 ? { outcome: 'dead' } : { outcome: 'survivors', identities: survivors }
+}
+
+const unique = (identities: readonly ProcessIdentity[]): readonly ProcessIdentity[] => [...new Set(identities)]
+
+/** Not one that holds ourselves: a server that an agent of another one started is in that agent's cgroup. */
+const killWhole = (cgroup: string, untouchable: ReadonlySet<number>): void => {
+  if (!cgroupMembers(cgroup).some(({ pid }) => untouchable.has(pid))) killCgroup(cgroup)
 }
 
 /** A tree that still grows after this many rounds of SIGKILL is a fork bomb, and the caller must hear of it. */
@@ -67,7 +103,8 @@ const notDead = (identities: readonly ProcessIdentity[]): readonly ProcessIdenti
 
 const signalAll = (identities: readonly ProcessIdentity[], signal: 'SIGTERM' | 'SIGKILL'): void => {
   for (const identity of identities) {
-    // Looked at again right before the signal: a pid may have changed hands since the tree was collected.
+    // Looked at right before the signal: a pid may have changed hands since it was found, and one that cannot be read
+    // may be anybody's.
     if (identity.pid <= 1 || liveness(identity) !== 'alive') continue
     try {
       process.kill(identity.pid, signal)
@@ -79,7 +116,7 @@ const signalAll = (identities: readonly ProcessIdentity[], signal: 'SIGTERM' | '
 }
 
 /** Asks often at first, since most programs end within milliseconds of SIGTERM. */
-const untilDead = async (alive: () => readonly ProcessIdentity[], limitMs: number, clock: Clock): Promise<void> => {
+const untilFalse = async (isLeft: () => boolean, limitMs: number, clock: Clock): Promise<void> => {
   const deadline = clock() + limitMs
-  for (let pause = 1; alive().length > 0 && clock() < deadline; pause = Math.min(25, pause * 2)) await delay(pause)
+  for (let pause = 1; isLeft() && clock() < deadline; pause = Math.min(25, pause * 2)) await delay(pause)
 }

@@ -12,6 +12,7 @@ import { killTree } from './kill.ts'
 import { createOutput } from './output.ts'
 import type { OutputStream } from './output.ts'
 import { openLogSync } from './replace-file.ts'
+import { MARK_SCRIPT, markArguments, type RunMark } from './run-mark.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
 type What = { readonly command: string; readonly args: readonly string[] } | { readonly shell: string }
@@ -41,6 +42,8 @@ export type RunProgram = What & {
    * code 127, as a shell says it.
    */
   readonly beforeWork?: (identity: ProcessIdentity) => Promise<void>
+  /** Ties the process and whatever it starts to a run. A command that does not exist is then an exit code 127, too. */
+  readonly mark?: RunMark
 }
 
 export type ProgramResult = {
@@ -62,7 +65,7 @@ export const runProgram = async (program: RunProgram): Promise<ProgramResult> =>
   if (program.signal?.aborted === true) throw cancelled(program)
   const held = program.beforeWork !== undefined
   const { child, identity } = await start(
-    held ? behindGate(program) : program,
+    wrapped(program),
     {
       cwd: program.cwd,
       env: program.env,
@@ -140,12 +143,17 @@ const start = async (
 
 const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : 'its start time cannot be read')
 
-/** A word on descriptor 3 opens it; its end without one (we died) does not. The pid stays: exec, not a child. */
-const GATE = 'IFS= read -r _coppice_gate <&3 && [ "$_coppice_gate" = go ] || exit 125; exec 3<&-; exec "$@"'
+/** A word on descriptor 3 opens it; its end without one (we died) does not. */
+const GATE = 'IFS= read -r _coppice_gate <&3 && [ "$_coppice_gate" = go ] || exit 125; exec 3<&-; '
 
-const behindGate = (program: RunProgram) => {
-  const behind = 'shell' in program ? ['/bin/sh', '-c', program.shell] : [program.command, ...program.args]
-  return { command: '/bin/sh', args: ['-c', GATE, 'sh', ...behind], cwd: program.cwd }
+/** The pid stays: exec, not a child. */
+const wrapped = (program: RunProgram): What & { readonly cwd: string } => {
+  const { mark, beforeWork, cwd } = program
+  const script = `${mark === undefined ? '' : MARK_SCRIPT}${beforeWork === undefined ? '' : GATE}`
+  if (script === '') return program
+  const own = 'shell' in program ? ['/bin/sh', '-c', program.shell] : [program.command, ...program.args]
+  const marks = mark === undefined ? [] : markArguments(mark)
+  return { command: '/bin/sh', args: ['-c', `${script}exec "$@"`, 'sh', ...marks, ...own], cwd }
 }
 
 const begin = async (child: ChildProcess, identity: ProcessIdentity, program: RunProgram): Promise<void> => {

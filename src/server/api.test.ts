@@ -201,7 +201,10 @@ describe('conversations', () => {
     expect([closed.status, await closed.json()]).toEqual([202, expect.objectContaining({ outcome: 'accepted' })])
     expect(under.accepted.at(-1)).toMatchObject({ platform: 'web', conversationId: 'c-9', kind: 'closed', text: '' })
     const stopped = await under.call('/api/conversations/c-9/stop', { method: 'POST' })
-    expect([stopped.status, await stopped.json()]).toEqual([200, { outcome: 'nothing-running' }])
+    expect([stopped.status, await stopped.json()]).toEqual([
+      200,
+      { outcome: 'nothing-running', left: { own: [], unknown: [] } },
+    ])
   })
 
   test('are listed by their latest activity', async () => {

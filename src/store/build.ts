@@ -4,6 +4,7 @@ import { conversationStore } from './conversations.ts'
 import type { Engine } from './engine.ts'
 import { environmentStore } from './environments.ts'
 import { eventStore } from './events.ts'
+import { gitLookStore } from './git-looks.ts'
 import { inboxStore } from './inbox.ts'
 import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
@@ -11,6 +12,7 @@ import { mergeAnswerStore } from './merge-answers.ts'
 import { outboxStore } from './outbox.ts'
 import { portStore } from './ports.ts'
 import { restorePointStore } from './restore-points.ts'
+import { runWatchStore } from './run-watches.ts'
 import { sessionStore } from './sessions.ts'
 import { spareStore } from './spares.ts'
 import type { Store } from './store.ts'
@@ -34,6 +36,8 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Prom
     mergeAnswers: mergeAnswerStore(db),
     events: eventStore(db),
     usage: usageStore(db),
+    runWatches: runWatchStore(db),
+    gitLooks: gitLookStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

@@ -5,6 +5,7 @@ import * as ground from './migrations/0001-ground.ts'
 import * as conversations from './migrations/0002-conversations.ts'
 import * as usage from './migrations/0003-usage.ts'
 import * as mergeAnswers from './migrations/0011-merge-answers.ts'
+import * as runWatches from './migrations/0015-run-watches.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -19,6 +20,7 @@ const migrations: readonly Migration[] = [
   { number: 2, name: 'conversations', up: conversations.up },
   { number: 3, name: 'usage', up: usage.up },
   { number: 11, name: 'merge-answers', up: mergeAnswers.up },
+  { number: 15, name: 'run-watches', up: runWatches.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

@@ -1,6 +1,14 @@
 import type { Kysely } from 'kysely'
-import type { PortStore } from './store.ts'
+import type { EnvironmentId } from '../domain/names.ts'
 import type { Tables } from './tables.ts'
+
+export type PortStore = {
+  /** False when another environment of this host has it. */
+  lease(host: string, port: number, environmentId: EnvironmentId, name: string, at: number): Promise<boolean>
+  ofEnvironment(environmentId: EnvironmentId): Promise<{ name: string; port: number }[]>
+  taken(host: string): Promise<number[]>
+  release(environmentId: EnvironmentId): Promise<void>
+}
 
 export const portStore = (db: Kysely<Tables>): PortStore => ({
   lease: async (host, port, environmentId, name, at) => {

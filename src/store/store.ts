@@ -4,7 +4,10 @@ import type { IncomingMessage, Lane, MessageState, ReplyState, Role } from '../d
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
+import type { GitLookStore } from './git-looks.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
+import type { PortStore } from './ports.ts'
+import type { RunWatchStore } from './run-watches.ts'
 import type { UsageStore } from './usage.ts'
 
 /** One interface, two engines; the same statements and the same conformance suite over both. */
@@ -24,6 +27,8 @@ export type Store = {
   readonly mergeAnswers: MergeAnswerStore
   readonly events: EventStore
   readonly usage: UsageStore
+  readonly runWatches: RunWatchStore
+  readonly gitLooks: GitLookStore
   /** Everything `work` does through the given store happens or none of it. Nested calls join the outer one. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -321,14 +326,6 @@ export type SpareStore = {
   list(codebaseId: CodebaseId): Promise<Spare[]>
   /** Takes the row out; true for exactly one caller. */
   claim(id: string): Promise<boolean>
-}
-
-export type PortStore = {
-  /** False when another environment of this host has it. */
-  lease(host: string, port: number, environmentId: EnvironmentId, name: string, at: number): Promise<boolean>
-  ofEnvironment(environmentId: EnvironmentId): Promise<{ name: string; port: number }[]>
-  taken(host: string): Promise<number[]>
-  release(environmentId: EnvironmentId): Promise<void>
 }
 
 export type EventRow = {

@@ -22,6 +22,8 @@ export type Tables = {
   usage: UsageTableRow
   budget_raises: BudgetRaiseRow
   paused_messages: PausedMessageRow
+  run_watches: RunWatchRow
+  git_looks: GitLookTableRow
   migrations: MigrationRow
 }
 
@@ -243,6 +245,27 @@ export type PausedMessageRow = {
   conversation: string
   text: string
   details: string
+  at: number
+}
+
+export type RunWatchRow = {
+  id: string
+  host: string
+  codebase_id: string
+  platform: string
+  conversation_id: string
+  owner_pid: number
+  owner_start_time: string
+  ended: number
+  data: string
+}
+
+export type GitLookTableRow = {
+  host: string
+  scope: string
+  codebase_id: string
+  environment_id: string | null
+  look: string
   at: number
 }
 

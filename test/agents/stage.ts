@@ -86,6 +86,7 @@ export const tell = async (agent: Agent, stage: Stage, overrides: Partial<AgentR
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
     untrusted: false,
     environment: { ...stage.box.env },
+    mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
     ...overrides,
     emit: (event) => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Agent, AgentEvent, AgentRequest } from '../../src/agents/agent.ts'
@@ -33,6 +34,7 @@ const request = (events: AgentEvent[], overrides: Partial<AgentRequest> = {}): A
   rules: { access: 'write', allowedTools: [], disallowedTools: [] },
   untrusted: false,
   environment: { ...scene.box.env, COPPICE_MESSAGE: 'message-1' },
+  mark: { id: randomUUID(), cgroup: undefined },
   signal: new AbortController().signal,
   emit: (event) => events.push(event),
   onStart: async () => {},

@@ -2,16 +2,19 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { createEndRun, messageVariable } from '../../src/conversations/end-run.ts'
+import { createEndRun } from '../../src/conversations/end-run.ts'
 import { createStoreQueue, type StoreQueueDependencies } from '../../src/conversations/queue-of-store.ts'
 import { AppError } from '../../src/domain/errors.ts'
 import type { IncomingMessage, Lane } from '../../src/domain/message.ts'
 import { identifySync, liveness, selfIdentity } from '../../src/process/identity.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { runMarkId, runVariable } from '../../src/process/run-mark.ts'
 import type { Store } from '../../src/store/store.ts'
 import { onEachEngine } from '../helpers/store-engines.ts'
 
 const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
+
+const HOME = '/home/of/this/test'
 
 const queueOver = (store: Store, over: Partial<StoreQueueDependencies> = {}) =>
   createStoreQueue({
@@ -22,7 +25,15 @@ const queueOver = (store: Store, over: Partial<StoreQueueDependencies> = {}) =>
     ids: randomUUID,
     log,
     failpoint: async () => undefined,
-    endRun: createEndRun({ clock: Date.now, log }),
+    endRun: createEndRun({
+      store,
+      host: 'this-host',
+      home: HOME,
+      self: selfIdentity(),
+      clock: Date.now,
+      log,
+      git: { running: new Set() },
+    }),
     ...over,
   })
 
@@ -144,7 +155,7 @@ onEachEngine((engine) => {
     // The agent has started a tool in a session of its own, which outlives it.
     const agent = spawn('sh', ['-c', 'setsid sleep 300 & echo $!; exec sleep 300'], {
       detached: true,
-      env: { ...process.env, [messageVariable]: id },
+      env: { ...process.env, [runVariable]: runMarkId(HOME, id, 1) },
       stdio: ['ignore', 'pipe', 'ignore'],
     })
     const [printed] = (await once(agent.stdout, 'data')) as [Buffer]

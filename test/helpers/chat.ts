@@ -2,6 +2,7 @@ import type { Agent } from '../../src/agents/agent.ts'
 import { createChanges } from '../../src/conversations/changes.ts'
 import { answerCommand, type ChatAnswer } from '../../src/conversations/commands/chat.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
+import { nothingLeft } from '../../src/conversations/leftovers.ts'
 import { createStoreQueue } from '../../src/conversations/queue-of-store.ts'
 import type { Conversation, Session } from '../../src/store/store.ts'
 import type { World } from './world.ts'
@@ -30,6 +31,7 @@ export const chatContext = ({ context, provider }: World, agents: readonly Agent
   redact: (text) => text,
   keepSpares: () => undefined,
   repoCommands: new Map(),
+  cgroup: undefined,
 })
 
 export type ChatOptions = {
@@ -68,7 +70,7 @@ export const makeChat = async (world: World, options: ChatOptions = {}): Promise
       controls: {
         stop: async () => {
           stops.push(id)
-          return running ? 'stopped' : 'nothing-running'
+          return { outcome: running ? 'stopped' : 'nothing-running', left: nothingLeft }
         },
       },
       signal,

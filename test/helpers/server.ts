@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { type Changes, createChanges } from '../../src/conversations/changes.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
 import type { Conversations } from '../../src/conversations/conversations.ts'
+import { nothingRunning } from '../../src/conversations/stop-run.ts'
 import { createStoreQueue } from '../../src/conversations/queue-of-store.ts'
 import { localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
 import { createRedactor } from '../../src/process/redact.ts'
@@ -119,7 +120,7 @@ const recording = ({ context }: World, changes: Changes, accepted: IncomingMessa
     },
     start: async () => undefined,
     stop: async () => ({ finished: 0, left: 0 }),
-    stopRun: async () => 'nothing-running',
+    stopRun: async () => nothingRunning,
     wake: () => undefined,
   }
 }
@@ -133,6 +134,7 @@ const conversationsContext = ({ context, provider }: World, changes: Changes): C
   changes,
   redact: (text) => text,
   repoCommands: new Map(),
+  cgroup: undefined,
   keepSpares: () => undefined,
 })
 

@@ -65,6 +65,7 @@ const run = async (
     rules: { access: 'write', allowedTools: [], disallowedTools: [] },
     untrusted: false,
     environment: box.env,
+    mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
     emit: (event) => events.push(event),
     onStart: async () => {},

@@ -1,8 +1,9 @@
 import { isAppError, toAppError } from '../../domain/errors.ts'
+import { runVariable } from '../../process/run-mark.ts'
 import { runProgram } from '../../process/spawn.ts'
 import type { AgentRequest, AgentResult } from '../agent.ts'
 import { createReply, type ReplyText } from '../reply.ts'
-import { endMarked, runVariable } from '../strays.ts'
+import { endStrays } from '../strays.ts'
 import type { AcpAgentOptions } from './agent.ts'
 import { failed, failureOf, type Turn } from './outcome.ts'
 import { takeTurn } from './turn.ts'
@@ -17,21 +18,15 @@ const GRACE_MS = 2_000
 export const runAcp = async (options: AcpAgentOptions, request: AgentRequest): Promise<AgentResult> => {
   if (request.untrusted && !options.forks) return notInForks(options)
   const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
-  const mark = options.ids()
-  const result = await talkTo(options, request, reply, mark)
-  // What went into a session of its own and lost its parent is in no tree any more; its variable still names the run.
-  if (result.outcome === 'cancelled') await endMarked(mark, options.clock)
+  const result = await talkTo(options, request, reply)
+  if (result.outcome === 'cancelled') await endStrays(request.mark, options.clock)
   return result
 }
 
-const talkTo = async (
-  options: AcpAgentOptions,
-  request: AgentRequest,
-  reply: ReplyText,
-  mark: string,
-): Promise<AgentResult> => {
+const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: ReplyText): Promise<AgentResult> => {
   const { command, variables, clock } = options
-  const environment = { ...request.environment, ...variables, [runVariable]: mark }
+  const { mark } = request
+  const environment = { ...request.environment, ...variables, [runVariable]: mark.id }
   const end = new AbortController()
   const [program = '', ...args] = command
   let turn: Promise<Turn> | undefined
@@ -52,6 +47,7 @@ const talkTo = async (
       graceMs: GRACE_MS,
       outputLimitBytes: KEPT_BYTES,
       beforeWork: request.onStart,
+      mark,
       dialogue: (stdin, stdout) => {
         turn = takeTurn({ options, request, reply, environment, stdin, stdout, end })
       },

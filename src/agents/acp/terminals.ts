@@ -2,6 +2,7 @@ import { RequestError } from '@agentclientprotocol/sdk'
 import type { CreateTerminalRequest, TerminalExitStatus, TerminalOutputResponse } from '@agentclientprotocol/sdk'
 import type { Clock } from '../../domain/clock.ts'
 import { toAppError } from '../../domain/errors.ts'
+import type { RunMark } from '../../process/run-mark.ts'
 import { runProgram } from '../../process/spawn.ts'
 import { directoryInside } from './inside.ts'
 
@@ -23,6 +24,7 @@ export type TerminalsOptions = {
   readonly root: string
   readonly environment: Readonly<Record<string, string>>
   readonly clock: Clock
+  readonly mark: RunMark
 }
 
 type Terminal = {
@@ -38,7 +40,7 @@ const MOST_TERMINALS = 64
 const GRACE_MS = 2_000
 
 /** Commands that an agent has us run: each in a process group of its own, with the agent's environment, capped. */
-export const createTerminals = ({ root, environment, clock }: TerminalsOptions): Terminals => {
+export const createTerminals = ({ root, environment, clock, mark }: TerminalsOptions): Terminals => {
   const terminals = new Map<string, Terminal>()
   let count = 0
   let over = false
@@ -67,6 +69,7 @@ export const createTerminals = ({ root, environment, clock }: TerminalsOptions):
         cwd: directory,
         env: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
         clock,
+        mark,
         signal: abort.signal,
         graceMs: GRACE_MS,
         outputLimitBytes: 1_000,

@@ -35,7 +35,7 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   const { directory: root, signal, emit } = request
   const session: Session = { id: undefined }
   const updates = createUpdates({ root, reply: parts.reply, emit })
-  const terminals = createTerminals({ root, environment, clock: options.clock })
+  const terminals = createTerminals({ root, environment, clock: options.clock, mark: request.mark })
   const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
   const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {
     maxMessageBytes: MOST_MESSAGE_BYTES,

@@ -2,6 +2,7 @@ import { toAppError } from '../../domain/errors.ts'
 import type { Lane } from '../../domain/message.ts'
 import type { Conversation } from '../../store/store.ts'
 import type { ConversationsContext } from '../context.ts'
+import type { Stopped } from '../stop-run.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../repo-commands.ts'
 import { chatCommands, chatGrammar, sayInChat } from './chat-table.ts'
 import type { Call, CommandRow, Values } from './command.ts'
@@ -15,7 +16,7 @@ import { markdown, printable, type View } from './view.ts'
 import { splitWords } from './words.ts'
 
 export type ChatControls = {
-  stop(): Promise<'stopped' | 'nothing-running'>
+  stop(): Promise<Stopped>
   /** Answers what the agent that runs here asked. */
   answer?(agreed: boolean): 'answered' | 'nothing-asked'
 }

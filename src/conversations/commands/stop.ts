@@ -1,9 +1,10 @@
+import { stopNotice } from '../notices.ts'
+import type { Stopped } from '../stop-run.ts'
 import { command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 
-export const stop = command<'stopped' | 'nothing-running'>({
+export const stop = command<Stopped>({
   run: (call) => onlyInChat(call, 'stop').controls.stop(),
-  toText: (outcome) =>
-    outcome === 'stopped' ? 'Stopped: the agent and all it had started have ended.' : 'Nothing is running here.',
-  toJson: (outcome) => ({ outcome }),
+  toText: stopNotice,
+  toJson: ({ outcome, left }) => ({ outcome, left }),
 })

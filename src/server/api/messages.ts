@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { conversationHistory, historyLimit } from '../../platforms/history.ts'
+import type { LeftProcess } from '../../conversations/leftovers.ts'
 import type { App, ServerDeps } from '../deps.ts'
 import { body, failures, json } from '../routes.ts'
 import { acceptedAnswer, conversationId, incoming, line, ownPlatform, platformName, prose, time } from '../schemas.ts'
@@ -56,13 +57,18 @@ const closeRoute = createRoute({
   responses: { 202: json('Accepted', acceptedAnswer), ...failures },
 })
 
+const leftProcesses = z
+  .array(z.object({ pid: z.number().int(), command: z.string() }))
+  .openapi({ description: 'Processes that are still running' })
+const leftovers = z.object({ own: leftProcesses, unknown: leftProcesses })
+
 const stopRoute = createRoute({
   method: 'post',
   path: '/api/conversations/{id}/stop',
-  summary: 'Ends the running agent of a conversation',
+  summary: 'Ends the running agent of a conversation and what earlier runs left running',
   request: { params, query: any },
   responses: {
-    200: json('What came of it', z.object({ outcome: z.enum(['stopped', 'nothing-running']) })),
+    200: json('What came of it', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers })),
     ...failures,
   },
 })
@@ -89,7 +95,8 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
   })
   app.openapi(stopRoute, async (c) => {
     const { platform } = c.req.valid('query')
-    const outcome = await deps.conversations.stopRun({ platform, conversationId: c.req.valid('param').id })
-    return c.json({ outcome }, 200)
+    const { outcome, left } = await deps.conversations.stopRun({ platform, conversationId: c.req.valid('param').id })
+    const shown = ({ pid, command }: LeftProcess) => ({ pid, command })
+    return c.json({ outcome, left: { own: left.own.map(shown), unknown: left.unknown.map(shown) } }, 200)
   })
 }

@@ -1,7 +1,22 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { writableCgroup } from '../../../src/process/cgroup.ts'
+import { runMarkId } from '../../../src/process/run-mark.ts'
 import { isAlive, makeServerWorld, onEachDatabase, textsOf, until } from '../../helpers/server-process.ts'
+
+/** Shell: a child without parent, session or environment of the run, whose pid is in the file. */
+const escaped = (file: string): string =>
+  `env -i PATH="$PATH" setsid sh -c 'sh -c "echo \\$\\$ > ${file}.new; mv ${file}.new ${file}; exec sleep 300" > /dev/null 2>&1 &'; while [ ! -e '${file}' ]; do sleep 0.01; done`
+
+const pidIn = (file: string): number => Number(readFileSync(file, 'utf8'))
+
+/** By the mark of the home, which is in the name of every cgroup that its runs get. */
+const cgroupsOf = (home: string): string[] => {
+  const [mark = ''] = runMarkId(home, '', 0).split('.')
+  const base = writableCgroup()
+  return base === undefined ? [] : readdirSync(base).filter((name) => name.includes(mark))
+}
 
 onEachDatabase((database) => {
   test('SIGTERM in the middle of a run: nothing more is accepted, the run finishes and is answered', async () => {
@@ -48,7 +63,7 @@ onEachDatabase((database) => {
       'message=$(cat)',
       'echo "$message $COPPICE_ATTEMPT" >> attempts.txt',
       `cp "$COPPICE_CONTEXT" '${context}'-$message-$COPPICE_ATTEMPT`,
-      `if [ ! -e '${began}' ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
+      `if [ ! -e '${began}' ]; then ${escaped(world.box.path('escaped'))}; echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
       'echo "did $message:"; cat attempts.txt',
     ].join('\n')
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent }, args: ['--grace', '0'] })
@@ -61,6 +76,7 @@ onEachDatabase((database) => {
     expect(ended.code).toBe(0)
     expect(ended.out).toContain('1 message will be taken up again at the next start.')
     expect(isAlive(pid), 'its agent has ended with it').toBe(false)
+    expect(isAlive(pidIn(world.box.path('escaped'))), 'and what that had started').toBe(false)
 
     const next = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
     await next.quiet()
@@ -82,7 +98,7 @@ onEachDatabase((database) => {
     await world.project()
     const began = world.box.path('began')
     const agent = [
-      `if [ "$COPPICE_ATTEMPT" = 1 ]; then echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
+      `if [ "$COPPICE_ATTEMPT" = 1 ]; then ${escaped(world.box.path('escaped'))}; echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
       'echo "attempt $COPPICE_ATTEMPT"; cat "$COPPICE_CONTEXT"',
     ].join('\n')
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
@@ -91,9 +107,11 @@ onEachDatabase((database) => {
       existsSync(began) ? Number(readFileSync(began, 'utf8')) : undefined,
     )
     await server.stop('SIGKILL')
+    expect(isAlive(pidIn(world.box.path('escaped'))), 'it outlives the server').toBe(true)
     const next = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
     await next.quiet()
-    expect(isAlive(pid)).toBe(false)
+    expect([isAlive(pid), isAlive(pidIn(world.box.path('escaped')))]).toEqual([false, false])
+    expect(cgroupsOf(world.home), 'nothing of it is left in /sys/fs/cgroup').toEqual([])
     const agents = (await next.messages('long')).filter(({ role }) => role === 'agent')
     expect(textsOf(agents)).toEqual([expect.stringMatching(/^attempt 2\nThis request was being worked on/)])
   })

@@ -1,0 +1,102 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { toAppError } from '../domain/errors.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { liveness, startedBefore } from '../process/identity.ts'
+import { processesInside } from '../process/inside.ts'
+import { processesOfRuns, type RunMark } from '../process/run-mark.ts'
+import { type ProcessRow, processTable } from '../process/table.ts'
+import { collectTree, selfAndAncestors } from '../process/tree.ts'
+
+export type LeftProcess = ProcessIdentity & {
+  /** The program's name. Not its arguments: they may hold a secret, and this is said in public. */
+  readonly command: string
+}
+
+/** Processes that are there after a run. */
+export type Leftovers = {
+  /** Started by the run: they bear its mark, or came from one that does. */
+  readonly own: readonly LeftProcess[]
+  /** In its directory and younger than the run, but nothing says whose: they may be a person's own shell or editor. */
+  readonly unknown: readonly LeftProcess[]
+  /** Why nobody could look. */
+  readonly problem?: string
+}
+
+export const isAnythingLeft = ({ own, unknown, problem }: Leftovers): boolean =>
+  own.length + unknown.length > 0 || problem !== undefined
+
+export const nothingLeft: Leftovers = { own: [], unknown: [] }
+
+export type EndedRun = {
+  readonly mark: RunMark
+  /** The agent's own process; undefined when it never came to be. */
+  readonly child: ProcessIdentity | undefined
+  /** Where to look for processes without the mark; undefined in the shared checkout, where people work. */
+  readonly directory: string | undefined
+}
+
+/**
+ * Looks again for a moment while somebody is there: a `git gc` in the background, or a `git status` that a person runs
+ * in the worktree just now, is nothing to speak of.
+ */
+export const leftoversOf = async (context: Context, run: EndedRun): Promise<Leftovers> => {
+  // The demo works in our own process: then nothing that is there came from it.
+  if (run.child === undefined || run.child.pid === context.self.pid) return nothingLeft
+  try {
+    return await settled(context, run)
+  } catch (error) {
+    const problem = toAppError(error).message
+    context.log.warn('what a run left could not be looked at', { error: problem })
+    return { ...nothingLeft, problem }
+  }
+}
+
+type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<IsolationContext['git'], 'running'> }
+
+const settled = async (context: Context, run: EndedRun): Promise<Leftovers> => {
+  let found = await lookOnce(context, run)
+  for (const pause of PAUSES_MS) {
+    if (found.own.length + found.unknown.length === 0) return found
+    await delay(pause)
+    const again = await lookOnce(context, run)
+    const before = new Set(found.unknown.map(({ pid }) => pid))
+    found = { own: again.own, unknown: again.unknown.filter(({ pid }) => before.has(pid)) }
+  }
+  return found
+}
+
+const PAUSES_MS = [50, 100, 200, 400]
+
+const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
+  const marked = await processesOfRuns([mark])
+  const rows = (await processTable()).filter(({ zombie }) => !zombie)
+  const untouchable = selfAndAncestors(rows, self.pid)
+  const own = new Set(collectTree(rows, marked).flatMap(({ pid }) => (untouchable.has(pid) ? [] : [pid])))
+  const inside = directory === undefined ? [] : (await processesInside([directory], { except: git.running })).inside
+  const there = new Set(inside.map(({ pid }) => pid))
+  const isUnknown = ({ identity }: ProcessRow): boolean =>
+    there.has(identity.pid) &&
+    !own.has(identity.pid) &&
+    !untouchable.has(identity.pid) &&
+    // Our own git and the like.
+    !selfAndAncestors(rows, identity.pid).has(self.pid) &&
+    child !== undefined &&
+    !startedBefore(identity, child)
+  return {
+    own: rows.filter(({ identity }) => own.has(identity.pid)).map(named),
+    unknown: rows.filter(isUnknown).map(named),
+  }
+}
+
+const named = ({ identity, command }: ProcessRow): LeftProcess => ({ ...identity, command })
+
+/** Of those that were there after the run, who still is. */
+export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => {
+  const marked = new Set((await processesOfRuns([mark])).map(({ pid }) => pid))
+  const rows = marked.size === 0 ? [] : await processTable()
+  return {
+    own: rows.filter(({ identity, zombie }) => marked.has(identity.pid) && !zombie).map(named),
+    unknown: unknown.filter((identity) => liveness(identity) !== 'dead'),
+  }
+}

@@ -1,0 +1,303 @@
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { chatContext } from '../../test/helpers/chat.ts'
+import { makeWorld, type World } from '../../test/helpers/world.ts'
+import { createCommandAgent } from '../agents/command.ts'
+import { writableCgroup } from '../process/cgroup.ts'
+import { identifySync, liveness } from '../process/identity.ts'
+import { type Conversations, createConversations } from './conversations.ts'
+import { createEndRun } from './end-run.ts'
+import { createOutbox } from './outbox.ts'
+import { createStoreQueue } from './queue-of-store.ts'
+
+/** Conversations with a real command as their agent: `agent.sh`, which each test writes. */
+
+const base = writableCgroup()
+let world: World
+let engines: Conversations[] = []
+let people: number[] = []
+
+beforeEach(async () => {
+  world = await makeWorld({ prepare: (repo) => void repo.commit('a.txt', 'a\n') })
+})
+afterEach(async () => {
+  for (const engine of engines) await engine.stop(0)
+  for (const pid of [...pids(), ...people]) if (isAlive(pid)) process.kill(pid, 'SIGKILL')
+  engines = []
+  people = []
+  await world[Symbol.asyncDispose]()
+})
+
+const file = (name: string): string => world.box.path(name)
+
+type EngineOptions = { readonly cgroup?: string | undefined; readonly tickMs?: number }
+
+const startEngine = async ({ cgroup, tickMs = 3_600_000 }: EngineOptions = {}): Promise<Conversations> => {
+  const { context } = world
+  const agent = createCommandAgent({
+    command: `sh '${file('agent.sh')}'`,
+    contextDirectory: file('contexts'),
+    ...context,
+  })
+  const queue = createStoreQueue({ ...context, endRun: createEndRun(context) })
+  const talk = { ...chatContext(world, [agent]), queue, cgroup }
+  const outbox = createOutbox({ ...context, deliveries: new Map(), changes: talk.changes })
+  const engine = createConversations(talk, { outbox, tickMs })
+  engines.push(engine)
+  await engine.start()
+  return engine
+}
+
+const agentThat = (script: string): void => writeFileSync(file('agent.sh'), script)
+
+const say = async (engine: Conversations, text: string): Promise<string> =>
+  (
+    await engine.accept({
+      platform: 'test',
+      conversationId: 'T1',
+      deliveryId: randomUUID(),
+      kind: 'message',
+      text,
+      details: {},
+    })
+  ).id
+
+const saidAbout = async (id: string): Promise<string[]> =>
+  (await world.context.store.outbox.ofConversation({ platform: 'test', conversationId: 'T1' }, 100))
+    .filter(({ inboxId }) => inboxId === id)
+    .map(({ text }) => text.trim())
+
+const until = async <T>(look: () => Promise<T | undefined | false> | T | undefined | false): Promise<T> => {
+  for (;;) {
+    const found = await look()
+    if (found !== undefined && found !== false) return found
+    await delay(10)
+  }
+}
+
+const done = async (id: string): Promise<string[]> => {
+  await until(async () => (await world.context.store.inbox.get(id))?.state === 'done')
+  return saidAbout(id)
+}
+const ask = async (engine: Conversations, text: string): Promise<string[]> => done(await say(engine, text))
+const watches = () => world.context.store.runWatches.ofHost(world.context.host)
+
+/** Shell: a child without parent, session or environment of the run. Its pid is the last line of `pids`. */
+const escaped = (script: string): string => `
+cat > '${file('escaped.sh')}' <<'END'
+echo $$ >> '${file('pids')}'
+${script}
+END
+env -i PATH="$PATH" HOME="$HOME" setsid sh -c "sh '${file('escaped.sh')}' &" < /dev/null > /dev/null 2>&1
+while [ ! -e '${file('pids')}' ]; do sleep 0.01; done`
+
+const pids = (): number[] =>
+  existsSync(file('pids')) ? readFileSync(file('pids'), 'utf8').trim().split('\n').map(Number) : []
+const isAlive = (pid: number): boolean => {
+  const identity = identifySync(pid)
+  return identity !== undefined && liveness(identity) === 'alive'
+}
+const waits = (name: string): string => `while [ ! -e '${file(name)}' ]; do sleep 0.02; done`
+const open = (name: string): void => writeFileSync(file(name), '')
+
+/** A person's own shell in a directory, which nothing of ours has started. */
+const personIn = async (directory: string): Promise<number> => {
+  const started = spawnSync('sh', ['-c', 'sleep 300 > /dev/null 2>&1 & echo $!'], { cwd: directory, encoding: 'utf8' })
+  const pid = Number(started.stdout)
+  people.push(pid)
+  return pid
+}
+const treeOf = async (): Promise<string> =>
+  until(
+    async () =>
+      (await world.context.store.environments.live(world.codebase.id)).find(({ status }) => status === 'active')?.path,
+  )
+
+const places = [
+  { how: 'with a cgroup', cgroup: base },
+  { how: 'without cgroups', cgroup: undefined },
+].filter(({ how, cgroup }) => how !== 'with a cgroup' || cgroup !== undefined)
+
+describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
+  const cgroupsHere = (): string[] =>
+    cgroup === undefined ? [] : readdirSync(cgroup).filter((name) => name.includes(marks.at(-1) ?? '-'))
+  let marks: string[] = []
+  const note = async (): Promise<void> => {
+    marks = (await watches()).map(({ data }) => data.mark.id)
+  }
+
+  test('/stop ends a child with a cleaned environment, and only then says that all have ended', async () => {
+    agentThat(`${escaped('exec sleep 300')}\ntouch '${file('runs')}'; sleep 300`)
+    const engine = await startEngine({ cgroup })
+    const id = await say(engine, 'work')
+    await until(() => existsSync(file('runs')))
+    await note()
+    expect(await ask(engine, '/stop')).toEqual(['Stopped: the agent and all processes it started have ended.'])
+    expect(pids().map(isAlive)).toEqual([false])
+    expect((await done(id)).at(-1)).toBe('Stopped. What was done until then is in the worktree.')
+    expect([await watches(), cgroupsHere()], 'no debris').toEqual([[], []])
+  })
+
+  test('a run that ends by itself names what it left running; /stop ends that', async () => {
+    agentThat(`${escaped('exec sleep 300')}\necho done`)
+    const engine = await startEngine({ cgroup })
+    const said = await ask(engine, 'work')
+    const [pid = 0] = pids()
+    expect(said.slice(-2)).toEqual([
+      'done',
+      `The agent has ended, but it left 1 process running:\n- ${pid} \`sleep\`\nTo end them: \`/stop\``,
+    ])
+    expect(isAlive(pid)).toBe(true)
+    await note()
+    expect(await ask(engine, '/stop')).toEqual(['Stopped: the agent and all processes it started have ended.'])
+    expect([isAlive(pid), cgroupsHere()]).toEqual([false, []])
+    expect(await ask(engine, '/stop')).toEqual(['Nothing is running here.'])
+  })
+
+  test('an orderly shutdown ends it, and the message runs again', async () => {
+    agentThat(`${escaped('exec sleep 300')}\ntouch '${file('runs')}'; ${waits('go')}; echo again`)
+    const engine = await startEngine({ cgroup })
+    const id = await say(engine, 'work')
+    await until(() => existsSync(file('runs')))
+    await note()
+    await engine.stop(0)
+    expect([pids().map(isAlive), cgroupsHere()]).toEqual([[false], []])
+    agentThat('echo again')
+    await startEngine({ cgroup })
+    expect((await done(id)).at(-1)).toBe('again')
+    expect(await watches()).toEqual([])
+  })
+})
+
+test("a person's own processes in the worktree are named, never ended", async () => {
+  const engine = await startEngine()
+  agentThat('echo hello')
+  await ask(engine, 'hello')
+  const tree = await treeOf()
+  const editor = await personIn(tree)
+  agentThat(`touch '${file('runs')}'; sleep 300`)
+  const id = await say(engine, 'work')
+  await until(() => existsSync(file('runs')))
+  const shell = await personIn(tree)
+  const elsewhere = await personIn(world.box.root)
+  const [said = ''] = await ask(engine, '/stop')
+  expect(said).toBe(
+    [
+      'Stopped: the agent and all processes it started have ended.',
+      'In the worktree runs 1 process that started after the agent did. They may be yours:',
+      `- ${shell} \`sleep\``,
+      `To end them: \`kill ${shell}\``,
+    ].join('\n'),
+  )
+  expect([editor, shell, elsewhere].map(isAlive)).toEqual([true, true, true])
+  await done(id)
+})
+
+describe('git’s own files and the shared checkout', () => {
+  const config = (): string => join(world.repo.commonDir, 'config')
+  const evil = '[core]\n\tfsmonitor = /evil\n'
+
+  test('what a leftover process changes after the run is reported without another message', async () => {
+    agentThat(
+      `${escaped(
+        [
+          waits('go'),
+          `printf '[core]\\n\\tfsmonitor = /evil\\n' >> '${config()}'`,
+          `echo evil > '${join(world.repo.commonDir, 'hooks/post-checkout')}'`,
+          `echo edited >> '${join(world.repo.path, 'a.txt')}'`,
+        ].join('\n'),
+      )}\necho done`,
+    )
+    const engine = await startEngine({ tickMs: 50 })
+    const id = await say(engine, 'work')
+    expect((await done(id)).at(-1)).toMatch(/left \d process/)
+    open('go')
+    const late = await until(async () => {
+      const said = await saidAbout(id)
+      return said.some((text) => text.includes('fsmonitor')) && said.slice(3)
+    })
+    expect(late.join('\n')).toContain('changed while something of an earlier run was or may have been running')
+    expect(late.join('\n')).toContain('- changed `a.txt`')
+    expect(late.join('\n')).toContain("Git's own files changed between runs. It may have been you:")
+    expect(late.join('\n')).toContain('the hook `post-checkout` was added')
+    await until(async () => (await watches()).length === 0)
+    agentThat('echo quiet')
+    expect(await ask(engine, 'again'), 'reported once').toEqual(['quiet'])
+  })
+
+  test('what a leftover process changes while no server runs is reported when one starts', async () => {
+    agentThat(`${escaped(`${waits('go')}; echo edited >> '${join(world.repo.path, 'a.txt')}'`)}\necho done`)
+    const engine = await startEngine()
+    const id = await say(engine, 'work')
+    await done(id)
+    await engine.stop(0)
+    open('go')
+    await until(() => !pids().some(isAlive))
+    await startEngine()
+    expect(await until(async () => (await saidAbout(id)).find((text) => text.includes('earlier run')))).toContain(
+      'a.txt',
+    )
+    await until(async () => (await watches()).length === 0)
+  })
+
+  test('what changed between runs is reported once, by whoever it was; everyday entries and the checkout are not', async () => {
+    appendFileSync(config(), '[user]\n\temail = me@example.org\n')
+    agentThat('echo fine')
+    const engine = await startEngine()
+    const [, ...first] = await ask(engine, 'one')
+    expect(first, 'the first look has nothing to compare with').toEqual(['fine'])
+    const tree = await treeOf()
+    writeFileSync(join(world.repo.path, 'a.txt'), 'my own edit\n')
+    world.repo.git('config', 'branch.main.remote', 'origin')
+    world.repo.git('config', 'branch.main.description', 'what it is for')
+    world.repo.git('config', 'branch.main.vscode-merge-base', 'origin/main')
+    world.repo.git('config', 'submodule.lib.url', 'https://example.org/lib')
+    expect(await ask(engine, 'two')).toEqual(['fine'])
+    appendFileSync(config(), `${evil}[http]\n\textraHeader = Authorization: Bearer hunter2\n`)
+    const admin = world.box.raw(tree, 'rev-parse', '--absolute-git-dir')
+    appendFileSync(join(admin, 'config.worktree'), '[core]\n\tpager = /evil\n')
+    const [report, ...rest] = await ask(engine, 'three')
+    expect(report).toBe(
+      [
+        "Git's own files changed between runs. It may have been you:",
+        "- the repository's configuration: set `core.fsmonitor = /evil`",
+        "- the repository's configuration: set `http.extraHeader = …`",
+        "- this worktree's configuration: set `core.pager = /evil`",
+        `Coppice runs nothing that is named there, but your own git would: look at \`${world.repo.commonDir}\` before you use it.`,
+      ].join('\n'),
+    )
+    expect(rest).toEqual(['fine'])
+    expect(await ask(engine, 'four'), 'once').toEqual(['fine'])
+    expect(readFileSync(join(world.context.home, 'coppice.db'), 'latin1')).not.toContain('hunter2')
+    world.repo.git('config', '--unset', 'core.fsmonitor')
+    expect((await ask(engine, 'five'))[0]).toContain("the repository's configuration: removed `core.fsmonitor = /evil`")
+  })
+
+  test('what a stopped or interrupted agent had changed is reported, too', async () => {
+    agentThat(
+      `printf '[core]\\n\\tfsmonitor = /evil\\n' >> '${config()}'; echo x >> '${join(world.repo.path, 'a.txt')}'; touch '${file('runs')}'; sleep 300`,
+    )
+    const engine = await startEngine()
+    const stopped = await say(engine, 'work')
+    await until(() => existsSync(file('runs')))
+    await ask(engine, '/stop')
+    const said = (await done(stopped)).join('\n')
+    expect(said).toContain('changed while the agent ran, whoever did it:\n- changed `a.txt`')
+    expect(said).toContain('core.fsmonitor = /evil')
+    agentThat(
+      `printf '[core]\\n\\tsshCommand = /evil\\n' >> '${config()}'; echo y >> '${join(world.repo.path, 'a.txt')}'; touch '${file('again')}'; sleep 300`,
+    )
+    const interrupted = await say(engine, 'more')
+    await until(() => existsSync(file('again')))
+    await engine.stop(0)
+    agentThat('echo over')
+    await startEngine()
+    const after = (await done(interrupted)).join('\n')
+    expect(after).toContain('earlier run was or may have been running. It may have been you:\n- changed `a.txt`')
+    expect(after).toContain('core.sshCommand = /evil')
+  })
+})

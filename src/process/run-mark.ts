@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { cgroupMembers } from './cgroup.ts'
+import { identifySync } from './identity.ts'
+import { isForbidden, isGone } from './proc.ts'
+import { listProcPids } from './table.ts'
+
+/**
+ * What ties every process of a run to it. An agent's child that runs `env -i setsid` and forks twice has lost its
+ * environment, session and parent; it still has the limits it inherited, and it is still in its cgroup.
+ */
+export type RunMark = {
+  /** Different for every run on this machine. */
+  readonly id: string
+  /** A cgroup of this run alone, where we may make one. */
+  readonly cgroup: string | undefined
+}
+
+export const runMarkId = (home: string, message: string, attempt: number): string =>
+  `${createHash('sha256').update(home).digest('hex').slice(0, 12)}.${message}.${attempt}`
+
+/** In the environment of the agent and of whatever it starts. */
+export const runVariable = 'COPPICE_RUN'
+
+/**
+ * The same as a number: the soft limit on file locks. The kernel has ignored that limit since 2.4.25, every child
+ * inherits it, and a program has to reset it on purpose to lose it.
+ */
+export const lockLimitOf = (id: string): string =>
+  String(2 ** 40 + createHash('sha256').update(id).digest().readUIntBE(0, 5))
+
+/**
+ * Shell that marks the shell itself: arguments are the cgroup (or nothing) and the limit. `-w` is dash's and BusyBox's
+ * letter for file locks, `-x` bash's. What fails is not fatal: each mark stands alone.
+ */
+export const MARK_SCRIPT =
+  '{ [ -z "$1" ] || echo 0 > "$1/cgroup.procs"; ulimit -S -w "$2" || ulimit -S -x "$2"; } 2>/dev/null; shift 2; '
+
+export const markArguments = ({ id, cgroup }: RunMark): readonly [string, string] => [cgroup ?? '', lockLimitOf(id)]
+
+/**
+ * The processes that carry one of these marks. Only those that we may read: ours. macOS shows none of the marks, so there
+ * the answer is empty and says nothing.
+ */
+export const processesOfRuns = async (marks: readonly RunMark[]): Promise<ProcessIdentity[]> => {
+  if (process.platform !== 'linux' || marks.length === 0) return []
+  const limits = new Set(marks.map(({ id }) => lockLimitOf(id)))
+  // As bytes: the environment is read as such.
+  const variables = new Set(marks.map(({ id }) => Buffer.from(`${runVariable}=${id}`).toString('latin1')))
+  const found = new Map<number, ProcessIdentity>()
+  for (const { cgroup } of marks) {
+    if (cgroup !== undefined) for (const member of cgroupMembers(cgroup)) found.set(member.pid, member)
+  }
+  for (const pid of pidsUntilQuiet()) {
+    if (found.has(pid)) continue
+    // Before the marks are read: a pid that changes hands in between then has another start time.
+    const identity = identifySync(pid)
+    if (identity === undefined) continue
+    if (limits.has(lockLimit(pid) ?? '') || (await environmentOf(pid)).some((one) => variables.has(one))) {
+      found.set(pid, identity)
+    }
+  }
+  return [...found.values()]
+}
+
+/** Listed again until nobody is new: a process that forks and ends is otherwise always where nobody looks any more. */
+function* pidsUntilQuiet(): Iterable<number> {
+  const seen = new Set<number>()
+  for (let pass = 0, size = -1; pass < MOST_PASSES && size !== seen.size; pass += 1) {
+    size = seen.size
+    for (const pid of listProcPids()) {
+      if (seen.has(pid)) continue
+      seen.add(pid)
+      yield pid
+    }
+  }
+}
+
+const MOST_PASSES = 5
+
+const lockLimit = (pid: number): string | undefined => {
+  try {
+    return /^Max file locks +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1'))?.[1]
+  } catch (error) {
+    if (isGone(error) || isForbidden(error)) return undefined
+    throw error
+  }
+}
+
+const environmentOf = async (pid: number): Promise<readonly string[]> => {
+  try {
+    return (await readFile(`/proc/${pid}/environ`, 'latin1')).split('\0')
+  } catch (error) {
+    if (isGone(error) || isForbidden(error)) return []
+    throw error
+  }
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { GitLookRow } from '../../src/store/git-looks.ts'
+import type { RunWatch } from '../../src/store/run-watches.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
+import { aCodebase, anEnvironment } from '../helpers/store-values.ts'
+
+const codebase = aCodebase()
+const environment = anEnvironment('one', { status: 'active' })
+
+const start = async (engine: EngineUnderTest): Promise<Store> => {
+  const store = await engine.open(await engine.fresh())
+  await store.codebases.insert(codebase)
+  return store
+}
+
+const aWatch = (id: string, change: Partial<RunWatch> = {}): RunWatch => ({
+  id,
+  host: 'host-a',
+  codebaseId: codebase.id,
+  platform: 'slack',
+  conversationId: 'T1',
+  owner: { pid: 4_194_304, startTime: 'boot:7' },
+  ended: false,
+  data: {
+    messageId: 'message-1',
+    environmentId: environment.id,
+    directory: '/tree',
+    mark: { id: 'mark', cgroup: undefined },
+    checkout: { since: 1_700_000_000_000, head: '`main`' },
+    unknown: [{ pid: 7, startTime: 'boot:8', command: 'vim' }],
+    named: false,
+    reported: false,
+  },
+  ...change,
+})
+
+const aLook = (scope: string, look: unknown, of?: IsolatedEnvironment): GitLookRow => ({
+  host: 'host-a',
+  scope,
+  codebaseId: codebase.id,
+  environmentId: of?.id,
+  look,
+  at: 1,
+})
+
+onEachEngine((engine) => {
+  describe('watches over runs', () => {
+    test('come back as they were written, on their own host only, and go when they are removed', async () => {
+      const { runWatches } = await start(engine)
+      await runWatches.insert(aWatch('a'))
+      await runWatches.insert(aWatch('b', { host: 'host-b' }))
+      expect(await runWatches.ofHost('host-a')).toEqual([aWatch('a')])
+      const ended = { ended: true, data: { ...aWatch('a').data, named: true } }
+      await runWatches.update('a', ended)
+      expect(await runWatches.ofHost('host-a')).toEqual([aWatch('a', ended)])
+      await runWatches.remove('a')
+      expect(await runWatches.ofHost('host-a')).toEqual([])
+    })
+
+    test('go with their codebase', async () => {
+      const store = await start(engine)
+      await store.runWatches.insert(aWatch('a'))
+      await store.gitLooks.put(aLook('repository', {}))
+      await store.codebases.remove(codebase.id)
+      expect(await store.runWatches.ofHost('host-a')).toEqual([])
+      expect(await store.gitLooks.get('host-a', 'repository')).toBeUndefined()
+    })
+  })
+
+  describe('looks at git', () => {
+    test('the last one of each counts; those of environments that are gone are dropped', async () => {
+      const store = await start(engine)
+      expect(await store.gitLooks.get('host-a', 'repository')).toBeUndefined()
+      await store.environments.insert(environment, 10)
+      await store.gitLooks.put(aLook('worktree', { n: 1 }, environment))
+      await store.gitLooks.put(aLook('repository', { n: 1 }))
+      await store.gitLooks.put(aLook('repository', { n: 2 }))
+      expect(await store.gitLooks.get('host-a', 'repository')).toEqual({ n: 2 })
+      expect(await store.gitLooks.get('host-a', 'worktree')).toEqual({ n: 1 })
+      expect(await store.gitLooks.get('host-b', 'repository')).toBeUndefined()
+      await store.environments.transition(environment.id, 'active', 'removing')
+      await store.environments.transition(environment.id, 'removing', 'removed')
+      await store.gitLooks.put(aLook('repository', { n: 3 }))
+      expect(await store.gitLooks.get('host-a', 'worktree')).toBeUndefined()
+    })
+  })
+})
