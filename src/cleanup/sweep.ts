@@ -5,6 +5,7 @@ import { freshen } from '../isolation/base.ts'
 import { baseAndConfig } from '../isolation/base-and-config.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { describeProof } from '../isolation/merged.ts'
+import { movedNotice } from '../isolation/moved.ts'
 import { orphans } from '../isolation/orphans.ts'
 import { presenceOf } from '../isolation/presence.ts'
 import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
@@ -35,8 +36,9 @@ export const runScheduledCleanup = async (
   const dryRun = options.dryRun === true
   const draft = writable(emptyReport(dryRun))
   if (!dryRun) {
-    const { settled, left } = await reconcile(context, codebase)
+    const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
+      ...moved.map(movedNotice),
       ...settled.map((what) => `settled an interrupted ${what}`),
       ...left.map((what) => `left alone: ${what}`),
     )

@@ -6,6 +6,7 @@ import { toEnvironmentId } from '../domain/names.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import { parseWorkRef, taskWork } from '../domain/work.ts'
 import type { IsolationContext } from './context.ts'
+import { environmentAt } from './moved.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
 export const findEnvironment = async (
@@ -22,6 +23,8 @@ export const findEnvironment = async (
     (await environments.liveByBranch(codebase.id, ref)) ??
     (work === undefined ? undefined : await environments.liveByWork(codebase.id, work)) ??
     (await environments.liveByPath(context.host, await real(resolve(cwd, ref)))) ??
+    // Moved by the user: git's record knows whose directory it is.
+    (await environmentAt(context, codebase, await real(resolve(cwd, ref)))) ??
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref)))
   if (found !== undefined && found.codebaseId === codebase.id) return found
   throw new AppError('not-found', `${codebase.name} has no environment ${JSON.stringify(ref)}`, {

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
-import { spareDirectory, trashDirectory } from './paths.ts'
+import { isInternal } from './paths.ts'
 
 /** A linked worktree of the repository that no live record knows: a person's, or another tool's. Never deleted. */
 export type Orphan = {
@@ -34,12 +33,4 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
       },
     ]
   })
-}
-
-/** What lies there is a spare in the making or on its way out, whose row is not written yet or gone already. */
-const isInternal = (path: string): boolean => {
-  const root = dirname(dirname(path))
-  return [spareDirectory(root), trashDirectory(root)].some(
-    (directory) => basename(directory) === basename(dirname(path)),
-  )
 }

@@ -58,6 +58,7 @@ export type EnvironmentPatch = Partial<
   Pick<
     IsolatedEnvironment,
     | 'path'
+    | 'owned'
     | 'branch'
     | 'branchOrigin'
     | 'startSha'

@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { isMissing } from '../../domain/missing.ts'
 import { type GateAnswer, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
@@ -10,6 +11,7 @@ import type { IsolationContext } from '../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
 import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
+import { followed } from '../moved.ts'
 import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
@@ -47,7 +49,7 @@ const remove = async (
   id: EnvironmentId,
   options: RemoveOptions,
 ): Promise<RemoveOutcome> => {
-  const environment = await current(context, id)
+  const { environment } = await followed(context, codebase, await current(context, id))
   if (!environment.owned) return release(context, environment, options)
   const { base, config } = await baseAndConfig(context, codebase)
   const presence = await presenceOf(codebase, environment)
@@ -113,7 +115,11 @@ const removePresent = async (
     }
   } catch (error) {
     await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
-    throw error
+    if (!isMissing(error)) throw error
+    throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
+      cause: error,
+      remedy: 'try again: `coppice worktree list` shows where it is now',
+    })
   }
 }
 
