@@ -10,6 +10,7 @@ import { orphans } from '../isolation/orphans.ts'
 import { presenceOf } from '../isolation/presence.ts'
 import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
+import { assertRepository } from '../isolation/repository-place.ts'
 import { type Standing, standings } from '../isolation/standing.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
@@ -33,6 +34,7 @@ export const runScheduledCleanup = async (
   codebase: Codebase,
   options: SweepOptions = {},
 ): Promise<CleanupReport> => {
+  assertRepository(codebase)
   const dryRun = options.dryRun === true
   const draft = writable(emptyReport(dryRun))
   if (!dryRun) {

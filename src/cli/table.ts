@@ -99,9 +99,11 @@ export const commands: readonly CliRow[] = [
   },
   {
     name: 'codebase remove',
-    usage: '<name>',
-    summary: 'let go of a repository without environments; your own repository is not touched',
-    options: {},
+    usage: '<name> [--force]',
+    summary: 'Stop tracking a repository; its files are kept',
+    options: {
+      force: { type: 'boolean', summary: 'also when its repository cannot be seen (an unmounted disk)' },
+    },
     words: [1, 1],
     examples: ['coppice codebase remove project'],
     load: async () => (await import('./commands/codebase-remove.ts')).codebaseRemove,

@@ -6,6 +6,7 @@ export type ErrorCode =
   | 'usage'
   | 'config-invalid'
   | 'not-a-repository'
+  | 'repository-gone'
   | 'no-commits'
   | 'name-invalid'
   | 'path-outside-root'

@@ -7,6 +7,7 @@ import { clearPrivateIndexes } from '../git/private-index.ts'
 import { listRefs } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
+import { keepRecognisable } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
@@ -15,6 +16,7 @@ import { followMoves, type Moved } from './moved.ts'
 import { prepareRoot } from './paths.ts'
 import { presenceOf } from './presence.ts'
 import { unlessMissing } from '../domain/missing.ts'
+import { assertRepository } from './repository-place.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
 import { discardRestorePoint, readRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
@@ -36,6 +38,8 @@ export type Reconciled = {
  * What a living process is doing is left to it.
  */
 export const reconcile = async (context: IsolationContext, codebase: Codebase): Promise<Reconciled> => {
+  assertRepository(codebase)
+  await keepRecognisable(context, codebase)
   const interrupted = await settleInterrupted(context, codebase)
   await dropDeadLeases(context, codebase)
   const moved = await followMoves(context, codebase)

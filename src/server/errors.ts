@@ -84,6 +84,7 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   unsupported: 400,
   'not-found': 404,
   'pr-not-found': 404,
+  'repository-gone': 409,
   'config-invalid': 409,
   'no-commits': 409,
   'path-outside-root': 409,

@@ -32,7 +32,16 @@ export type Store = {
 export type CodebasePatch = Partial<
   Pick<
     Codebase,
-    'remote' | 'remoteUrl' | 'baseBranch' | 'github' | 'defaultAgent' | 'trustedConfig' | 'fetchedAt' | 'checkoutPath'
+    | 'remote'
+    | 'remoteUrl'
+    | 'baseBranch'
+    | 'github'
+    | 'defaultAgent'
+    | 'trustedConfig'
+    | 'fetchedAt'
+    | 'repoPath'
+    | 'checkoutPath'
+    | 'repoInode'
   >
 >
 

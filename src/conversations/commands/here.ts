@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
+import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { environmentAround, followed, type Moved, movedNotice } from '../../isolation/moved.ts'
 import { isInside } from '../../isolation/paths.ts'
@@ -13,7 +14,7 @@ export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
   const codebase =
     call.chat === undefined
       ? await resolveCodebase(workplace.context, { name: call.codebase, cwd, signal: call.signal })
-      : await codebaseOf(workplace, call.chat)
+      : await presentCodebase(workplace.context, await codebaseOf(workplace, call.chat))
   return { ...workplace, codebase, nameOf: () => codebase.name }
 }
 

@@ -43,6 +43,7 @@ const run = async (call: Call): Promise<RemoveResult> => {
         ...more,
         forced,
         checkoutPath: codebase.checkoutPath,
+        repoPath: codebase.repoPath,
         push: await pushCommand(context, codebase, environment),
       }
     case 'would-remove':

@@ -36,6 +36,20 @@ export const isOurRedirect = async (codebase: Codebase, treePath: string): Promi
   return found?.isFile() === true && (await readUntrustedText(path)) === content
 }
 
+/** The shared store went with the canonical checkout. A redirect that somebody changed stays as it is. */
+export const moveBeadsRedirect = async (
+  treePath: string,
+  from: string | undefined,
+  to: string | undefined,
+): Promise<void> => {
+  if (from === undefined || to === undefined) return
+  if ((await unlessMissing(realParent(treePath, redirectPath)))?.kind !== 'real') return
+  const path = join(treePath, redirectPath)
+  if ((await unlessMissing(lstat(path)))?.isFile() !== true) return
+  if ((await readFile(path, 'utf8')) !== `${join(from, '.beads')}\n`) return
+  await writeFile(path, `${join(to, '.beads')}\n`)
+}
+
 const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {
   if (codebase.checkoutPath === undefined) return undefined
   const store = join(codebase.checkoutPath, '.beads')

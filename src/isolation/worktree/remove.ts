@@ -14,11 +14,12 @@ import { locked } from '../locked.ts'
 import { followed } from '../moved.ts'
 import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
+import { releaseRow } from '../release.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
-import { saveMissing } from './save-missing.ts'
+import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
 import { runTeardown } from './scripts.ts'
 import { moveToTrash } from './trash.ts'
 
@@ -66,7 +67,9 @@ const remove = async (
   }
   const { answers, dirt, notices } = await askGates(context, subject)
   const fate = await judged
-  const reasons = refusals(answers, options.force === true)
+  const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
+  const byLock: GateAnswer[] = lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock) }]
+  const reasons = refusals([...byLock, ...answers], options.force === true)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
@@ -171,7 +174,7 @@ const lookAgain = async (
   return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
 }
 
-/** Nothing in Coppice deletes an adopted worktree or its branch: it is let go of. */
+/** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
 const release = async (
   context: IsolationContext,
   environment: IsolatedEnvironment,
@@ -180,16 +183,9 @@ const release = async (
   const reasons = await usesOf(context, environment, undefined)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
-  const letGo = await context.store.transaction(async (store) => {
-    await store.environments.transition(environment.id, environment.status, 'released')
-    await store.environments.dropAliases(environment.id)
-    await store.ports.release(environment.id)
-    const conversations = await store.conversations.letGo(environment.id)
-    const { askedBy, trigger } = options
-    const lost = { environment, how: 'released', conversations, askedBy, trigger, why: whyOf(options) } as const
-    await context.onLetGo(store, { ...lost, branch: undefined, leftOut: [] })
-    return conversations
-  })
+  const letGo = await context.store.transaction((store) =>
+    releaseRow(context, store, environment, options, whyOf(options)),
+  )
   const others = letGo.filter(({ id }) => id !== options.askedBy)
   return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
 }
