@@ -22,8 +22,18 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
   const live = (await store.environments.live(codebase.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   const paths = new Set([...live, ...spares].map(({ path }) => path))
-  return records.flatMap(({ worktreePath, head, lockReason }): Orphan[] => {
-    if (worktreePath === undefined || paths.has(worktreePath) || isInternal(worktreePath)) return []
+  // By its name too: a record of ours may be broken, or say where somebody has moved the worktree.
+  const names = new Set([...live, ...spares].map(({ adminName }) => adminName))
+  return records.flatMap(({ name, worktreePath, head, lockReason }): Orphan[] => {
+    // Without a HEAD it is no worktree that git could use.
+    if (
+      worktreePath === undefined ||
+      head === undefined ||
+      names.has(name) ||
+      paths.has(worktreePath) ||
+      isInternal(worktreePath)
+    )
+      return []
     return [
       {
         path: worktreePath,

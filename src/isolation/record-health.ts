@@ -14,8 +14,10 @@ export type RecordRepair =
   | { readonly kind: 'from-record' }
   /** Git repairs neither of these; their content is known. */
   | { readonly kind: 'write'; readonly file: string; readonly content: string }
-  /** Something is in the way that somebody has to look at. */
-  | { readonly kind: 'move-away'; readonly file: string }
+  /** The link in the directory is written by hand, and then git writes its record from that. */
+  | { readonly kind: 'relink'; readonly file: string; readonly dir: string }
+  /** The same, once somebody has looked at what is in the way. */
+  | { readonly kind: 'move-away'; readonly file: string; readonly dir: string }
   /** There is nothing to repair it from: only its files are left. */
   | { readonly kind: 'give-up' }
 
@@ -55,11 +57,14 @@ const linkFault = async (dir: string, recorded: string | undefined, path: string
     const where = recorded === undefined ? 'does not say where its files are' : `says that its files are at ${recorded}`
     return { detail: `git's record ${dir} ${where}`, repair: { kind: 'from-directory' } }
   }
-  // Neither side knows the other.
-  if (recorded !== path)
-    return { detail: `${dotGit} and git's record ${dir} are both broken`, repair: { kind: 'give-up' } }
   if (found !== undefined && !found.isFile()) {
-    return { detail: `${dotGit} is not the file that git wrote`, repair: { kind: 'move-away', file: dotGit } }
+    return { detail: `${dotGit} is not the file that git wrote`, repair: { kind: 'move-away', file: dotGit, dir } }
+  }
+  if (recorded !== path) {
+    return {
+      detail: `${dotGit} and git's record ${dir} are both broken`,
+      repair: { kind: 'relink', file: dotGit, dir },
+    }
   }
   const what = found === undefined ? 'is missing' : 'does not lead to its repository'
   return { detail: `${dotGit} ${what}`, repair: { kind: 'from-record' } }

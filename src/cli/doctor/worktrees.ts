@@ -68,15 +68,20 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
     case 'from-record':
       return `repair it: ${git(codebase)} worktree repair`
     case 'write':
-      return `write it again: printf '%s\\n' ${shellWord(repair.content)} > ${shellWord(repair.file)}`
+      return `write it again: ${write(repair.file, repair.content)}`
+    case 'relink':
     case 'move-away': {
+      const link = `${write(repair.file, `gitdir: ${repair.dir}`)} && ${git(codebase)} worktree repair ${path}`
       const file = shellWord(repair.file)
-      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${git(codebase)} worktree repair`
+      if (repair.kind === 'relink') return `link them again: ${link}`
+      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${link}`
     }
     case 'give-up':
       return giveUp(codebase, environment)
   }
 }
+
+const write = (file: string, content: string): string => `printf '%s\\n' ${shellWord(content)} > ${shellWord(file)}`
 
 /** Its files are all that is left: they become the user's and stay where they are. */
 const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>
