@@ -30,6 +30,7 @@ export type ErrorCode =
   | 'git-unavailable'
   | 'program-failed'
   | 'store-failed'
+  | 'store-lost'
   | 'illegal-transition'
   | 'isolation-blocked'
   | 'unsupported'

@@ -101,6 +101,7 @@ const statuses: Partial<Record<ErrorCode, ContentfulStatusCode>> = {
   'isolation-blocked': 409,
   'remote-unreachable': 502,
   busy: 503,
+  'store-lost': 503,
   cancelled: 503,
   timeout: 504,
   'disk-full': 507,
