@@ -60,7 +60,7 @@ describe('finding the codebase of a directory', () => {
     await using world = await makeWorld()
     renameSync(world.repo.path, `${world.repo.path}.away`)
     await expect(resolveCodebase(world.context, { cwd: world.repo.path })).rejects.toMatchObject({
-      code: 'repository-gone',
+      code: 'not-a-repository',
     })
   })
 })
