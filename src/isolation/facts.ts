@@ -168,7 +168,7 @@ const placesOf = async (
 ): Promise<{ environments: IsolatedEnvironment[]; places: (Presence | undefined)[] }> => {
   const look = async () => {
     const environments = await context.store.environments.live(codebase.id)
-    const here = environments.map((one) => (one.host === context.host ? presenceOf(codebase, one) : undefined))
+    const here = environments.map(async (one) => (one.host === context.host ? presenceOf(codebase, one) : undefined))
     return { environments, places: await Promise.all(here) }
   }
   const found = await look()

