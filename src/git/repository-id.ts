@@ -1,7 +1,7 @@
-import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
-import { hasCode } from '../domain/error-code.ts'
-import { isMissing } from '../domain/missing.ts'
+import { isAppError } from '../domain/errors.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { replaceFileSync } from '../process/replace-file.ts'
 
 /*
  * By `coppice-id` in its git directory a repository is recognised after it was moved: one line `<host> <codebase>` per
@@ -9,60 +9,29 @@ import { isMissing } from '../domain/missing.ts'
  */
 
 const file = 'coppice-id'
-const mostBytes = 16 * 1024
+const maxBytes = 16 * 1024
 
 /** The ids by host; none when there is no such file, or what is there cannot be one. */
 export const readRepositoryIds = (commonDir: string): ReadonlyMap<string, string> => {
-  const text = readCapped(join(commonDir, file)) ?? ''
-  const lines = text.split('\n').map((line) => /^([A-Za-z0-9-]{1,64}) ([A-Za-z0-9-]{1,64})$/.exec(line))
-  return new Map(lines.flatMap((match) => (match ? [[match[1] ?? '', match[2] ?? '']] : [])))
+  const lines = readText(join(commonDir, file)).split('\n')
+  const pairs = lines.map((line) => /^([A-Za-z0-9-]{1,64}) ([A-Za-z0-9-]{1,64})$/.exec(line))
+  return new Map(pairs.flatMap((match) => (match ? [[match[1] ?? '', match[2] ?? '']] : [])))
 }
 
-/** Adds or replaces this host's line. On disk, whole or not at all, before this returns. */
+/** Adds or replaces this host's line, whole or not at all. Its name is on disk when the directory is synced. */
 export const writeRepositoryId = (commonDir: string, host: string, id: string): void => {
   const ids = new Map(readRepositoryIds(commonDir)).set(host, id)
-  const temporary = join(commonDir, `${file}.${process.pid}.tmp`)
-  rmSync(temporary, { force: true })
-  const handle = openSync(temporary, 'wx', 0o644)
-  try {
-    writeSync(handle, [...ids].map((line) => `${line.join(' ')}\n`).join(''))
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
-  try {
-    // Over whatever is there: a link or a FIFO is replaced, not followed.
-    renameSync(temporary, join(commonDir, file))
-    syncDirectory(commonDir)
-  } finally {
-    rmSync(temporary, { force: true })
-  }
+  const text = [...ids].map((line) => `${line.join(' ')}\n`).join('')
+  // Over whatever is there: a link or a FIFO is replaced, not followed.
+  replaceFileSync(join(commonDir, file), text, { sync: true })
 }
 
-const syncDirectory = (path: string): void => {
-  const handle = openSync(path, 'r')
+const readText = (path: string): string => {
   try {
-    fsyncSync(handle)
-  } finally {
-    closeSync(handle)
-  }
-}
-
-/** Never blocks and follows no link: whatever is not a small regular file counts as absent. */
-const readCapped = (path: string): string | undefined => {
-  let handle: number
-  try {
-    handle = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+    return readUntrustedTextSync(path, { maxBytes }) ?? ''
   } catch (error) {
-    if (isMissing(error) || ['ELOOP', 'ENXIO', 'EACCES'].some((code) => hasCode(error, code))) return undefined
+    // A FIFO, a link, a file that is too large: nobody of ours wrote that.
+    if (isAppError(error)) return ''
     throw error
-  }
-  try {
-    const { size } = fstatSync(handle)
-    if (!fstatSync(handle).isFile() || size > mostBytes) return undefined
-    const bytes = Buffer.alloc(size)
-    return bytes.toString('utf8', 0, readSync(handle, bytes, 0, size, 0))
-  } finally {
-    closeSync(handle)
   }
 }

@@ -8,6 +8,7 @@ import { listRefs } from '../git/refs.ts'
 import { readRepositoryIds, writeRepositoryId } from '../git/repository-id.ts'
 import { repairWorktrees } from '../git/worktree-repair.ts'
 import type { IsolationContext } from './context.ts'
+import { syncDirectory } from './durable.ts'
 import { locked } from './locked.ts'
 import {
   assertRepository,
@@ -57,7 +58,10 @@ export const keepRecognisable = async (context: IsolationContext, codebase: Code
   const { id, repoPath } = codebase
   if (readRepositoryIds(repoPath).get(host) !== id) {
     try {
-      await locked(context, codebase, 'marking the repository', async () => writeRepositoryId(repoPath, host, id))
+      await locked(context, codebase, 'marking the repository', async () => {
+        writeRepositoryId(repoPath, host, id)
+        await syncDirectory(repoPath)
+      })
     } catch (error) {
       // It may be read-only: then it is used all the same, and only a move cannot be followed.
       if (isAppError(error)) throw error

@@ -1,8 +1,9 @@
-import { lstatSync, readFileSync, realpathSync } from 'node:fs'
+import { lstatSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { readAdminDir, readAdminDirs, readHead, readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 /** What is broken between git's record of an environment and its directory, and which repair really works. */
 export type RecordFault = { readonly detail: string; readonly repair: RecordRepair }
@@ -18,6 +19,8 @@ export type RecordRepair =
   | { readonly kind: 'relink'; readonly file: string; readonly dir: string }
   /** The same, once somebody has looked at what is in the way. */
   | { readonly kind: 'move-away'; readonly file: string; readonly dir: string }
+  /** A FIFO, a link or a directory where git has a file: out of the way first, then it is a file that is missing. */
+  | { readonly kind: 'clear'; readonly file: string }
   /** There is nothing to repair it from: only its files are left. */
   | { readonly kind: 'give-up' }
 
@@ -29,6 +32,8 @@ export const recordFault = async (
   const { adminName, id, owned, branch, path } = environment
   if (adminName === undefined) return undefined
   const dir = join(codebase.repoPath, 'worktrees', adminName)
+  const odd = recordFiles.map((name) => join(dir, name)).find(isOdd)
+  if (odd !== undefined) return { detail: `${odd} is not a file`, repair: { kind: 'clear', file: odd } }
   const record = await readAdminDir(dir)
   if (record === undefined) return { detail: `git's record of it (${dir}) is gone`, repair: { kind: 'give-up' } }
   const token = await readToken(dir)
@@ -46,6 +51,10 @@ export const recordFault = async (
   }
   return linkFault(dir, record.worktreePath, path)
 }
+
+const recordFiles = ['HEAD', 'gitdir', 'commondir', 'locked', 'coppice']
+
+const isOdd = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false })?.isFile() === false
 
 const linkFault = async (dir: string, recorded: string | undefined, path: string): Promise<RecordFault | undefined> => {
   const dotGit = join(path, '.git')
@@ -71,7 +80,7 @@ const linkFault = async (dir: string, recorded: string | undefined, path: string
 }
 
 const leadsTo = (dir: string, repoPath: string): boolean => {
-  const text = unlessMissingSync(() => readFileSync(join(dir, 'commondir'), 'utf8'))?.trim()
+  const text = readUntrustedTextSync(join(dir, 'commondir'))?.trim()
   if (text === undefined || text === '') return false
   return unlessMissingSync(() => realpathSync(resolve(dir, text))) === repoPath
 }

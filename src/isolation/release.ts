@@ -15,6 +15,15 @@ export const releaseRow = async (
   await store.environments.dropAliases(environment.id)
   await store.ports.release(environment.id)
   const conversations = await store.conversations.letGo(environment.id)
-  await onLetGo(store, { environment, how: 'released', conversations, askedBy, trigger, why, branch: undefined, leftOut: [] })
+  await onLetGo(store, {
+    environment,
+    how: 'released',
+    conversations,
+    askedBy,
+    trigger,
+    why,
+    branch: undefined,
+    leftOut: [],
+  })
   return conversations
 }

@@ -3,6 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
+import type { Finding } from '../../src/cli/doctor/finding.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { resolveCodebase } from '../../src/isolation/codebases.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
@@ -115,6 +116,20 @@ describe('doctor names a remedy that works', () => {
     ['a record with garbage in HEAD', (dir) => writeFileSync(join(dir, 'HEAD'), 'garbage\n')],
     ['a record without gitdir', (dir) => rmSync(join(dir, 'gitdir'))],
     ['a record with garbage in gitdir', (dir) => writeFileSync(join(dir, 'gitdir'), 'garbage\n')],
+    [
+      'a FIFO in place of gitdir',
+      (dir) => {
+        rmSync(join(dir, 'gitdir'))
+        spawnSync('mkfifo', [join(dir, 'gitdir')])
+      },
+    ],
+    [
+      'a directory in place of HEAD',
+      (dir) => {
+        rmSync(join(dir, 'HEAD'))
+        mkdirSync(join(dir, 'HEAD'))
+      },
+    ],
     ['a record without commondir', (dir) => rmSync(join(dir, 'commondir'))],
     ['a record with garbage in commondir', (dir) => writeFileSync(join(dir, 'commondir'), '/nowhere\n')],
     ['a record that is gone', (dir) => rmSync(dir, { recursive: true })],
@@ -201,14 +216,21 @@ describe('doctor names a remedy that works', () => {
       // What earlier rounds left to the user is worth a note, and stays so.
       const known = new Set((await look()).map(({ detail }) => detail))
       break_(record(repo, made.environment), path, world)
-      const found = (await look()).filter(({ detail }) => !known.has(detail))
+      // A FIFO also keeps doctor from looking at the records of others, and that is told too.
+      const isNew = ({ detail, remedy = '' }: Finding): boolean => !known.has(detail) && remedy !== 'look at it by hand'
+      const found = (await look()).filter(isNew)
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
-      const tried = found.map(({ remedy = '' }) => {
+      const apply = ({ remedy = '' }: (typeof found)[number]): string => {
         // The last of several ways; each ends with its command.
         const command = remedy.split(/: (?=coppice |git |printf |mv |rm )/).at(-1) ?? ''
         const { stderr } = spawnSync('sh', ['-c', command], { cwd: world.box.root, env, encoding: 'utf8' })
         return `${command}\n${stderr}`
-      })
+      }
+      const tried = found.map(apply)
+      // One that says so itself takes a second look.
+      if (found.some(({ remedy }) => remedy?.includes('doctor` again'))) {
+        tried.push(...(await look()).filter(isNew).map(apply))
+      }
       const left = (await look()).filter(({ state }) => state === 'problem')
       expect({ name, left, tried: left.length === 0 ? [] : tried }).toEqual({ name, left: [], tried: [] })
       expect({ name, unlocks: tried.some((text) => text.includes('worktree unlock')) }).toEqual({

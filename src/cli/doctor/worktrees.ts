@@ -6,7 +6,7 @@ import { presenceOf } from '../../isolation/presence.ts'
 import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
 import { join } from 'node:path'
-import { type Finding, fix, note, problem } from './finding.ts'
+import { type Finding, fix, look, note, problem } from './finding.ts'
 
 /** Each environment against git's record of it and its directory. */
 export const examineWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
@@ -15,7 +15,7 @@ export const examineWorktrees = async (context: IsolationContext, codebase: Code
     // A path means something on its own host only.
     if (environment.host !== context.host) continue
     if (environment.status !== 'active' && environment.status !== 'missing') continue
-    findings.push(...(await examineOne(codebase, environment)))
+    findings.push(...(await look(codebase.name, () => examineOne(codebase, environment))))
   }
   return findings
 }
@@ -75,6 +75,10 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
       const file = shellWord(repair.file)
       if (repair.kind === 'relink') return `link them again: ${link}`
       return `move it away, and look at what is in it: mv ${file} ${file}.away && ${link}`
+    }
+    case 'clear': {
+      const file = shellWord(repair.file)
+      return `move it away, then run \`coppice doctor\` again: mv ${file} ${file}.away`
     }
     case 'give-up':
       return giveUp(codebase, environment)

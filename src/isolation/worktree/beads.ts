@@ -5,6 +5,7 @@ import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
+import { replaceFileSync } from '../../process/replace-file.ts'
 import { realParent } from './real-parent.ts'
 
 export const redirectPath = '.beads/redirect'
@@ -46,8 +47,8 @@ export const moveBeadsRedirect = async (
   if ((await unlessMissing(realParent(treePath, redirectPath)))?.kind !== 'real') return
   const path = join(treePath, redirectPath)
   if ((await unlessMissing(lstat(path)))?.isFile() !== true) return
-  if ((await readFile(path, 'utf8')) !== `${join(from, '.beads')}\n`) return
-  await writeFile(path, `${join(to, '.beads')}\n`)
+  if ((await readUntrustedText(path)) !== `${join(from, '.beads')}\n`) return
+  replaceFileSync(path, `${join(to, '.beads')}\n`)
 }
 
 const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {
