@@ -124,6 +124,7 @@ const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
   name: 'project',
   repoPath: join(checkout, '.git'),
   checkoutPath: checkout,
+  repoInode: undefined,
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: undefined,

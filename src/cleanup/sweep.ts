@@ -6,10 +6,12 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { followRenames } from '../isolation/follow-rename.ts'
 import { freshBase } from '../isolation/fresh-base.ts'
 import { describeProof } from '../isolation/merged.ts'
+import { movedNotice } from '../isolation/moved.ts'
 import { orphans } from '../isolation/orphans.ts'
 import { presenceOf } from '../isolation/presence.ts'
 import type { IsolationProvider, RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
+import { assertRepository } from '../isolation/repository-place.ts'
 import { type Standing, standings } from '../isolation/standing.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
@@ -33,11 +35,13 @@ export const runScheduledCleanup = async (
   codebase: Codebase,
   options: SweepOptions = {},
 ): Promise<CleanupReport> => {
+  assertRepository(codebase)
   const dryRun = options.dryRun === true
   const draft = writable(emptyReport(dryRun))
   if (!dryRun) {
-    const { settled, left } = await reconcile(context, codebase)
+    const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
+      ...moved.map(movedNotice),
       ...settled.map((what) => `settled an interrupted ${what}`),
       ...left.map((what) => `left alone: ${what}`),
     )

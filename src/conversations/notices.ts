@@ -42,7 +42,7 @@ export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, 
 
 /** Of an adopted one nothing was removed, and there is nothing to bring back. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
-  `Let go of \`${branch}\`: it was adopted, so it stays as it is.`
+  `Stopped tracking \`${branch}\`: it is not Coppice's, so its files stay as they are.`
 
 /** Why the environment stays when its conversation closed; that it went is said by the removal itself. */
 export const closedNotice = (outcome: ClosedOutcome): string | undefined => {

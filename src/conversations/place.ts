@@ -1,5 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
+import { followed } from '../isolation/moved.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import type { InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
@@ -32,7 +33,10 @@ const readingPlace = async (
     conversation.environmentId === undefined
       ? undefined
       : await isolation.store.environments.get(conversation.environmentId)
-  if (own?.status === 'active') return { directory: own.path, environment: own }
+  if (own?.status === 'active') {
+    const { environment } = await followed(isolation, codebase, own)
+    return { directory: environment.path, environment }
+  }
   // A bare repository has no files to read: then an environment is made after all.
   return codebase.checkoutPath === undefined ? undefined : { directory: codebase.checkoutPath, environment: undefined }
 }

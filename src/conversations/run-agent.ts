@@ -3,6 +3,7 @@ import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { workLabel } from '../domain/work.ts'
+import { presentCodebase } from '../isolation/codebase-recognise.ts'
 import { acquireLease } from '../isolation/lease.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
@@ -17,7 +18,6 @@ import { type Place, placeFor } from './place.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from './repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
-import { assertRepositoryThere } from './repository-there.ts'
 import { type RunEnd, watchRun } from './run-watch.ts'
 import { sessionFor } from './sessions.ts'
 
@@ -43,7 +43,7 @@ export const runAgent = async (
   task: AgentTask,
 ): Promise<Worked> => {
   const { conversation, codebase } = task
-  await assertRepositoryThere(codebase)
+  await presentCodebase(context.isolation, codebase)
   const agent = await chosenAgent(context, conversation, codebase)
   const place = await placeFor(context, message, task)
   if ('refusal' in place) {

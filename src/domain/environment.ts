@@ -9,11 +9,12 @@ export type EnvironmentStatus = (typeof environmentStatuses)[number]
  * The state machine as a table; an illegal transition throws.
  * creating → removed: a creation that was undone. removing → active: a removal that was undone or refused late.
  * missing → removed: the work was taken up anew, or a person removed what was left of it.
+ * creating, removing → released: the repository is gone, so nobody can finish or undo it.
  */
 const transitions: Record<EnvironmentStatus, readonly EnvironmentStatus[]> = {
-  creating: ['active', 'removed'],
+  creating: ['active', 'removed', 'released'],
   active: ['removing', 'missing', 'released'],
-  removing: ['removed', 'active', 'missing'],
+  removing: ['removed', 'active', 'missing', 'released'],
   missing: ['active', 'removing', 'removed', 'released'],
   removed: [],
   released: [],
@@ -72,6 +73,8 @@ export type Codebase = {
   readonly repoPath: string
   /** The main working tree, or undefined for a bare repository. */
   readonly checkoutPath: string | undefined
+  /** Which directory `repoPath` was when it was last seen: device, inode, birth. By it a moved one is told from a copy. */
+  readonly repoInode: string | undefined
   readonly remote: string | undefined
   readonly remoteUrl: string | undefined
   readonly baseBranch: string | undefined

@@ -140,6 +140,9 @@ export const writeToken = async (adminDir: string, id: string): Promise<void> =>
 
 export const readToken = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'coppice'))
 
+/** From then on the worktree is like any other that a person made. */
+export const clearToken = async (adminDir: string): Promise<void> => rmSync(join(adminDir, 'coppice'), { force: true })
+
 /** The reason of the lock; empty for a lock without one, undefined for none. */
 export const readLock = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'locked'))
 

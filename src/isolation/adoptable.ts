@@ -4,6 +4,7 @@ import { branchNameProblem, toBranchName } from '../domain/names.ts'
 import { branchForWork, toWork } from '../domain/work.ts'
 import { type AdminDir, readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
+import { environmentAt } from './moved.ts'
 import { pathCandidates, prepareRoot } from './paths.ts'
 import type { ResolveRequest } from './resolve.ts'
 import { repoOf } from './repo-of.ts'
@@ -31,7 +32,9 @@ export const findAdoptable = async (
   for (const record of [...records.filter((r) => r.worktreePath === wanted), ...onItsBranch]) {
     const path = record.worktreePath
     if (path === undefined || !(await isDirectory(path))) continue
-    const environment = await context.store.environments.liveByPath(context.host, path)
+    const environment =
+      (await context.store.environments.liveByPath(context.host, path)) ??
+      (await environmentAt(context, codebase, path))
     if (environment === undefined) return { kind: 'worktree', path }
     // Found by its path alone it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
     if (onItsBranch.includes(record) && environment.codebaseId === codebase.id)

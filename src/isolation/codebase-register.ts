@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { type CodebaseId, toCodebaseId } from '../domain/names.ts'
+import { idForNew, keepRecognisable } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
 
 export type AddOptions = {
@@ -32,10 +31,11 @@ export const register = async (
   const { store, host } = context
   const remoteUrl = withoutSecret(remote?.url)
   const codebase = {
-    id: codebaseId(host, repoPath),
+    id: await idForNew(context, repoPath),
     host,
     repoPath,
     checkoutPath,
+    repoInode: undefined,
     remote: remote?.name,
     remoteUrl,
     baseBranch,
@@ -50,7 +50,7 @@ export const register = async (
   for (let n = 1; n < 1000; n++) {
     const candidate = n === 1 ? plain : `${plain}-${n}`
     if (await store.codebases.insert({ ...codebase, name: candidate })) {
-      return { codebase: { ...codebase, name: candidate }, isNew: true }
+      return { codebase: await keepRecognisable(context, { ...codebase, name: candidate }), isNew: true }
     }
     const same = await store.codebases.byRepoPath(host, repoPath)
     if (same !== undefined) return { codebase: same, isNew: false }
@@ -77,13 +77,6 @@ export const plainName = (called: string): string => {
 /** A token in a remote's URL is the user's own affair; a copy of it in our database is not. */
 export const withoutSecret = (url: string | undefined): string | undefined =>
   url?.replace(/^(https?:\/\/)[^/@]*@/i, '$1')
-
-/**
- * An id that comes from the place: a repository that was let go of and is registered again finds its restore points,
- * which lie in that very repository.
- */
-export const codebaseId = (host: string, repoPath: string): CodebaseId =>
-  toCodebaseId(createHash('sha256').update(`${host}\0${repoPath}`).digest('hex').slice(0, 32))
 
 /** `owner/name` of a github.com remote in any of its spellings. */
 export const githubOf = (url: string | undefined): string | undefined => {

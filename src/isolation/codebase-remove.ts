@@ -1,4 +1,4 @@
-import { lstat, rename } from 'node:fs/promises'
+import { rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -6,12 +6,13 @@ import type { Spare } from '../store/store.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import { deleted, reposDirectory } from './codebase-clone.ts'
+import { type KeptDirectory, releaseCodebase } from './codebase-release.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 import { onlyHere } from './only-here.ts'
 import { settleInterrupted } from './reconcile.ts'
+import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from './trust.ts'
-import { unlessMissing } from '../domain/missing.ts'
 import { undoMaking } from './worktree/undo.ts'
 
 export type Trusted = {
@@ -35,13 +36,27 @@ export type CodebaseRemoved = {
   /** Why our clone stays on disk: what only it has, or that this is unknown. */
   readonly cloneKept: readonly string[]
   readonly restorePoints: number
+  /** Set when the repository was gone: the directories of its worktrees, which stay. */
+  readonly released?: readonly KeptDirectory[]
 }
 
 /**
- * Lets go of a repository. Refused while environments live. A repository of the user's is not touched; a clone of ours
- * goes unless it holds the only copy of something, and then registering it again finds everything as it was.
+ * Stops tracking a repository. Refused while environments live. A repository of the user's is not touched; a clone of
+ * ours goes unless it holds the only copy of something, and then registering it again finds everything as it was. One
+ * whose repository is gone releases its environments; `force` says so of one that cannot be seen.
  */
-export const removeCodebase = async (context: IsolationContext, codebase: Codebase): Promise<CodebaseRemoved> => {
+export const removeCodebase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<CodebaseRemoved> => {
+  const found = repositoryState(codebase)
+  if (found.state === 'unknown' && !force) throw repositoryGone(codebase, found)
+  if (found.state !== 'there') {
+    const restorePoints = (await context.store.restorePoints.list(codebase.id)).length
+    const released = await releaseCodebase(context, codebase)
+    return { codebase, cloneDeleted: false, cloneKept: [], restorePoints, released }
+  }
   const live = await context.store.environments.live(codebase.id)
   if (live.length > 0)
     throw inUse(
@@ -49,7 +64,6 @@ export const removeCodebase = async (context: IsolationContext, codebase: Codeba
       live.map(({ branch }) => branch),
     )
   const restorePoints = (await context.store.restorePoints.list(codebase.id)).length
-  if ((await unlessMissing(lstat(codebase.repoPath))) === undefined) return letGo(context, codebase, restorePoints)
   await settleInterrupted(context, codebase)
   return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
     for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
@@ -68,17 +82,6 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
     remedy: `remove them first: coppice worktree list --codebase ${name}`,
   })
-}
-
-/** Its repository is gone: there are only rows left, and spares whose files went with it or are nobody's. */
-const letGo = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  restorePoints: number,
-): Promise<CodebaseRemoved> => {
-  for (const spare of await context.store.spares.list(codebase.id)) await context.store.spares.claim(spare.id)
-  await context.store.codebases.remove(codebase.id)
-  return { codebase, cloneDeleted: false, cloneKept: [], restorePoints }
 }
 
 /** The same way back as that of a spare whose making was interrupted: reconciliation can finish it after a crash. */

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { makeWorld } from '../../test/helpers/world.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { settleClones } from './codebase-clone.ts'
-import { codebaseId, githubOf, plainName } from './codebase-register.ts'
+import { codebaseId } from './codebase-recognise.ts'
+import { githubOf, plainName } from './codebase-register.ts'
 import { addCodebase, codebaseAround, resolveCodebase } from './codebases.ts'
 
 describe('finding the codebase of a directory', () => {

@@ -9,7 +9,9 @@ import { listRefs, resolveCommit } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import { type Added, type AddOptions, assertGithub, githubOf, register, withoutSecret } from './codebase-register.ts'
+import { presentCodebase, recogniseCodebase } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
+import { assertRepository } from './repository-place.ts'
 
 /** Registers a repository: one on this machine by its path, any other by its URL. The same one again is returned. */
 export const addCodebase = async (
@@ -34,7 +36,11 @@ export const resolveCodebase = async (
   { name, cwd, signal }: { readonly name?: string | undefined; readonly cwd: string; readonly signal?: AbortSignal },
 ): Promise<Codebase> => {
   const options = signal === undefined ? {} : { signal }
-  if (name !== undefined) return (await context.store.codebases.byName(context.host, name)) ?? byPath()
+  if (name !== undefined) {
+    const named = await context.store.codebases.byName(context.host, name)
+    if (named === undefined) return byPath()
+    return presentCodebase(context, named)
+  }
   const known = await codebaseAround(context, cwd)
   if (known !== undefined) return refreshed(context, known)
   const found = await discoverRepository(context.git, cwd, options)
@@ -79,7 +85,7 @@ const addDiscovered = async (
   { commonDir, checkoutPath }: Discovered,
   options: AddOptions,
 ): Promise<Added> => {
-  const known = await context.store.codebases.byRepoPath(context.host, commonDir)
+  const known = await recogniseCodebase(context, { commonDir, checkoutPath }, options.name)
   if (known !== undefined) return { codebase: await refreshed(context, known, options.github), isNew: false }
   const own = checkoutPath ?? (basename(commonDir).startsWith('.') ? dirname(commonDir) : commonDir)
   await assertCommits(context, commonDir, own)
@@ -89,8 +95,11 @@ const addDiscovered = async (
 }
 
 /** Remotes come and go after a repository was registered. The configuration is read by whatever comes next anyway. */
-const refreshed = async (context: IsolationContext, codebase: Codebase, github?: string): Promise<Codebase> => {
-  if (lookAt(codebase.repoPath) === 'nothing') throw repositoryGone(codebase)
+const refreshed = async (context: IsolationContext, known: Codebase, github?: string): Promise<Codebase> => {
+  assertRepository(known)
+  const { repoPath: commonDir, checkoutPath } = known
+  // Another repository may lie there by now.
+  const codebase = (await recogniseCodebase(context, { commonDir, checkoutPath })) ?? known
   const remote = await remoteInfo(context.git, repoOf(codebase), codebase.remote)
   const remoteUrl = withoutSecret(remote?.url)
   const now = {
@@ -104,11 +113,6 @@ const refreshed = async (context: IsolationContext, codebase: Codebase, github?:
   if (!same) await context.store.codebases.update(codebase.id, now)
   return { ...codebase, ...now }
 }
-
-const repositoryGone = ({ name, repoPath }: Codebase): AppError =>
-  new AppError('not-a-repository', `the repository of ${name} is not at ${repoPath} any more`, {
-    remedy: `bring it back, or let go of it: coppice codebase remove ${name}`,
-  })
 
 /** A repository without any has nothing to start from. `own` is how it is called in the error. */
 export const assertCommits = async ({ git }: IsolationContext, commonDir: string, own: string): Promise<void> => {

@@ -18,7 +18,8 @@ import { leaseHolders } from './lease.ts'
 import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
 import { isInside } from './paths.ts'
-import { type Presence, presenceOf } from './presence.ts'
+import { followMoves, type Moved } from './moved.ts'
+import { healthOf, type Presence, presenceOf } from './presence.ts'
 import type { Health } from './provider.ts'
 
 export type EnvironmentFacts = {
@@ -42,6 +43,8 @@ export type FactsOptions = CallOptions & {
   /** false: files are not looked at, which is most of the time it takes. */
   readonly dirty?: boolean
   readonly forge?: Forge
+  /** Called when somebody had moved worktrees, once their records say where they are now. */
+  readonly onMoved?: (moved: readonly Moved[]) => void
 }
 
 /**
@@ -54,7 +57,7 @@ export const listWithFacts = async (
   codebase: Codebase,
   options: FactsOptions = {},
 ): Promise<EnvironmentFacts[]> => {
-  const live = await context.store.environments.live(codebase.id)
+  const { environments: live, places } = await placesOf(context, codebase, options)
   if (live.length === 0) return []
   // Shown as it is now; whoever changes something records it.
   const followed = await followRenames(context, codebase, live, { dryRun: true })
@@ -63,7 +66,6 @@ export const listWithFacts = async (
   // While git walks the history, the rest of this process looks around.
   const standing = standingOf(context, codebase, environments, options)
   standing.catch(() => undefined)
-  const places = await Promise.all(environments.map((environment) => placeOf(context, codebase, environment)))
   // Git looks at the files while we read the process table; our own git does not count as use.
   const cwd = realCwd(options.cwd)
   const [dirt, users, pointing] = await Promise.all([
@@ -86,7 +88,7 @@ export const listWithFacts = async (
       lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
       conversations: (conversations.get(environment.id) ?? []).map((one) => `${one.platform}:${one.conversationId}`),
       inUse: { by: users.get(environment.id) ?? [] },
-      health: healthOf(places[i]),
+      health: healthOf(places[i] ?? { state: 'cannot-tell', detail: 'it lies on another host' }),
     }
   })
 }
@@ -162,16 +164,21 @@ const positionsOf = async (
 
 const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', detail: `there is no branch ${branch}` })
 
-/** undefined: it lies on another host, and nothing can be said about its files from here. */
-const placeOf = async (
-  { host }: IsolationContext,
+/** Where each is; a place of undefined lies on another host, and nothing can be said about its files from here. */
+const placesOf = async (
+  context: IsolationContext,
   codebase: Codebase,
-  environment: IsolatedEnvironment,
-): Promise<Presence | undefined> => (environment.host === host ? presenceOf(codebase, environment) : undefined)
-
-const healthOf = (place: Presence | undefined): Health => {
-  if (place === undefined) return 'cannot-tell'
-  return place.state === 'present' ? 'healthy' : place.state
+  { onMoved }: FactsOptions,
+): Promise<{ environments: IsolatedEnvironment[]; places: (Presence | undefined)[] }> => {
+  const look = async () => {
+    const environments = await context.store.environments.live(codebase.id)
+    const here = environments.map(async (one) => (one.host === context.host ? presenceOf(codebase, one) : undefined))
+    return { environments, places: await Promise.all(here) }
+  }
+  const found = await look()
+  if (!found.places.some((place) => place?.state === 'moved')) return found
+  onMoved?.(await followMoves(context, codebase))
+  return look()
 }
 
 /**

@@ -8,6 +8,7 @@ import { parseWorkRef, taskWork } from '../domain/work.ts'
 import { readHead } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { presenceOf } from './presence.ts'
+import { environmentAt } from './moved.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
 export const findEnvironment = async (
@@ -24,6 +25,8 @@ export const findEnvironment = async (
     (await environments.liveByBranch(codebase.id, ref)) ??
     (work === undefined ? undefined : await environments.liveByWork(codebase.id, work)) ??
     (await environments.liveByPath(context.host, await real(resolve(cwd, ref)))) ??
+    // Moved by the user: git's record knows whose directory it is.
+    (await environmentAt(context, codebase, await real(resolve(cwd, ref)))) ??
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref))) ??
     (await onBranch(context, codebase, ref))
   if (found !== undefined && found.codebaseId === codebase.id) return found

@@ -99,6 +99,7 @@ const isOurs = async (context: IsolationContext, { environment, presence }: Subj
   if (!environment.owned) return [no('ours', 'it was adopted, not created')]
   switch (presence.state) {
     case 'not-ours':
+    case 'moved':
       return [no('ours', presence.detail)]
     case 'cannot-tell':
       throw new Error(presence.detail)

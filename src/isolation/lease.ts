@@ -139,7 +139,7 @@ const mayBeLocked = ({ repoPath }: Codebase, { adminName }: IsolatedEnvironment)
 const unlock = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<void> => {
   const presence = await presenceOf(codebase, environment)
   // Not this instance, or not to be seen: then its lock is not ours to clear.
-  if (presence.state !== 'present') return
+  if (presence.state !== 'present' && presence.state !== 'moved') return
   const reason = await readLock(presence.tree.gitDir)
   if (reason?.startsWith(prefix) === true) await clearLock(presence.tree.gitDir, reason)
 }

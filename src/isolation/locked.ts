@@ -1,15 +1,17 @@
 import type { Codebase } from '../domain/environment.ts'
 import type { IsolationContext } from './context.ts'
+import { assertRepository } from './repository-place.ts'
 
 /** Holds the repository's lock for `work`; says what it is waiting for when that takes long. */
-export const locked = <T>(
+export const locked = async <T>(
   context: IsolationContext,
   codebase: Codebase,
   purpose: string,
   work: () => Promise<T>,
   signal?: AbortSignal,
-): Promise<T> =>
-  context.lock.withRepositoryLock(
+): Promise<T> => {
+  assertRepository(codebase)
+  return context.lock.withRepositoryLock(
     codebase.repoPath,
     {
       purpose,
@@ -23,3 +25,4 @@ export const locked = <T>(
     },
     work,
   )
+}

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
-import { spareDirectory, trashDirectory } from './paths.ts'
+import { isInternal } from './paths.ts'
 
 /** A linked worktree of the repository that no live record knows: a person's, or another tool's. Never deleted. */
 export type Orphan = {
@@ -23,8 +22,18 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
   const live = (await store.environments.live(codebase.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   const paths = new Set([...live, ...spares].map(({ path }) => path))
-  return records.flatMap(({ worktreePath, head, lockReason }): Orphan[] => {
-    if (worktreePath === undefined || paths.has(worktreePath) || isInternal(worktreePath)) return []
+  // By its name too: a record of ours may be broken, or say where somebody has moved the worktree.
+  const names = new Set([...live, ...spares].map(({ adminName }) => adminName))
+  return records.flatMap(({ name, worktreePath, head, lockReason }): Orphan[] => {
+    // Without a HEAD it is no worktree that git could use.
+    if (
+      worktreePath === undefined ||
+      head === undefined ||
+      names.has(name) ||
+      paths.has(worktreePath) ||
+      isInternal(worktreePath)
+    )
+      return []
     return [
       {
         path: worktreePath,
@@ -34,12 +43,4 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
       },
     ]
   })
-}
-
-/** What lies there is a spare in the making or on its way out, whose row is not written yet or gone already. */
-const isInternal = (path: string): boolean => {
-  const root = dirname(dirname(path))
-  return [spareDirectory(root), trashDirectory(root)].some(
-    (directory) => basename(directory) === basename(dirname(path)),
-  )
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { mkdir, open, realpath } from 'node:fs/promises'
-import { dirname, isAbsolute, join, relative } from 'node:path'
+import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import type { BranchName } from '../domain/names.ts'
@@ -67,6 +67,9 @@ export const managedRoot = async (path: string, host: string): Promise<string | 
 /** Trash and spares lie in the root itself, so that moving there is a rename on one file system. */
 export const trashDirectory = (root: string): string => join(root, '.trash')
 export const spareDirectory = (root: string): string => join(root, '.spares')
+
+/** Trash, or a spare: what lies there is on its way out, or not an environment yet. */
+export const isInternal = (path: string): boolean => ['.trash', '.spares'].includes(basename(dirname(path)))
 
 export const isInside = (directory: string, path: string): boolean => {
   const way = relative(directory, path)

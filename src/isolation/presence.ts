@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toRepoPath } from '../domain/names.ts'
-import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { Health } from './provider.ts'
@@ -14,20 +14,41 @@ import { isMissing } from '../domain/missing.ts'
  */
 export type Presence =
   | { readonly state: 'present'; readonly tree: Tree }
+  /** Somebody ran `git worktree move`: it is whole, at the tree's path. `followMoves` records that. */
+  | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
   | { readonly state: 'missing' }
   | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
 
 export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
   try {
-    return await look(codebase, environment)
+    const found = await look(codebase, environment)
+    if (found.state === 'present') return found
+    const tree = await movedTree(codebase, environment)
+    return tree === undefined ? found : { state: 'moved', tree, detail: `it was moved to ${tree.path}` }
   } catch (error) {
     return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
   }
 }
 
-export const healthOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Health> => {
-  const { state } = await presenceOf(codebase, environment)
+export const healthOf = ({ state }: Presence): Health => {
+  // Not where the record has it; whoever needs it there follows the move first.
+  if (state === 'moved') return 'missing'
   return state === 'present' ? 'healthy' : state
+}
+
+/** Where git's record says it is now, when record and directory agree on each other and it is not where we have it. */
+const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined> => {
+  const { adminName, path } = environment
+  if (adminName === undefined) return undefined
+  const record = await readAdminDir(join(codebase.repoPath, 'worktrees', adminName))
+  const to = record?.worktreePath
+  if (record === undefined || to === undefined || to === path) return undefined
+  if ((await readWorktreeLink(to)) !== record.dir || !pointsBack(record.dir, to)) return undefined
+  const token = await readToken(record.dir)
+  // An adopted one may have no token: then the branch must still be its own.
+  const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
+  const adopted = !environment.owned && token === undefined && branch === environment.branch
+  return token === environment.id || adopted ? treeAt(codebase, record.dir, to) : undefined
 }
 
 const look = async (codebase: Codebase, { path, owned, id, adminName }: IsolatedEnvironment): Promise<Presence> => {

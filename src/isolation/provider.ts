@@ -100,4 +100,10 @@ export type IsolationProvider = {
   healthCheck(codebase: Codebase, environment: IsolatedEnvironment): Promise<Health>
 }
 
-export type AdoptRequest = { readonly work?: Work; readonly createdBy: string; readonly aliases: readonly Work[] }
+export type AdoptRequest = {
+  readonly work?: Work
+  readonly createdBy: string
+  readonly aliases: readonly Work[]
+  /** A person says that it is theirs: an environment that Coppice made is then never deleted either. */
+  readonly claim?: true
+}

@@ -7,13 +7,16 @@ import { clearPrivateIndexes } from '../git/private-index.ts'
 import { readRef } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
+import { keepRecognisable } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
 import { locked } from './locked.ts'
+import { followMoves, type Moved } from './moved.ts'
 import { prepareRoot } from './paths.ts'
 import { presenceOf } from './presence.ts'
 import { unlessMissing } from '../domain/missing.ts'
+import { assertRepository } from './repository-place.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
 import { discardRestorePoint, readRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
@@ -26,6 +29,8 @@ export type Reconciled = {
   readonly left: readonly string[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly returned: readonly IsolatedEnvironment[]
+  /** Somebody had moved these; their records say where they are now. */
+  readonly moved: readonly Moved[]
 }
 
 /**
@@ -33,15 +38,18 @@ export type Reconciled = {
  * What a living process is doing is left to it.
  */
 export const reconcile = async (context: IsolationContext, codebase: Codebase): Promise<Reconciled> => {
+  assertRepository(codebase)
+  await keepRecognisable(context, codebase)
   const interrupted = await settleInterrupted(context, codebase)
   await dropDeadLeases(context, codebase)
+  const moved = await followMoves(context, codebase)
   const seen = await recordPresence(context, codebase)
   await dropLostSpares(context, codebase)
   await recallRestorePoints(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)
   await clearPrivateIndexes(context.git)
-  return { ...interrupted, ...seen }
+  return { ...interrupted, ...seen, moved }
 }
 
 /** The cheap part, before every command that changes something: one query when nothing was interrupted. */
@@ -102,12 +110,18 @@ const recordPresence = async (
 ): Promise<Pick<Reconciled, 'missing' | 'returned'>> => {
   const missing: IsolatedEnvironment[] = []
   const returned: IsolatedEnvironment[] = []
+  const open = new Set((await context.store.journal.open(context.host, codebase.id)).map((one) => one.environmentId))
   for (const environment of await context.store.environments.live(codebase.id)) {
     // Another host's rows are never judged: a path means something on one host only.
     if (environment.host !== context.host) continue
     const { state } = await presenceOf(codebase, environment)
     if (environment.status === 'active' && state === 'missing') {
       if (await context.store.environments.transition(environment.id, 'active', 'missing')) missing.push(environment)
+    }
+    // No operation knows of it, so nobody would ever finish it.
+    if (environment.status === 'removing' && !open.has(environment.id)) {
+      if (state === 'present') await context.store.environments.transition(environment.id, 'removing', 'active')
+      if (state === 'missing') await context.store.environments.transition(environment.id, 'removing', 'missing')
     }
     if (environment.status === 'missing' && state === 'present') {
       if (await context.store.environments.transition(environment.id, 'missing', 'active')) returned.push(environment)

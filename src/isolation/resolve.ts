@@ -8,6 +8,7 @@ import { findAdoptable } from './adoptable.ts'
 import type { IsolationContext } from './context.ts'
 import { followPullRequest } from './follow.ts'
 import { offerMention } from './mention.ts'
+import { followMoves, movedNotice } from './moved.ts'
 import { presenceOf } from './presence.ts'
 import { whenSettled } from './settled.ts'
 import type { IsolationProvider } from './provider.ts'
@@ -36,25 +37,32 @@ export type Resolution =
 
 type Found = Extract<Resolution, { outcome: 'resolved' }>
 
+/** `told`: what was noticed on the way, for the user. */
+type Asked = ResolveRequest & { readonly told: string[] }
+
 /** Which environment is this message for? The only authority, in the order of SPEC.md 2.2. */
 export const resolveIsolation = async (
   context: IsolationContext,
   provider: IsolationProvider,
-  request: ResolveRequest,
+  asked: ResolveRequest,
 ): Promise<Resolution> => {
+  const request: Asked = { ...asked, told: [] }
   const found =
     (await ownEnvironment(context, request)) ??
     (await sameWorkEnvironment(context, request)) ??
     (await linkedEnvironment(context, request)) ??
     (await adoptExisting(context, provider, request))
-  if (found === undefined) return makeOne(context, provider, request)
+  if (found === undefined) {
+    const made = await makeOne(context, provider, request)
+    return made.outcome === 'limit' ? made : { ...made, notices: [...request.told, ...made.notices] }
+  }
   await touch(context, found.environment)
   const moved = await followPullRequest(context, request.codebase, found.environment, request.work, request.hints)
-  return { ...found, notices: [...found.notices, ...moved] }
+  return { ...found, notices: [...request.told, ...found.notices, ...moved] }
 }
 
 /** 1. The conversation's own. One that is gone is recorded as such and the reference cleared; nothing is deleted. */
-const ownEnvironment = async (context: IsolationContext, request: ResolveRequest): Promise<Found | undefined> => {
+const ownEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
   const { conversation, codebase } = request
   if (conversation?.environmentId === undefined) return undefined
   const environment = await context.store.environments.get(conversation.environmentId)
@@ -65,7 +73,7 @@ const ownEnvironment = async (context: IsolationContext, request: ResolveRequest
 }
 
 /** 2. The active environment of the same work, by its own identity or by an alias. */
-const sameWorkEnvironment = async (context: IsolationContext, request: ResolveRequest): Promise<Found | undefined> => {
+const sameWorkEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const identity of identities(request)) {
     const environment = await context.store.environments.liveByWork(codebase.id, identity)
@@ -87,7 +95,7 @@ const identities = ({ work, hints }: ResolveRequest): Work[] => {
 }
 
 /** 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. */
-const linkedEnvironment = async (context: IsolationContext, request: ResolveRequest): Promise<Found | undefined> => {
+const linkedEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const linked of linkedWorks(request.hints)) {
     const known = await context.store.environments.liveByWork(codebase.id, linked)
@@ -118,7 +126,7 @@ const share = async (
 const adoptExisting = async (
   context: IsolationContext,
   provider: IsolationProvider,
-  request: ResolveRequest,
+  request: Asked,
 ): Promise<Found | undefined> => {
   const { codebase, work, hints } = request
   const candidate = await findAdoptable(context, request)
@@ -172,7 +180,7 @@ const makeOne = async (
 /** The row as it is now, if the environment is really there: gone is `missing`, come back is `active`. */
 const usableRow = async (
   context: IsolationContext,
-  { codebase, signal }: ResolveRequest,
+  { codebase, signal, told }: Asked,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment | undefined> => {
   const environment = await whenSettled(context, codebase, known, signal)
@@ -183,6 +191,9 @@ const usableRow = async (
     case 'present':
       if (status === 'missing') await context.store.environments.transition(id, 'missing', 'active')
       return { ...environment, status: 'active' }
+    case 'moved':
+      told.push(...(await followMoves(context, codebase)).map(movedNotice))
+      return usableAfterMove(context, id)
     case 'missing':
       if (status === 'active') await context.store.environments.transition(id, 'active', 'missing')
       return undefined
@@ -192,6 +203,14 @@ const usableRow = async (
         remedy: '`coppice doctor` says what can be done',
       })
   }
+}
+
+const usableAfterMove = async (
+  { store }: IsolationContext,
+  id: IsolatedEnvironment['id'],
+): Promise<IsolatedEnvironment | undefined> => {
+  const environment = await store.environments.get(id)
+  return environment?.status === 'active' ? environment : undefined
 }
 
 /** A write per message would cost more than the whole look-up; a minute is fine enough for "last activity". */

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
+import { liveness } from '../process/identity.ts'
+import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
 import { settleInterrupted } from './reconcile.ts'
 
@@ -19,13 +21,18 @@ export const whenSettled = async (
 ): Promise<IsolatedEnvironment | undefined> => {
   const until = context.clock() + patienceMs
   let environment: IsolatedEnvironment | undefined = known
+  let failures = 0
   for (let pauseMs = 10; isUnderWay(environment); pauseMs = Math.min(pauseMs * 2, 500)) {
     if (context.clock() > until) throw stuck(environment)
     if (pauseMs === 500) context.progress(`waiting until ${environment.branch} is no longer ${environment.status}`)
-    await settleInterrupted(context, codebase)
+    const { left } = await settleInterrupted(context, codebase)
     environment = await context.store.environments.get(known.id)
-    if (isUnderWay(environment) && !(await isWorkedOn(context, environment))) throw stuck(environment)
-    if (isUnderWay(environment)) await delay(pauseMs, undefined, signal === undefined ? {} : { signal })
+    if (!isUnderWay(environment)) break
+    const holder = await holderOf(context, environment)
+    // Twice: it may have died after the first look for what the dead have left.
+    failures += holder === 'dead' ? 1 : 0
+    if (holder === 'nobody' || failures > 1) throw stuck(environment, left)
+    await delay(pauseMs, undefined, signal === undefined ? {} : { signal })
   }
   return environment
 }
@@ -33,18 +40,22 @@ export const whenSettled = async (
 const isUnderWay = (environment: IsolatedEnvironment | undefined): environment is IsolatedEnvironment =>
   environment?.status === 'creating' || environment?.status === 'removing'
 
-/** No open operation speaks of it: nobody will ever settle it, and waiting would only hide that. */
-const isWorkedOn = async (
+/** Who is making or removing it. Waiting for the dead, or for nobody, would never end. */
+const holderOf = async (
   context: IsolationContext,
   { id, codebaseId, status }: IsolatedEnvironment,
-): Promise<boolean> => {
+): Promise<'alive' | 'dead' | 'nobody'> => {
   const open = await context.store.journal.open(context.host, codebaseId)
-  if (open.some((entry) => entry.environmentId === id)) return true
+  const entry = open.find(({ environmentId }) => environmentId === id)
+  if (entry !== undefined) return isAbandoned(entry) || liveness(entry.holder) === 'dead' ? 'dead' : 'alive'
   // It may have ended between the two questions.
-  return (await context.store.environments.get(id))?.status !== status
+  return (await context.store.environments.get(id))?.status === status ? 'nobody' : 'alive'
 }
 
-const stuck = ({ branch, status }: IsolatedEnvironment): IsolationBlockedError =>
-  new IsolationBlockedError(`${branch} is ${status}, and nobody is working on it`, {
-    remedy: 'run `coppice doctor --fix`',
-  })
+const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly string[] = []): IsolationBlockedError =>
+  new IsolationBlockedError(
+    left.length === 0
+      ? `${branch} is ${status}, and no process is working on it`
+      : `${branch} is ${status}: an interrupted operation could not be finished or undone (${left.join('; ')})`,
+    { remedy: '`coppice doctor --fix` tries again and says what is in the way' },
+  )

@@ -1,5 +1,6 @@
 import { toAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { movedNotice } from '../isolation/moved.ts'
 import { reconcile } from '../isolation/reconcile.ts'
 
 /** Before anything is accepted: what a crash left half done is finished or undone. */
@@ -7,8 +8,12 @@ export const reconcileAll = async (context: IsolationContext): Promise<string[]>
   const notices: string[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
     try {
-      const { settled, left } = await reconcile(context, codebase)
-      notices.push(...settled.map((what) => `settled an interrupted ${what}`), ...left.map((what) => `left: ${what}`))
+      const { settled, left, moved } = await reconcile(context, codebase)
+      notices.push(
+        ...settled.map((what) => `settled an interrupted ${what}`),
+        ...left.map((what) => `left: ${what}`),
+        ...moved.map(movedNotice),
+      )
     } catch (error) {
       // A repository that is gone must not keep the others from being served.
       notices.push(`${codebase.name} could not be reconciled: ${toAppError(error).message}`)

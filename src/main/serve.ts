@@ -122,13 +122,15 @@ const run = async (
     newToken: created ? token : undefined,
     notices: [...notices, ...refused.map(offNotice)],
   })
-  await untilAborted(options.signal)
+  const lost = await untilEnded(options.signal, context.store)
   ready = false
   await stopPlatforms(platforms.values(), context.log)
   removeServerRecord(context.home)
-  const ended = await engine.conversations.stop(options.graceMs)
+  // What running work would record is lost, so nobody waits for it.
+  const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
   await schedule.stop()
   await server.stop(LAST_REQUESTS_MS)
+  if (lost !== undefined) throw lost
   return ended
 }
 
@@ -151,8 +153,10 @@ const announce = (
   outbox.kick()
 }
 
-const untilAborted = (signal: AbortSignal): Promise<void> =>
+/** Until it is told to stop, or its database was taken away: then with that fault. */
+const untilEnded = (signal: AbortSignal, store: IsolationContext['store']): Promise<AppError | undefined> =>
   new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+    store.onLost(resolve)
+    if (signal.aborted) resolve(undefined)
+    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
   })

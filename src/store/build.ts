@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely'
 import { codebaseStore } from './codebases.ts'
 import { conversationStore } from './conversations.ts'
-import type { Engine } from './engine.ts'
+import type { Database, Engine } from './engine.ts'
 import { environmentStore } from './environments.ts'
 import { eventStore } from './events.ts'
 import { gitLookStore } from './git-looks.ts'
@@ -19,7 +19,7 @@ import type { Store } from './store.ts'
 import type { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
 
-export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Promise<void>): Store => {
+export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Database, 'close' | 'onLost'>): Store => {
   const store: Store = {
     engine: engine.name,
     codebases: codebaseStore(db, engine),
@@ -41,8 +41,9 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Prom
     transaction: (work) =>
       db.isTransaction
         ? work(store)
-        : db.transaction().execute((transaction) => work(buildStore(transaction, engine, close))),
-    close,
+        : db.transaction().execute((transaction) => work(buildStore(transaction, engine, ends))),
+    onLost: (listener) => ends.onLost(listener),
+    close: () => ends.close(),
   }
   return store
 }

@@ -75,7 +75,9 @@ const patchColumns = {
   defaultAgent: 'default_agent',
   trustedConfig: 'trusted_config',
   fetchedAt: 'fetched_at',
+  repoPath: 'repo_path',
   checkoutPath: 'checkout_path',
+  repoInode: 'repo_inode',
 } as const satisfies Record<keyof CodebasePatch, keyof CodebaseRow>
 
 const found = (row: CodebaseRow | undefined): Codebase | undefined => (row === undefined ? undefined : fromRow(row))
@@ -86,6 +88,7 @@ const toRow = (codebase: Codebase): CodebaseRow => ({
   name: codebase.name,
   repo_path: codebase.repoPath,
   checkout_path: orNull(codebase.checkoutPath),
+  repo_inode: orNull(codebase.repoInode),
   remote: orNull(codebase.remote),
   remote_url: orNull(codebase.remoteUrl),
   base_branch: orNull(codebase.baseBranch),
@@ -103,6 +106,7 @@ const fromRow = (row: CodebaseRow): Codebase => ({
   name: row.name,
   repoPath: row.repo_path,
   checkoutPath: orUndefined(row.checkout_path),
+  repoInode: orUndefined(row.repo_inode),
   remote: orUndefined(row.remote),
   remoteUrl: orUndefined(row.remote_url),
   baseBranch: orUndefined(row.base_branch),

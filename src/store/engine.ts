@@ -1,4 +1,5 @@
 import type { Kysely, Transaction } from 'kysely'
+import type { AppError } from '../domain/errors.ts'
 import type { Tables } from './tables.ts'
 
 /** What differs between the engines, as capabilities; the statements themselves are the same. */
@@ -25,6 +26,8 @@ export type Database = {
   readonly engine: Engine
   /** Connections that were taken and not given back yet. */
   inUse(): number
+  /** Calls back when the database is no longer the one that was opened; answers what takes that back. */
+  onLost(listener: (error: AppError) => void): () => void
   /** Waits for what is running; a connection that is not given back in time is an error, not a hang. */
   close(): Promise<void>
 }

@@ -23,6 +23,7 @@ export const isLiveStatus = (status: EnvironmentStatus): boolean =>
 
 export const patchColumns = {
   path: 'path',
+  owned: 'owned',
   branch: 'branch',
   branchOrigin: 'branch_origin',
   startSha: 'start_sha',

@@ -6,6 +6,7 @@ import * as conversations from './migrations/0002-conversations.ts'
 import * as usage from './migrations/0003-usage.ts'
 import * as mergeAnswers from './migrations/0011-merge-answers.ts'
 import * as runWatches from './migrations/0015-run-watches.ts'
+import * as repositoryInode from './migrations/0012-repository-inode.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -21,6 +22,7 @@ const migrations: readonly Migration[] = [
   { number: 3, name: 'usage', up: usage.up },
   { number: 11, name: 'merge-answers', up: mergeAnswers.up },
   { number: 15, name: 'run-watches', up: runWatches.up },
+  { number: 12, name: 'repository-inode', up: repositoryInode.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

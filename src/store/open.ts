@@ -13,7 +13,7 @@ export type StorePatience = Partial<SqlitePatience & PostgresPatience>
 /** Opens the database, brings its tables up to date and builds the store over it. */
 export const openStore = async (target: StoreTarget, patience: StorePatience = {}): Promise<Store> => {
   const database = await openDatabase(target, patience)
-  return buildStore(database.db, database.engine, () => database.close())
+  return buildStore(database.db, database.engine, database)
 }
 
 /** The store without its interface, for those who must look underneath: the conformance suite counts connections. */

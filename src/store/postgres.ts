@@ -27,7 +27,9 @@ export const openPostgres = async (url: string, patience: Partial<PostgresPatien
   }
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const inUse = () => pool.totalCount - pool.idleCount
-  return { db, engine: postgres, inUse, close: () => closeWithin(wait, () => db.destroy()) }
+  // A server of its own keeps the database: nobody can take its file away from under us.
+  const onLost = () => () => undefined
+  return { db, engine: postgres, inUse, onLost, close: () => closeWithin(wait, () => db.destroy()) }
 }
 
 const postgres: Engine = {

@@ -14,7 +14,7 @@ export const toJson = (value: unknown): string => JSON.stringify(value)
 /** Its reader says what it is, which is safe: only ever what `toJson` wrote into the same column. */
 export const fromJson = (text: string): unknown => JSON.parse(text)
 
-type Plain = string | number | undefined
+type Plain = string | number | boolean | undefined
 
 /** The columns a patch speaks of: a key that is absent leaves its column alone, one that is `undefined` clears it. */
 export const patched = <Patch extends { readonly [K in keyof Patch]?: Plain }, Row extends object>(
@@ -23,7 +23,10 @@ export const patched = <Patch extends { readonly [K in keyof Patch]?: Plain }, R
 ): Partial<Row> => {
   const set: Record<string, string | number | null> = {}
   for (const [key, column] of Object.entries<string>(columns)) {
-    if (Object.hasOwn(patch, key)) set[column] = orNull((patch as Record<string, Plain>)[key])
+    if (Object.hasOwn(patch, key)) set[column] = columnValue((patch as Record<string, Plain>)[key])
   }
   return set as Partial<Row>
 }
+
+const columnValue = (value: Plain): string | number | null =>
+  typeof value === 'boolean' ? toFlag(value) : orNull(value)

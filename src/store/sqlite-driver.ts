@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
 import { AppError } from '../domain/errors.ts'
 import { busyFor, explained, isBusy } from './sqlite-errors.ts'
+import { SqliteFile } from './sqlite-file.ts'
 import { Turn } from './turn.ts'
 
 export type SqlitePatience = {
@@ -21,6 +22,7 @@ export class SqliteDriver implements Driver {
   readonly #file: string
   readonly #patience: SqlitePatience
   readonly #turn: Turn
+  readonly file: SqliteFile
   #database: DatabaseSync | undefined
   #connection: SqliteConnection | undefined
 
@@ -28,6 +30,7 @@ export class SqliteDriver implements Driver {
     this.#file = file
     this.#patience = patience
     this.#turn = new Turn(patience.turn)
+    this.file = new SqliteFile(file)
   }
 
   get inUse(): number {
@@ -40,7 +43,8 @@ export class SqliteDriver implements Driver {
     } catch (error) {
       throw explained(error, this.#file)
     }
-    this.#connection = new SqliteConnection(this.#database, this.#file, this.#patience.busy)
+    this.file.opened()
+    this.#connection = new SqliteConnection(this.#database, this.file, this.#file, this.#patience.busy)
     try {
       // The mode stays in the file; changing it needs the file for oneself, hence the same patience as for a BEGIN.
       await this.#connection.command('pragma journal_mode = wal')
@@ -53,9 +57,14 @@ export class SqliteDriver implements Driver {
 
   async acquireConnection(): Promise<DatabaseConnection> {
     await this.#turn.take()
-    if (this.#connection !== undefined) return this.#connection
-    this.#turn.give()
-    throw new AppError('store-failed', `the database ${this.#file} is closed`)
+    try {
+      if (this.#connection === undefined) throw new AppError('store-failed', `the database ${this.#file} is closed`)
+      this.file.check()
+      return this.#connection
+    } catch (error) {
+      this.#turn.give()
+      throw error
+    }
   }
 
   async releaseConnection(): Promise<void> {
@@ -67,8 +76,10 @@ export class SqliteDriver implements Driver {
     await this.#connection?.command('begin immediate')
   }
 
+  /** What was committed to a file that nobody can open again is not recorded, whatever SQLite says. */
   async commitTransaction(): Promise<void> {
     await this.#connection?.command('commit')
+    this.file.check()
   }
 
   async rollbackTransaction(): Promise<void> {
@@ -81,6 +92,7 @@ export class SqliteDriver implements Driver {
     try {
       await this.#turn.take()
     } finally {
+      this.file.close()
       this.#database?.close()
       this.#database = undefined
       this.#connection = undefined
@@ -96,12 +108,14 @@ const preparedLimit = 200
 
 class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
+  readonly #opened: SqliteFile
   readonly #file: string
   readonly #patience: number
   readonly #prepared = new Map<string, Prepared>()
 
-  constructor(database: DatabaseSync, file: string, patience: number) {
+  constructor(database: DatabaseSync, opened: SqliteFile, file: string, patience: number) {
     this.#database = database
+    this.#opened = opened
     this.#file = file
     this.#patience = patience
   }
@@ -109,7 +123,10 @@ class SqliteConnection implements DatabaseConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     // Inside a transaction we are the writer already: nothing there is worth waiting for.
     const run = () => this.#run<R>(query.sql, query.parameters as readonly SQLInputValue[])
-    return this.#database.isTransaction ? this.#explain(run) : this.#patiently(run)
+    if (this.#database.isTransaction) return this.#explain(run)
+    const result = await this.#patiently(run)
+    if (result.numAffectedRows !== undefined) this.#opened.check()
+    return result
   }
 
   // oxlint-disable-next-line require-yield

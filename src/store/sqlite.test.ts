@@ -79,7 +79,7 @@ test('every look-up has an index: no statement reads a whole table', async () =>
     },
     transformResult: ({ result }) => Promise.resolve(result),
   }
-  await lookUpEverything(buildStore(database.db.withPlugin(listening), database.engine, () => database.close()))
+  await lookUpEverything(buildStore(database.db.withPlugin(listening), database.engine, database))
   await database.close()
   const plain = new DatabaseSync(file)
   const plans = queries.map(({ sql, parameters }) => {

@@ -11,7 +11,13 @@ export const openSqlite = (file: string, patience: Partial<SqlitePatience> = {})
   makePrivate(file)
   const driver = new SqliteDriver(file, { busy: 10_000, turn: 30_000, ...patience })
   const db = new Kysely<Tables>({ dialect: dialectOver(driver) })
-  return { db, engine: sqlite, inUse: () => driver.inUse, close: () => db.destroy() }
+  return {
+    db,
+    engine: sqlite,
+    inUse: () => driver.inUse,
+    onLost: (listener) => driver.file.onLost(listener),
+    close: () => db.destroy(),
+  }
 }
 
 const sqlite: Engine = {

@@ -1,4 +1,5 @@
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
+import type { AppError } from '../domain/errors.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
 import type { IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -31,15 +32,15 @@ export type Store = {
   readonly gitLooks: GitLookStore
   /** Everything `work` does through the given store happens or none of it. Nested calls join the outer one. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
+  /**
+   * Calls back when the database was deleted or replaced under us: nothing is recorded from then on, and everything
+   * fails with `store-lost`. Answers what takes that back.
+   */
+  onLost(listener: (error: AppError) => void): () => void
   close(): Promise<void>
 }
 
-export type CodebasePatch = Partial<
-  Pick<
-    Codebase,
-    'remote' | 'remoteUrl' | 'baseBranch' | 'github' | 'defaultAgent' | 'trustedConfig' | 'fetchedAt' | 'checkoutPath'
-  >
->
+export type CodebasePatch = Partial<Omit<Codebase, 'id' | 'host' | 'name' | 'cloned' | 'createdAt'>>
 
 export type CodebaseStore = {
   /** False when (host, name) or (host, repoPath) is taken. */
@@ -59,18 +60,11 @@ export type InsertOutcome =
   /** `active` counts creating, active and removing ones of the codebase. */
   | { readonly outcome: 'limit'; readonly active: number }
 
+/** Status has transitions of its own; what the others say never changes. */
 export type EnvironmentPatch = Partial<
-  Pick<
+  Omit<
     IsolatedEnvironment,
-    | 'path'
-    | 'branch'
-    | 'branchOrigin'
-    | 'startSha'
-    | 'adminName'
-    | 'lastActivityAt'
-    | 'prBranch'
-    | 'prNumber'
-    | 'baseBranch'
+    'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt' | 'isFork'
   >
 >
 

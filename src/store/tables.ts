@@ -33,6 +33,7 @@ export type CodebaseRow = {
   name: string
   repo_path: string
   checkout_path: string | null
+  repo_inode: string | null
   remote: string | null
   remote_url: string | null
   base_branch: string | null

@@ -217,7 +217,7 @@ describe('status and doctor', () => {
   test('doctor is content with a healthy home', async () => {
     await create('--issue', '1')
     const { code, out } = await world.run('/', 'doctor')
-    expect(out).toContain('Everything is as it should be.')
+    expect(out).toContain('No problems found.')
     expect(code).toBe(0)
     expect(await world.json('/', 0, 'doctor')).toMatchObject({ healthy: true, fixed: [] })
   })

@@ -108,6 +108,7 @@ const codebaseOf = (repo: TestRepo, more: Partial<Codebase> = {}): Codebase => (
   name: 'project',
   repoPath: repo.commonDir,
   checkoutPath: repo.path,
+  repoInode: undefined,
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: 'main',

@@ -57,7 +57,7 @@ const underTest = (name: EngineUnderTest['name'], fresh: () => Promise<StoreTarg
   const open: EngineUnderTest['open'] = async (target, patience) => {
     const database = await openDatabase(target, patience)
     opened.push(database)
-    return { ...buildStore(database.db, database.engine, () => database.close()), database }
+    return { ...buildStore(database.db, database.engine, database), database }
   }
   return { name, fresh, open }
 }

@@ -9,6 +9,7 @@ export const aCodebase = (key = 'one', change: Partial<Codebase> = {}): Codebase
   name: key,
   repoPath: `/repos/${key}/.git`,
   checkoutPath: undefined,
+  repoInode: undefined,
   remote: undefined,
   remoteUrl: undefined,
   baseBranch: undefined,

@@ -104,6 +104,7 @@ const register = async (context: IsolationContext, repo: TestRepo, remote: boole
     name: 'project',
     repoPath: repo.commonDir,
     checkoutPath: repo.path,
+    repoInode: undefined,
     remote: remote ? 'origin' : undefined,
     remoteUrl: undefined,
     baseBranch: undefined,

@@ -1,28 +1,31 @@
 import { AppError } from '../../domain/errors.ts'
+import type { KeptDirectory } from '../../isolation/codebase-release.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebase-remove.ts'
-import { type Call, command } from '../../conversations/commands/command.ts'
+import { type Call, command, isSet } from '../../conversations/commands/command.ts'
 import { codebaseJson } from '../../conversations/commands/json.ts'
 import { count, tilde, type View } from '../../conversations/commands/view.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()
   const [name = ''] = call.words
-  // By its name only: a path would register what is to be let go of.
+  // By its name only: a path would register what is to be removed.
   const codebase = await context.store.codebases.byName(context.host, name)
   if (codebase === undefined) {
     throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
       remedy: '`coppice codebase list` shows what there is',
     })
   }
-  return removeCodebase(context, codebase)
+  return removeCodebase(context, codebase, { force: isSet(call.values, 'force') })
 }
 
 const toText = (result: CodebaseRemoved, view: View): string => {
-  const { codebase, cloneDeleted, cloneKept, restorePoints } = result
+  const { codebase, cloneDeleted, cloneKept, restorePoints, released } = result
   const place = tilde(codebase.checkoutPath ?? codebase.repoPath, view)
   return [
-    `${view.paint('green', 'Let go of')} ${view.paint('bold', codebase.name)}`,
-    cloneDeleted ? `  the clone at ${place} is deleted` : `  ${place} is not touched`,
+    `${view.paint('green', 'Stopped tracking')} ${view.paint('bold', codebase.name)}`,
+    ...(released === undefined
+      ? [cloneDeleted ? `  the clone at ${place} is deleted` : `  ${place} is not touched`]
+      : [`  ${place} is gone`, ...released.map((kept) => `  kept: ${keptText(kept, view)}`)]),
     ...cloneKept.map((what) => `  the clone stays: ${what}`),
     ...(restorePoints > 0 && !cloneDeleted
       ? [`  ${count(restorePoints, 'restore point')}: there again when it is registered again`]
@@ -30,13 +33,17 @@ const toText = (result: CodebaseRemoved, view: View): string => {
   ].join('\n')
 }
 
+const keptText = ({ branch, path }: KeptDirectory, view: View): string =>
+  `${tilde(path, view)} (${branch ?? 'a prepared checkout'})`
+
 export const codebaseRemove = command<CodebaseRemoved>({
   run,
   toText,
-  toJson: ({ codebase, cloneDeleted, cloneKept, restorePoints }) => ({
+  toJson: ({ codebase, cloneDeleted, cloneKept, restorePoints, released = [] }) => ({
     codebase: codebaseJson(codebase),
     cloneDeleted,
     cloneKept,
     restorePoints,
+    released: released.map(({ branch, path }) => ({ branch: branch ?? null, path })),
   }),
 })

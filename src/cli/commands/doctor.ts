@@ -2,10 +2,12 @@ import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { settleClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
+import { movedNotice } from '../../isolation/moved.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
+import { repositoryState } from '../../isolation/repository-place.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Call, command, isSet, standsIn, type Workplace } from '../../conversations/commands/command.ts'
-import type { Finding } from '../doctor/finding.ts'
+import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
 import { exitCodes } from '../../conversations/commands/failure.ts'
@@ -15,42 +17,63 @@ export type DoctorResult = { readonly findings: readonly Finding[]; readonly fix
 
 const run = async (call: Call): Promise<DoctorResult> => {
   const workplace = await call.open()
+  const { context } = workplace
   const codebases = await codebasesOf(call, workplace)
-  const fixed = isSet(call.values, 'fix') ? await repair(workplace.context, codebases) : []
+  const { fixed, failed } = isSet(call.values, 'fix') ? await repair(context, codebases) : { fixed: [], failed: [] }
   const findings = [
     ...(await examineMachine(workplace)),
-    ...(await Promise.all(codebases.map((codebase) => examineCodebase(workplace.context, codebase)))).flat(),
-    ...(await examineHome(workplace.context, await workplace.context.store.codebases.list(workplace.context.host))),
+    ...failed,
+    ...(await Promise.all(codebases.map((codebase) => examineCodebase(context, codebase)))).flat(),
+    ...(await examineHome(context, await context.store.codebases.list(context.host))),
   ]
-  return { findings, fixed }
+  return { findings: withoutRepeated(findings, failed), fixed }
+}
+
+/** What has just been tried is not advised again. */
+const withoutRepeated = (findings: readonly Finding[], failed: readonly Finding[]): Finding[] => {
+  const tried = new Set(failed.map(({ about }) => about))
+  return findings.filter((one) => failed.includes(one) || !tried.has(one.about) || one.remedy?.endsWith(fix) !== true)
 }
 
 /** All of them, wherever one stands: what is wrong is seldom where one looks. */
-const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> =>
-  call.codebase === undefined
-    ? context.store.codebases.list(context.host)
-    : [await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call) })]
+const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
+  if (call.codebase === undefined) return context.store.codebases.list(context.host)
+  const named = await context.store.codebases.byName(context.host, call.codebase)
+  // One whose repository is gone is what somebody may ask about.
+  return [named ?? (await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call) }))]
+}
 
-/** What cannot be repaired is found again right after, and reported there. */
-const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<string[]> => {
-  const done: string[] = []
-  const { settled } = await settleClones(context)
-  if (settled > 0) done.push(`cleared ${count(settled, 'interrupted clone')}`)
+type Repaired = { readonly fixed: readonly string[]; readonly failed: readonly Finding[] }
+
+/** Each thing that reconciliation says it has done, it has looked at again. */
+const repair = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Repaired> => {
+  const fixed: string[] = []
+  const failed: Finding[] = []
+  const clones = await settleClones(context)
+  if (clones.settled > 0) fixed.push(`cleared ${count(clones.settled, 'interrupted clone')}`)
   for (const codebase of codebases) {
+    const { name } = codebase
+    // Found right after, and reported there with what to do.
+    if (repositoryState(codebase).state !== 'there') continue
     try {
       const before = (await context.store.leases.all(context.host)).length
-      const { settled, returned } = await reconcile(context, codebase)
+      const { settled, returned, moved, left } = await reconcile(context, codebase)
       const dropped = before - (await context.store.leases.all(context.host)).length
-      done.push(
-        ...settled.map((what) => `${codebase.name}: settled an interrupted ${what}`),
-        ...returned.map(({ branch }) => `${codebase.name}: ${branch} is there again`),
-        ...(dropped > 0 ? [`${codebase.name}: dropped ${count(dropped, 'lease')} of dead processes`] : []),
+      fixed.push(
+        ...settled.map((what) => `${name}: settled an interrupted ${what}`),
+        ...moved.map((one) => `${name}: ${movedNotice(one)}`),
+        ...returned.map(({ branch }) => `${name}: ${branch} is there again`),
+        ...(dropped > 0 ? [`${name}: dropped ${count(dropped, 'lease')} of dead processes`] : []),
       )
+      failed.push(...left.map((what) => problem(name, what, `when that is out of the way, run it again: ${fix}`)))
     } catch (error) {
-      done.push(`${codebase.name}: could not be repaired: ${toAppError(error).message}`)
+      const { message, remedy } = toAppError(error)
+      failed.push(
+        problem(name, `could not be repaired: ${message}`, remedy ?? 'run it again with --verbose to see more'),
+      )
     }
   }
-  return done
+  return { fixed, failed }
 }
 
 const toText = ({ findings, fixed }: DoctorResult, { paint }: View): string => {
@@ -63,7 +86,7 @@ const toText = ({ findings, fixed }: DoctorResult, { paint }: View): string => {
       `${signs[state]}  ${about.padEnd(longest)}  ${printable(detail)}`,
       ...(remedy === undefined ? [] : [`${' '.repeat(11 + longest)}${paint('dim', `→ ${printable(remedy)}`)}`]),
     ]),
-    problems === 0 ? paint('green', 'Everything is as it should be.') : paint('red', `${count(problems, 'problem')}.`),
+    problems === 0 ? paint('green', 'No problems found.') : paint('red', `${count(problems, 'problem')}.`),
   ].join('\n')
 }
 

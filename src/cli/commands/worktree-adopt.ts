@@ -1,11 +1,14 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, isAppError } from '../../domain/errors.ts'
 import { workLabel } from '../../domain/work.ts'
 import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 import { discoverRepository } from '../../git/discover.ts'
+import { codebaseAround } from '../../isolation/codebases.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
+import { findEnvironment } from '../../isolation/find.ts'
+import { followed } from '../../isolation/moved.ts'
 import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
 import { hereToChange } from '../../conversations/commands/here.ts'
 import { environmentJson } from '../../conversations/commands/json.ts'
@@ -15,18 +18,40 @@ import { tilde } from '../../conversations/commands/view.ts'
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 
 const run = async (call: Call): Promise<AdoptResult> => {
-  const path = resolve(standsIn(call), call.words[0] ?? '')
-  if (!existsSync(path)) {
-    throw new AppError('not-adoptable', `there is nothing at ${path}`, {
-      remedy: '`git worktree list` shows what there is',
-    })
-  }
+  const path = await pathOf(call)
   const { context } = await call.open()
-  if (call.codebase === undefined) await assertLinked(context, path)
+  const isKnown = (await context.store.environments.liveByPath(context.host, realpathSync(path))) !== undefined
+  if (call.codebase === undefined && !isKnown) await assertLinked(context, path)
   // The worktree says which repository it belongs to, wherever the user stands.
   const { provider, codebase } = await hereToChange(call, path)
-  const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [] })
+  const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
   return { environment, codebase: codebase.name }
+}
+
+/** A path, or whatever else names an environment: its branch, its id, its work. */
+const pathOf = async (call: Call): Promise<string> => {
+  const [ref = ''] = call.words
+  const path = resolve(standsIn(call), ref)
+  if (existsSync(path)) return path
+  const known = await environmentNamed(call, ref)
+  if (known !== undefined && existsSync(known.path)) return known.path
+  throw new AppError('not-adoptable', `there is nothing at ${known?.path ?? path}`, {
+    remedy: '`git worktree list` shows what there is',
+  })
+}
+
+const environmentNamed = async (call: Call, ref: string): Promise<IsolatedEnvironment | undefined> => {
+  const { context } = await call.open()
+  const codebase =
+    call.codebase === undefined
+      ? await codebaseAround(context, standsIn(call))
+      : await context.store.codebases.byName(context.host, call.codebase)
+  if (codebase === undefined) return undefined
+  const found = await findEnvironment(context, codebase, ref, standsIn(call)).catch((error: unknown) => {
+    if (isAppError(error, 'not-found')) return undefined
+    throw error
+  })
+  return found && (await followed(context, codebase, found)).environment
 }
 
 /** Before the repository is registered: a refusal must not leave that behind. */
@@ -56,7 +81,7 @@ export const worktreeAdopt = command<AdoptResult>({
   toText: ({ environment }, view) =>
     [
       `${view.paint('green', 'Adopted')} ${view.paint('bold', environment.branch)} for ${workLabel(environment.work)}`,
-      `  ${tilde(environment.path, view)} stays yours: removing it only lets go of it`,
+      `  ${tilde(environment.path, view)} stays yours: Coppice will not delete it`,
     ].join('\n'),
   toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),
 })

@@ -1,3 +1,5 @@
+export const fix = 'coppice doctor --fix'
+
 /** One thing the doctor looked at. A problem wants somebody to act; a note is only worth knowing. */
 export type Finding = {
   readonly state: 'ok' | 'note' | 'problem'

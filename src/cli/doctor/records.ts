@@ -1,38 +1,27 @@
-import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { strayClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
-import { orphans } from '../../isolation/orphans.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
-import { presenceOf } from '../../isolation/presence.ts'
+import { describeGone, goneRemedy, repositoryState } from '../../isolation/repository-place.ts'
 import { liveness } from '../../process/identity.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { shellWord } from '../../conversations/commands/shell.ts'
-import { type Finding, look, note, problem } from './finding.ts'
-
-const fix = 'coppice doctor --fix'
+import { type Finding, fix, look, note, problem } from './finding.ts'
+import { examineUnknown, examineWorktrees } from './worktrees.ts'
 
 /** The records of one codebase against git and the disk. Nothing is changed. */
 export const examineCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
   const { name } = codebase
-  if (!existsSync(codebase.repoPath)) {
-    return [
-      problem(
-        name,
-        `its repository is not at ${codebase.repoPath}`,
-        `bring it back, or: coppice codebase remove ${name}`,
-      ),
-    ]
-  }
+  const found = repositoryState(codebase)
+  if (found.state !== 'there') return [problem(name, describeGone(codebase, found), goneRemedy(codebase, found))]
   return (
     await Promise.all([
       look(name, () => interrupted(context, codebase)),
-      look(name, () => absent(context, codebase)),
+      look(name, () => examineWorktrees(context, codebase)),
       look(name, () => deadLeases(context, codebase)),
-      look(name, () => unknownWorktrees(context, codebase)),
+      look(name, () => examineUnknown(context, codebase)),
     ])
   ).flat()
 }
@@ -78,38 +67,6 @@ const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
   }
 }
 
-const absent = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
-  const findings: Finding[] = []
-  for (const environment of await context.store.environments.live(codebase.id)) {
-    // A path means something on its own host only.
-    if (environment.host !== context.host) continue
-    const { branch, path, status } = environment
-    const presence = await presenceOf(codebase, environment)
-    if (presence.state === 'missing' && (status === 'active' || status === 'missing')) {
-      findings.push(
-        problem(
-          codebase.name,
-          `${branch} is missing: ${path} is not there`,
-          `mount or move it back; or let go of it: coppice worktree remove ${branch} --force --codebase ${codebase.name}`,
-        ),
-      )
-    }
-    if (presence.state === 'present' && status === 'missing') {
-      findings.push(problem(codebase.name, `${branch} is recorded as missing and is there`, fix))
-    }
-    if (presence.state === 'not-ours' || presence.state === 'cannot-tell') {
-      findings.push(
-        problem(
-          codebase.name,
-          `${branch}: ${presence.detail}`,
-          `look at ${path}; it is left alone until it is put right`,
-        ),
-      )
-    }
-  }
-  return findings
-}
-
 const deadLeases = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
   const live = await context.store.environments.live(codebase.id)
   const held = await leaseHolders(
@@ -122,18 +79,6 @@ const deadLeases = async (context: IsolationContext, codebase: Codebase): Promis
       .map(({ lease }) => problem(codebase.name, `${branch} is leased to a dead process (${lease.purpose})`, fix)),
   )
 }
-
-const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
-  (await orphans(context, codebase)).map(({ path, branch, missing }) =>
-    note(
-      codebase.name,
-      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice does not know${missing === true ? ', and its directory is gone' : ''}`,
-      missing === true
-        ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
-          `if it is gone for good: git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree remove ${shellWord(path)}`
-        : `take note of it: coppice worktree adopt ${shellWord(path)}`,
-    ),
-  )
 
 /** Environments stay where they were made, so a root that was moved away from may still be in use. */
 const rootsOf = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<string[]> => {

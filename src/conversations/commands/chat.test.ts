@@ -230,7 +230,7 @@ describe('worktree', () => {
     await chat.say('/worktree link by-hand')
     expect(await chat.ask('/worktree remove')).toEqual({
       kind: 'answer',
-      text: expect.stringMatching(/^Let go of `by-hand`: it was adopted, so .* stays as it is\.$/),
+      text: expect.stringMatching(/^Stopped tracking `by-hand`: it is yours, so .* stays as it is\.$/),
     })
     expect(await toldIn(world, 'T1')).toEqual([])
     expect((await chat.conversation()).environmentId).toBeUndefined()

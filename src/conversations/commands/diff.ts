@@ -8,7 +8,7 @@ import { baseAndConfig } from '../../isolation/base-and-config.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { type Call, command, standsIn } from './command.ts'
-import { currentEnvironment, type Here, here } from './here.ts'
+import { currentEnvironment, followedHere, type Here, here } from './here.ts'
 import { environmentJson } from './json.ts'
 import { aligned, code, count, type View } from './view.ts'
 
@@ -32,7 +32,7 @@ const run = async (call: Call): Promise<DiffResult> => {
   const place = await here(call)
   const { context, codebase } = place
   const { signal } = call
-  const environment = await meant(call, place)
+  const environment = await followedHere(call, place, await meant(call, place))
   const tree = await treeOf(place, environment)
   const base = await baseOf(place, environment)
   const from = (await forkPoint(context.git, tree, base.sha, { signal })) ?? base.sha

@@ -1,6 +1,8 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
+import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
+import { environmentAround, followed, type Moved, movedNotice } from '../../isolation/moved.ts'
 import { isInside } from '../../isolation/paths.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
 
@@ -12,7 +14,7 @@ export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
   const codebase =
     call.chat === undefined
       ? await resolveCodebase(workplace.context, { name: call.codebase, cwd, signal: call.signal })
-      : await codebaseOf(workplace, call.chat)
+      : await presentCodebase(workplace.context, await codebaseOf(workplace, call.chat))
   return { ...workplace, codebase, nameOf: () => codebase.name }
 }
 
@@ -39,6 +41,21 @@ export const codebaseHere = async (call: Call, workplace: Workplace): Promise<Co
   }
 }
 
+export const tellMoves = (call: Call, moved: readonly Moved[]): void => {
+  for (const one of moved) call.notice(movedNotice(one))
+}
+
+/** The environment where it is now: somebody may have moved it, and then that is recorded and told. */
+export const followedHere = async (
+  call: Call,
+  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+  environment: IsolatedEnvironment,
+): Promise<IsolatedEnvironment> => {
+  const found = await followed(context, codebase, environment)
+  tellMoves(call, found.moved)
+  return found.environment
+}
+
 /** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */
 export const currentEnvironment = async (
   call: Call,
@@ -47,7 +64,10 @@ export const currentEnvironment = async (
   const live = await context.store.environments.live(codebase.id)
   const { chat } = call
   if (chat !== undefined) return live.find(({ id }) => id === chat.conversation.environmentId)
-  return live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
+  const recorded = live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
+  if (recorded !== undefined || live.length === 0) return recorded
+  const around = await environmentAround(context, codebase, standsIn(call))
+  return around && followedHere(call, { context, codebase }, around)
 }
 
 /** The conversation's codebase, if it has one that is there. */

@@ -13,6 +13,7 @@ export type Refusal = Refused & {
   readonly codebase: string
   /** Where to step out to; undefined when the codebase has no checkout. */
   readonly checkoutPath: string | undefined
+  readonly repoPath: string
   /** How `git push` has to be called from there; undefined when there is nowhere to push to. */
   readonly push: string | undefined
 }
@@ -92,12 +93,16 @@ const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
       ? [
           {
             title: 'Unlock it',
-            how: `${gitThere(refusal, view)('worktree unlock .')}  (if the tool that locked it is done)`,
+            how: `${unlock(refusal, view)}  (if the tool that locked it is done)`,
           },
         ]
       : []),
   ]
 }
+
+/** From the repository: the directory itself may be missing. */
+const unlock = ({ environment, checkoutPath, repoPath }: Refusal, view: View): string =>
+  `git -C ${shellPath(checkoutPath ?? repoPath, view)} worktree unlock ${shellPath(environment.path, view)}`
 
 const stepOut = ({ environment, forced, checkoutPath, codebase }: Refusal, view: View): string => {
   // Without a checkout there is no directory that would say which codebase is meant.

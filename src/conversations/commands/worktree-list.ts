@@ -4,7 +4,7 @@ import { workLabel } from '../../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../../isolation/facts.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { type Call, command } from './command.ts'
-import { currentEnvironment, here } from './here.ts'
+import { currentEnvironment, here, tellMoves } from './here.ts'
 import { factsJson } from './json.ts'
 import { ago, type Cell, count, fittedTable, tilde, type View } from './view.ts'
 
@@ -21,6 +21,7 @@ const run = async (call: Call): Promise<ListResult> => {
   const environments = await listWithFacts(context, codebase, {
     ...(cwd !== undefined && { cwd }),
     signal: call.signal,
+    onMoved: (moved) => tellMoves(call, moved),
   })
   return {
     codebase: codebase.name,

@@ -4,7 +4,7 @@ import type { Released, Removed } from '../../isolation/provider.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type Call, command, isSet, standsIn } from './command.ts'
 import { exitCodes } from './failure.ts'
-import { currentEnvironment, type Here, hereToChange } from './here.ts'
+import { currentEnvironment, followedHere, type Here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
 import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './refusal.ts'
@@ -19,7 +19,7 @@ export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Relea
 const run = async (call: Call): Promise<RemoveResult> => {
   const place = await hereToChange(call)
   const { context, provider, codebase } = place
-  const environment = await meant(call, place)
+  const environment = await followedHere(call, place, await meant(call, place))
   const forced = isSet(call.values, 'force')
   const askedBy = call.chat?.conversation.id
   const own = await provider()
@@ -43,6 +43,7 @@ const run = async (call: Call): Promise<RemoveResult> => {
         ...more,
         forced,
         checkoutPath: codebase.checkoutPath,
+        repoPath: codebase.repoPath,
         push: await pushCommand(context, codebase, environment),
       }
     case 'would-remove':
@@ -68,7 +69,7 @@ const toText = (result: RemoveResult, view: View): string => {
     case 'refused':
       return refusalText(result, view)
     case 'released':
-      return `${paint('green', 'Let go of')} ${code(branch, view)}: it was adopted, so ${tilde(path, view)} stays as it is.`
+      return `${paint('green', 'Stopped tracking')} ${code(branch, view)}: it is yours, so ${tilde(path, view)} stays as it is.`
     case 'removed':
       return [
         ...headline(result, view),

@@ -3,7 +3,8 @@ import { basename } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type Discovered, discoverRepository } from '../../git/discover.ts'
-import { codebaseId, githubOf, plainName, withoutSecret } from '../../isolation/codebase-register.ts'
+import { codebaseId } from '../../isolation/codebase-recognise.ts'
+import { githubOf, plainName, withoutSecret } from '../../isolation/codebase-register.ts'
 import { addCodebase, assertCommits } from '../../isolation/codebases.ts'
 import type { ArchonCodebase } from '../../store/archon.ts'
 import { eachRow, type Import } from './each-row.ts'
@@ -87,6 +88,7 @@ const register = async (run: Import, row: ArchonCodebase, found: Discovered): Pr
     name: plainName(called ?? basename(place)),
     repoPath: commonDir,
     checkoutPath,
+    repoInode: undefined,
     remote: undefined,
     remoteUrl: undefined,
     baseBranch: undefined,

@@ -1,18 +1,20 @@
 import { realpath } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../domain/names.ts'
 import { type Work, parseWorkRef, toWork } from '../../domain/work.ts'
-import { readAdminDirs, readWorktreeLink } from '../../git/admin-dir.ts'
+import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
+import { environmentAt, followed } from '../moved.ts'
+import { isInternal } from '../paths.ts'
 import type { AdoptRequest } from '../provider.ts'
-import { repoOf } from '../repo-of.ts'
+import { makingReason, spareToken } from './marks.ts'
 
 /**
- * Takes note of a worktree that a person or another tool made. Nothing on disk changes, now or later:
- * removing an adopted environment lets go of it.
+ * Tracks a worktree that a person or another tool made. Nothing on disk changes, now or later: removing an adopted
+ * environment stops tracking it. One of our own becomes the user's when a person claims it.
  */
 export const adoptWorktree = (
   context: IsolationContext,
@@ -21,10 +23,11 @@ export const adoptWorktree = (
   request: AdoptRequest,
 ): Promise<IsolatedEnvironment> =>
   locked(context, codebase, 'adopting a worktree', async () => {
-    const { branch, adminName, real } = await examine(codebase, path)
-    const known = await context.store.environments.liveByPath(context.host, real)
-    if (known !== undefined) return known
-    await assertNoSpare(context, codebase, real)
+    const real = await realpath(path).catch(() => undefined)
+    if (real === undefined) throw new AppError('not-adoptable', `there is nothing at ${path}`)
+    const known = await knownAt(context, codebase, real)
+    if (known !== undefined) return request.claim === true ? handOver(context, codebase, known) : known
+    const { branch, adminName } = await examine(context, codebase, path, real)
     const environment = adopted(context, codebase, { branch, adminName, path: real }, request)
     await context.failpoint('adopt.intent')
     // Adopting changes nothing but our own records: one transaction, so there is nothing to finish or to undo.
@@ -40,12 +43,44 @@ export const adoptWorktree = (
     return environment
   })
 
-const examine = async (
+/** By its token first: a worktree that was moved is the same environment, whatever row has that path. */
+const knownAt = async (
+  context: IsolationContext,
   codebase: Codebase,
   path: string,
-): Promise<{ branch: BranchName; adminName: string; real: string }> => {
-  const real = await realpath(path).catch(() => undefined)
-  if (real === undefined) throw new AppError('not-adoptable', `there is nothing at ${path}`)
+): Promise<IsolatedEnvironment | undefined> => {
+  const known =
+    (await environmentAt(context, codebase, path)) ?? (await context.store.environments.liveByPath(context.host, path))
+  if (known === undefined || known.codebaseId === codebase.id) return known
+  throw new AppError('not-adoptable', `${path} is a worktree of another codebase`)
+}
+
+/** From now on it is as if it had been adopted: nothing in Coppice deletes it or its branch. */
+const handOver = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  known: IsolatedEnvironment,
+): Promise<IsolatedEnvironment> => {
+  if (known.status === 'creating' || known.status === 'removing') {
+    throw new AppError(
+      'not-adoptable',
+      `${known.branch} is being ${known.status === 'creating' ? 'made' : 'removed'}`,
+      {
+        remedy: 'try again when that is done; `coppice worktree list` shows it',
+      },
+    )
+  }
+  const { environment } = await followed(context, codebase, known)
+  await context.store.environments.update(environment.id, { owned: false })
+  return { ...environment, owned: false }
+}
+
+const examine = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  real: string,
+): Promise<{ branch: BranchName; adminName: string }> => {
   if (real === codebase.checkoutPath) {
     throw new AppError(
       'not-adoptable',
@@ -53,26 +88,47 @@ const examine = async (
     )
   }
   const adminDir = await readWorktreeLink(real)
-  if (adminDir === undefined || dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) {
+  const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
+  if (record === undefined || dirname(record.dir) !== join(codebase.repoPath, 'worktrees')) {
     throw new AppError('not-adoptable', `${path} is not a linked worktree of ${codebase.name}`, {
       remedy: '`git worktree list` shows the ones it has',
     })
   }
-  const record = (await readAdminDirs(repoOf(codebase).commonDir)).find((admin) => admin.dir === adminDir)
-  const branch = record?.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
+  await assertNotInternal(context, codebase, path, real, record)
+  if (record.worktreePath !== real) {
+    throw new AppError('not-adoptable', `git has ${path} at ${record.worktreePath ?? 'an unknown place'}`, {
+      remedy: `if you moved it there: git worktree repair ${path}`,
+    })
+  }
+  const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   if (branch === undefined) {
     throw new AppError('not-adoptable', `${path} has no branch checked out`, {
       remedy: `check one out there first: git -C ${path} switch -c <branch>`,
     })
   }
-  return { branch: toBranchName(branch), adminName: basename(adminDir), real }
+  return { branch: toBranchName(branch), adminName: record.name }
 }
 
-const assertNoSpare = async (context: IsolationContext, codebase: Codebase, path: string): Promise<void> => {
+/** What Coppice is making or taking away is nobody's to adopt, wherever it lies and whatever it is called. */
+const assertNotInternal = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  real: string,
+  { dir, lockReason }: AdminDir,
+): Promise<void> => {
+  const refused = (why: string, remedy?: string): AppError =>
+    new AppError('not-adoptable', `${path} ${why}`, remedy === undefined ? {} : { remedy })
   const spares = await context.store.spares.list(codebase.id)
-  if (spares.some((spare) => spare.path === path)) {
-    throw new AppError('not-adoptable', `${path} is a spare of Coppice's own`)
+  const isSpare = spares.some(
+    (spare) => spare.path === real || join(codebase.repoPath, 'worktrees', spare.adminName) === dir,
+  )
+  if (isSpare || (await readToken(dir))?.startsWith(spareToken('')) === true) {
+    throw refused('is a prepared checkout that Coppice keeps for the next worktree')
   }
+  if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
+  if (!isInternal(real)) return
+  throw refused("lies in a directory of Coppice's own", 'move it out first: git worktree move <from> <to>')
 }
 
 const adopted = (

@@ -5,6 +5,7 @@ import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
+import { replaceFileSync } from '../../process/replace-file.ts'
 import { realParent } from './real-parent.ts'
 
 export const redirectPath = '.beads/redirect'
@@ -34,6 +35,20 @@ export const isOurRedirect = async (codebase: Codebase, treePath: string): Promi
   const path = join(treePath, redirectPath)
   const found = await unlessMissing(lstat(path))
   return found?.isFile() === true && (await readUntrustedText(path)) === content
+}
+
+/** The shared store went with the canonical checkout. A redirect that somebody changed stays as it is. */
+export const moveBeadsRedirect = async (
+  treePath: string,
+  from: string | undefined,
+  to: string | undefined,
+): Promise<void> => {
+  if (from === undefined || to === undefined) return
+  if ((await unlessMissing(realParent(treePath, redirectPath)))?.kind !== 'real') return
+  const path = join(treePath, redirectPath)
+  if ((await unlessMissing(lstat(path)))?.isFile() !== true) return
+  if ((await readUntrustedText(path)) !== `${join(from, '.beads')}\n`) return
+  replaceFileSync(path, `${join(to, '.beads')}\n`)
 }
 
 const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {

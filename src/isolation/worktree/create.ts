@@ -8,6 +8,7 @@ import { withChild } from '../children.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
+import { followMoves } from '../moved.ts'
 import { isInside, prepareRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
 import type { Created, Existing, IsolationRequest, LimitReached } from '../provider.ts'
@@ -97,7 +98,8 @@ const begin = async (
   // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
   if (existing !== undefined && existing.status !== 'missing') return alreadyThere(existing)
   if (existing !== undefined && (await isBack(context, codebase, existing))) {
-    return { outcome: 'existing', environment: { ...existing, status: 'active' } }
+    const environment = (await context.store.environments.get(existing.id)) ?? existing
+    return { outcome: 'existing', environment: { ...environment, status: 'active' } }
   }
   if (existing !== undefined) await saveMissing(context, codebase, existing)
   const { base, config } = await baseAndConfig(context, codebase, request.base)
@@ -132,6 +134,7 @@ const isBack = async (
 ): Promise<boolean> => {
   const presence = await presenceOf(codebase, environment)
   if (presence.state === 'missing') return false
+  if (presence.state === 'moved') return (await followMoves(context, codebase)).length > 0
   if (presence.state === 'present') {
     return context.store.environments.transition(environment.id, 'missing', 'active')
   }

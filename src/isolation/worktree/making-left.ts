@@ -1,7 +1,16 @@
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { type AdminDir, readAdminDirs, readHead, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import {
+  type AdminDir,
+  clearLock,
+  clearToken,
+  readAdminDirs,
+  readHead,
+  readLock,
+  readToken,
+  readWorktreeLink,
+} from '../../git/admin-dir.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
@@ -38,6 +47,16 @@ export const readMakingData = ({ data }: JournalEntry): MakingLeft => ({
 })
 
 export const pathsOf = ({ path, spare }: MakingLeft): string[] => [path, ...(spare === undefined ? [] : [spare.path])]
+
+/** Somebody moved it with git while it was being made: it is theirs now, with whatever they did in it. */
+export const wasTaken = async ({ dir, worktreePath }: AdminDir, ours: readonly string[]): Promise<boolean> =>
+  worktreePath !== undefined && !ours.includes(worktreePath) && (await readWorktreeLink(worktreePath)) === dir
+
+/** Takes our lock and our token off a record, so that nothing of ours ever counts it as its own again. */
+export const leaveToUser = async (dir: string): Promise<void> => {
+  if ((await readLock(dir))?.startsWith('coppice: ') === true) await clearLock(dir)
+  await clearToken(dir)
+}
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '')
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null

@@ -1,7 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { IsolationContext } from '../context.ts'
-import { healthOf } from '../presence.ts'
+import { healthOf, presenceOf } from '../presence.ts'
 import type { IsolationProvider } from '../provider.ts'
 import { adoptWorktree } from './adopt.ts'
 import { createEnvironment } from './create.ts'
@@ -25,6 +25,6 @@ export const createWorktreeProvider = (context: IsolationContext): IsolationProv
     get: (codebase, work) => context.store.environments.liveByWork(codebase.id, work),
     list: (codebase) => context.store.environments.live(codebase.id),
     adopt: (codebase, path, request) => adoptWorktree(context, codebase, path, request),
-    healthCheck: (codebase, environment) => healthOf(codebase, environment),
+    healthCheck: async (codebase, environment) => healthOf(await presenceOf(codebase, environment)),
   }
 }

@@ -1,9 +1,9 @@
 import { lstat, mkdir, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isSha } from '../../domain/names.ts'
-import { clearLock, readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
+import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { repairWorktree } from '../../git/worktree-repair.ts'
@@ -12,6 +12,8 @@ import type { IsolationContext } from '../context.ts'
 import type { RemoveOptions } from '../provider.ts'
 import { settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
+import { besidePath, followMoves } from '../moved.ts'
+import { presenceOf } from '../presence.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
@@ -75,12 +77,12 @@ export const settleRemoval = async (context: IsolationContext, codebase: Codebas
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
   }
-  const { adminDir, files } = read(entry)
+  const { adminDir, files } = read(entry, codebase)
   await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
   if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
     await deleteRest(context, entry, adminDir)
     await finishRemoval(context, codebase, entryId)
-  } else if ((await recordOf(entry)) === undefined && entry.step !== 'intent') {
+  } else if ((await recordOf(codebase, entry)) === undefined && entry.step !== 'intent') {
     await finishRemoval(context, codebase, entryId)
   } else await undoRemoval(context, codebase, entryId)
 }
@@ -89,20 +91,27 @@ export const undoRemoval = async (context: IsolationContext, codebase: Codebase,
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return
-  const { root, was } = read(entry)
-  const record = await recordOf(entry)
+  const { root, was } = read(entry, codebase)
   const path = root === undefined ? environment.path : await putBack(context, environment, root)
+  const record = await recordOf(codebase, entry)
   // Git's record still names the old place when somebody had taken that and the tree went beside it.
-  if (record !== undefined && (await readAdminDir(record))?.worktreePath !== path) {
+  const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
+  if (isLinked && (await readAdminDir(record))?.worktreePath !== path) {
     await repairWorktree(context.git, repoOf(codebase), path)
   }
   await context.failpoint('undo-remove.back')
-  await discardRestorePoint(context, codebase, entry.id)
+  const { state } = await presenceOf(codebase, { ...environment, path })
+  // One whose files nobody can find now keeps what was saved of them.
+  const isFound = was === 'missing' || state === 'present' || state === 'moved'
+  if (isFound || (await context.store.restorePoints.get(entry.id)) === undefined) {
+    await discardRestorePoint(context, codebase, entry.id)
+  }
   await context.failpoint('undo-remove.discarded')
   await context.store.transaction(async (store) => {
-    await store.environments.transition(environment.id, 'removing', was, { path })
+    await store.environments.transition(environment.id, 'removing', state === 'missing' ? state : was, { path })
     await store.journal.end(entry.id)
   })
+  if (state === 'moved') await followMoves(context, codebase)
 }
 
 /** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
@@ -110,7 +119,7 @@ const putBack = async (context: IsolationContext, environment: IsolatedEnvironme
   const trash = trashPath(root, environment.id)
   if ((await unlessMissing(lstat(trash))) === undefined) return environment.path
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
-  const path = taken ? `${environment.path}-${environment.id.slice(0, 8)}` : environment.path
+  const path = taken ? besidePath(environment) : environment.path
   // Written down first: a crash after the rename must find it there.
   if (taken) await context.store.environments.update(environment.id, { path })
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
@@ -173,7 +182,7 @@ export const finishRemoval = async (
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
-  const { root, branchGoes, tip, note, askedBy, why, trigger } = read(entry)
+  const { root, branchGoes, tip, note, askedBy, why, trigger } = read(entry, codebase)
   const dropped =
     branchGoes && tip !== undefined ? await dropBranch(context, codebase, environment.branch, tip) : undefined
   const branchDeleted = dropped?.deleted === true
@@ -200,7 +209,7 @@ export const finishRemoval = async (
     branchDeleted,
     branchNote,
     letGo,
-    notices: await verifyGone(environment, entry),
+    notices: await verifyGone(codebase, environment, entry),
   }
 }
 
@@ -230,12 +239,16 @@ const dropPullRequestRef = async (
 }
 
 /** Says so when the directory or git's record is still there after all. */
-const verifyGone = async (environment: IsolatedEnvironment, entry: JournalEntry): Promise<string[]> => {
+const verifyGone = async (
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  entry: JournalEntry,
+): Promise<string[]> => {
   const notices: string[] = []
   if ((await unlessMissing(lstat(environment.path))) !== undefined) {
     notices.push(`something is at ${environment.path} again: it is not ours and was left alone`)
   }
-  const record = await recordOf(entry)
+  const record = await recordOf(codebase, entry)
   if (record !== undefined) notices.push(`git still has its record ${record}`)
   return notices
 }
@@ -244,15 +257,16 @@ const branchOf = async (context: IsolationContext, { environmentId }: JournalEnt
   environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
 
 /** Git's record, if it is there and still carries this environment's token. */
-const recordOf = async (entry: JournalEntry): Promise<string | undefined> => {
-  const { adminDir } = read(entry)
+const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string | undefined> => {
+  const { adminDir } = read(entry, codebase)
   if (adminDir === undefined || (await readAdminDir(adminDir)) === undefined) return undefined
   return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
 }
 
-const read = ({ data }: JournalEntry) => ({
+const read = ({ data }: JournalEntry, { repoPath }: Codebase) => ({
   root: typeof data['root'] === 'string' ? data['root'] : undefined,
-  adminDir: typeof data['adminDir'] === 'string' ? data['adminDir'] : undefined,
+  // By its name: the repository may have been moved since.
+  adminDir: typeof data['adminDir'] === 'string' ? join(repoPath, 'worktrees', basename(data['adminDir'])) : undefined,
   was: data['was'] === 'missing' ? ('missing' as const) : ('active' as const),
   branchGoes: data['branchGoes'] === true,
   tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,

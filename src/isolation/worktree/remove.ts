@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { isMissing } from '../../domain/missing.ts'
 import { type GateAnswer, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
@@ -12,13 +13,15 @@ import { followRename } from '../follow-rename.ts'
 import { freshBase } from '../fresh-base.ts'
 import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
+import { followed } from '../moved.ts'
 import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
+import { releaseRow } from '../release.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
-import { saveMissing } from './save-missing.ts'
+import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
 import { runTeardown } from './scripts.ts'
 import { moveToTrash } from './trash.ts'
 
@@ -51,14 +54,14 @@ const remove = async (
   options: RemoveOptions,
   fresh: Fresh | undefined,
 ): Promise<RemoveOutcome> => {
-  const known = await current(context, id)
+  const { environment: known } = await followed(context, codebase, await current(context, id))
   if (!known.owned) return release(context, known, options)
   const { base, config, stale } =
     fresh === undefined
       ? { ...(await baseAndConfig(context, codebase)), stale: options.staleBase }
       : await freshBase(context, codebase, fresh, { signal: options.signal })
   const presence = await presenceOf(codebase, known)
-  const { environment, notices: followed } =
+  const { environment, notices: renamed } =
     presence.state === 'present'
       ? await followRename(context, codebase, known, presence.tree, options)
       : { environment: known, notices: [] }
@@ -75,12 +78,14 @@ const remove = async (
   }
   const { answers, dirt, notices } = await askGates(context, subject)
   const fate = await judged
-  const reasons = refusals(answers, options.force === true)
+  const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
+  const byLock: GateAnswer[] = lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock) }]
+  const reasons = refusals([...byLock, ...answers], options.force === true)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
-  return removePresent(context, subject, presence.tree, dirt, fate, [...followed, ...notices])
+  return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
@@ -124,7 +129,11 @@ const removePresent = async (
     }
   } catch (error) {
     await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
-    throw error
+    if (!isMissing(error)) throw error
+    throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
+      cause: error,
+      remedy: 'try again: `coppice worktree list` shows where it is now',
+    })
   }
 }
 
@@ -176,7 +185,7 @@ const lookAgain = async (
   return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
 }
 
-/** Nothing in Coppice deletes an adopted worktree or its branch: it is let go of. */
+/** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
 const release = async (
   context: IsolationContext,
   environment: IsolatedEnvironment,
@@ -185,16 +194,9 @@ const release = async (
   const reasons = await usesOf(context, environment, undefined)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
-  const letGo = await context.store.transaction(async (store) => {
-    await store.environments.transition(environment.id, environment.status, 'released')
-    await store.environments.dropAliases(environment.id)
-    await store.ports.release(environment.id)
-    const conversations = await store.conversations.letGo(environment.id)
-    const { askedBy, trigger } = options
-    const lost = { environment, how: 'released', conversations, askedBy, trigger, why: whyOf(options) } as const
-    await context.onLetGo(store, { ...lost, branch: undefined, leftOut: [] })
-    return conversations
-  })
+  const letGo = await context.store.transaction((store) =>
+    releaseRow(context, store, environment, options, whyOf(options)),
+  )
   const others = letGo.filter(({ id }) => id !== options.askedBy)
   return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
 }

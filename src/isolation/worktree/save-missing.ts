@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
-import { readAdminDir, readToken } from '../../git/admin-dir.ts'
+import { AppError } from '../../domain/errors.ts'
+import { readAdminDir, readLock, readToken } from '../../git/admin-dir.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
@@ -20,6 +21,12 @@ export const saveMissing = async (
   judged?: BranchFate,
   options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and the work was taken up anew' },
 ): Promise<Removed> => {
+  const lock = await foreignLock(codebase, environment)
+  if (lock !== undefined) {
+    throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
+      remedy: `if whoever locked it is done: git -C ${codebase.checkoutPath ?? codebase.repoPath} worktree unlock ${environment.path}`,
+    })
+  }
   const missing = await asMissing(context, environment)
   const adminDir = await recordOf(codebase, missing)
   const fate: BranchFate = {
@@ -59,6 +66,18 @@ export const saveMissing = async (
     throw error
   }
 }
+
+/** Somebody else's lock on git's record: they say that the directory comes back. */
+export const foreignLock = async (
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<string | undefined> => {
+  const adminDir = await recordOf(codebase, environment)
+  const lock = adminDir === undefined ? undefined : await readLock(adminDir)
+  return lock?.startsWith('coppice: ') === true ? undefined : lock
+}
+
+export const lockedBy = (lock: string): string => `locked by another tool${lock === '' ? '' : `: ${lock}`}`
 
 const asMissing = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
   if (environment.status === 'missing') return environment

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
-import { clearLock, readToken, readWorktreeLink, setLock, writeToken } from '../../git/admin-dir.ts'
+import { clearLock, readAdminDir, readToken, readWorktreeLink, setLock, writeToken } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
@@ -20,6 +20,7 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot, spareDirectory } from '../paths.ts'
 import { treeAt } from '../presence.ts'
+import { leaveToUser, wasTaken } from './making-left.ts'
 import { type Making, moveForward } from './making.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../domain/missing.ts'
@@ -90,7 +91,10 @@ const retireSpare = async (
 /** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */
 const forgetLostSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
   const dir = join(codebase.repoPath, 'worktrees', spare.adminName)
-  if ((await unlessMissing(lstat(spare.path))) !== undefined || (await readToken(dir)) !== spareToken(spare.id)) return
+  const record = await readAdminDir(dir)
+  if (record === undefined || (await readToken(dir)) !== spareToken(spare.id)) return
+  if (await wasTaken(record, [spare.path])) return leaveToUser(dir)
+  if ((await unlessMissing(lstat(spare.path))) !== undefined) return
   await clearLock(dir, spareReason(spare.id))
   await forgetWorktree(context.git, repoOf(codebase), { dir })
 }

@@ -12,7 +12,16 @@ import { treeAt } from '../presence.ts'
 import { repoOf } from '../repo-of.ts'
 import { saveStrangersWork } from './strangers.ts'
 import { dropBranch } from './branch-fate.ts'
-import { type MakingLeft, findDirectory, findRecord, isWholeRecord, pathsOf, readMakingData } from './making-left.ts'
+import {
+  type MakingLeft,
+  findDirectory,
+  findRecord,
+  isWholeRecord,
+  leaveToUser,
+  pathsOf,
+  readMakingData,
+  wasTaken,
+} from './making-left.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from './trash.ts'
 
@@ -65,6 +74,10 @@ const takeBack = async (
   found: AdminDir | undefined,
   when: 'just-made' | 'after-crash',
 ): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
+  if (found !== undefined && (await wasTaken(found, pathsOf(data)))) {
+    await leaveToUser(found.dir)
+    return 'cannot-keep'
+  }
   const path = await findDirectory(found, data)
   const admin = found !== undefined && (await isWholeRecord(found.dir)) ? found : undefined
   // Nobody can have committed through half a record, and git stumbles over it: it goes before git is asked anything.

@@ -75,6 +75,7 @@ const refusalOf = async (
       restoreDays: isolation.settings.restoreDays,
       codebase: codebase.name,
       checkoutPath: codebase.checkoutPath,
+      repoPath: codebase.repoPath,
       push: await pushCommand(isolation, codebase, refused.environment),
     },
     viewOf(isolation),

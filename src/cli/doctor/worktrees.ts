@@ -1,0 +1,129 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { readAdminDir } from '../../git/admin-dir.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { orphans } from '../../isolation/orphans.ts'
+import { presenceOf } from '../../isolation/presence.ts'
+import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
+import { shellWord } from '../../conversations/commands/shell.ts'
+import { join } from 'node:path'
+import { type Finding, fix, look, note, problem } from './finding.ts'
+
+/** Each environment against git's record of it and its directory. */
+export const examineWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const findings: Finding[] = []
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    // A path means something on its own host only.
+    if (environment.host !== context.host) continue
+    if (environment.status !== 'active' && environment.status !== 'missing') continue
+    findings.push(...(await look(codebase.name, () => examineOne(codebase, environment))))
+  }
+  return findings
+}
+
+const examineOne = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Finding[]> => {
+  const { name } = codebase
+  const { branch, path, status } = environment
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state === 'moved') return [problem(name, `${branch} was moved to ${presence.tree.path}`, fix)]
+  const fault = await recordFault(codebase, environment)
+  if (presence.state === 'missing') {
+    const detail = fault === undefined ? '' : `, and ${fault.detail}`
+    return [
+      problem(
+        name,
+        `${branch} is missing: ${path} is not there${detail}`,
+        await missingRemedy(codebase, environment, fault),
+      ),
+    ]
+  }
+  if (fault !== undefined)
+    return [problem(name, `${branch}: ${fault.detail}`, repairRemedy(codebase, environment, fault))]
+  if (presence.state !== 'present')
+    return [problem(name, `${branch}: ${presence.detail}`, giveUp(codebase, environment))]
+  return status === 'missing' ? [problem(name, `${branch} is recorded as missing and is there`, fix)] : []
+}
+
+const missingRemedy = async (
+  codebase: Codebase,
+  { adminName, branch, path }: IsolatedEnvironment,
+  fault: RecordFault | undefined,
+): Promise<string> => {
+  const record =
+    adminName === undefined ? undefined : await readAdminDir(join(codebase.repoPath, 'worktrees', adminName))
+  const unlock =
+    record?.lockReason === undefined || record.lockReason.startsWith('coppice: ')
+      ? ''
+      : `${git(codebase)} worktree unlock ${shellWord(path)} && `
+  const remove = `${unlock}coppice worktree remove ${shellWord(branch)} --force --codebase ${codebase.name}`
+  return fault === undefined
+    ? `mount its disk; or, if you moved it by hand: ${git(codebase)} worktree repair <new path>; or stop tracking it: ${remove}`
+    : `stop tracking it: ${remove}`
+}
+
+const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { repair }: RecordFault): string => {
+  const path = shellWord(environment.path)
+  switch (repair.kind) {
+    case 'from-directory':
+      return `repair it: ${git(codebase)} worktree repair ${path}`
+    case 'from-record':
+      return `repair it: ${git(codebase)} worktree repair`
+    case 'write':
+      return `write it again: ${write(repair.file, repair.content)}`
+    case 'relink':
+    case 'move-away': {
+      const link = `${write(repair.file, `gitdir: ${repair.dir}`)} && ${git(codebase)} worktree repair ${path}`
+      const file = shellWord(repair.file)
+      if (repair.kind === 'relink') return `link them again: ${link}`
+      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${link}`
+    }
+    case 'clear': {
+      const file = shellWord(repair.file)
+      return `move it away, then run \`coppice doctor\` again: mv ${file} ${file}.away`
+    }
+    case 'give-up':
+      return giveUp(codebase, environment)
+  }
+}
+
+const write = (file: string, content: string): string => `printf '%s\\n' ${shellWord(content)} > ${shellWord(file)}`
+
+/** Its files are all that is left: they become the user's and stay where they are. */
+const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>
+  `keep its files and stop tracking it: coppice worktree adopt ${shellWord(path)} --codebase ${name} && coppice worktree remove ${shellWord(branch)} --codebase ${name}`
+
+const git = ({ checkoutPath, repoPath }: Codebase): string => `git -C ${shellWord(checkoutPath ?? repoPath)}`
+
+/** What git has and Coppice does not: worktrees of other people and tools, and records that git cannot read. */
+export const examineUnknown = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => [
+  ...(await unknownWorktrees(context, codebase)),
+  ...(await unreadableRecords(context, codebase)),
+]
+
+const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+  (await orphans(context, codebase)).map(({ path, branch, missing, locked }) => {
+    const unlock = locked === undefined ? '' : `${git(codebase)} worktree unlock ${shellWord(path)} && `
+    return note(
+      codebase.name,
+      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice does not know${missing === true ? ', and its directory is gone' : ''}`,
+      missing === true
+        ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
+          `if it is gone for good: ${unlock}${git(codebase)} worktree remove ${shellWord(path)}`
+        : `track it: coppice worktree adopt ${shellWord(path)}`,
+    )
+  })
+
+const unreadableRecords = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const { store, host } = context
+  // One that is being made has a record before anybody knows its name.
+  if ((await store.journal.open(host, codebase.id)).length > 0) return []
+  const live = await store.environments.live(codebase.id)
+  const spares = await store.spares.list(codebase.id)
+  const names = new Set([...live, ...spares].flatMap(({ adminName }) => adminName ?? []))
+  return (await brokenRecords(codebase, names)).map((dir) =>
+    problem(
+      codebase.name,
+      `git cannot read its own record ${dir}`,
+      `look into it, and if nothing of yours is in it: rm -r ${shellWord(dir)}`,
+    ),
+  )
+}

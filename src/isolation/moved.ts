@@ -1,0 +1,117 @@
+import { basename, dirname, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { toEnvironmentId } from '../domain/names.ts'
+import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import type { Store } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import { isInternal, managedRoot } from './paths.ts'
+import { presenceOf } from './presence.ts'
+
+export type Moved = {
+  /** As it is recorded now. */
+  readonly environment: IsolatedEnvironment
+  readonly from: string
+  /** It left every directory that Coppice manages, so it is the user's: nothing there is ever deleted. */
+  readonly handedOver: boolean
+}
+
+/**
+ * Records where environments are that somebody moved with `git worktree move`. One that went outside of every managed
+ * root becomes the user's own, as if it had been adopted. Changes nothing on disk.
+ */
+export const followMoves = async (context: IsolationContext, codebase: Codebase): Promise<Moved[]> => {
+  const found: Move[] = []
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    if (environment.host !== context.host || !isSettled(environment)) continue
+    const presence = await presenceOf(codebase, environment)
+    if (presence.state !== 'moved') continue
+    const to = presence.tree.path
+    found.push({ environment, to, owned: environment.owned && (await isManaged(to, context.host)) })
+  }
+  return found.length === 0 ? [] : context.store.transaction((store) => record(store, context.host, found))
+}
+
+/** The environment as it is recorded once a move was followed, and that move if there was one. */
+export const followed = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<{ readonly environment: IsolatedEnvironment; readonly moved: readonly Moved[] }> => {
+  if (environment.host !== context.host || !isSettled(environment)) return { environment, moved: [] }
+  if ((await presenceOf(codebase, environment)).state !== 'moved') return { environment, moved: [] }
+  const moved = await followMoves(context, codebase)
+  return { environment: (await context.store.environments.get(environment.id)) ?? environment, moved }
+}
+
+export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved): string =>
+  handedOver
+    ? `${branch} was moved to ${path}, outside the directories that Coppice manages: it is yours now, and Coppice will not delete it`
+    : `${branch} was moved to ${path}: using it there`
+
+/** The live environment whose token is in git's record of the worktree at `path`, wherever its row says it is. */
+export const environmentAt = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  const adminDir = await readWorktreeLink(path).catch(() => undefined)
+  if (adminDir === undefined || dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) return undefined
+  const token = await readToken(adminDir)
+  const environment = token === undefined ? undefined : await context.store.environments.get(toEnvironmentId(token))
+  const isIt = environment?.codebaseId === codebase.id && environment.adminName === basename(adminDir)
+  return isIt && environment.status !== 'removed' && environment.status !== 'released' ? environment : undefined
+}
+
+/** The same for a directory inside it. */
+export const environmentAround = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  directory: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  for (let at = directory; ; at = dirname(at)) {
+    const found = await environmentAt(context, codebase, at)
+    if (found !== undefined || at === dirname(at)) return found
+  }
+}
+
+export const isManaged = async (path: string, host: string): Promise<boolean> =>
+  !isInternal(path) && (await managedRoot(path, host)) !== undefined
+
+type Move = { readonly environment: IsolatedEnvironment; readonly to: string; readonly owned: boolean }
+
+const isSettled = ({ status }: IsolatedEnvironment): boolean => status === 'active' || status === 'missing'
+
+const record = async (store: Store, host: string, moves: readonly Move[]): Promise<Moved[]> => {
+  const current: Move[] = []
+  for (const move of moves) {
+    const now = await store.environments.get(move.environment.id)
+    // Another process may have recorded it meanwhile, or begun to remove it.
+    if (now === undefined || !isSettled(now) || now.path !== move.environment.path) continue
+    current.push(move)
+    // Off its path first: two that changed places would each find the other's row at its new path.
+    await store.environments.update(now.id, { path: `moving:${now.id}` })
+  }
+  const done: Moved[] = []
+  for (const { environment, to, owned } of current) {
+    const other = await store.environments.liveByPath(host, to)
+    if (other !== undefined && !isSettled(other)) {
+      await store.environments.update(environment.id, { path: environment.path })
+      continue
+    }
+    // Git's record proves whose directory this is, so the other's is not there any more.
+    if (other !== undefined) await store.environments.update(other.id, { path: besidePath(other) })
+    await store.environments.update(environment.id, { path: to, owned })
+    if (environment.status === 'missing') await store.environments.transition(environment.id, 'missing', 'active')
+    const handedOver = environment.owned && !owned
+    done.push({
+      environment: { ...environment, path: to, owned, status: 'active' },
+      from: environment.path,
+      handedOver,
+    })
+  }
+  return done
+}
+
+/** A path of its own for one whose place somebody has taken. */
+export const besidePath = ({ path, id }: Pick<IsolatedEnvironment, 'path' | 'id'>): string =>
+  `${path}-${id.slice(0, 8)}`

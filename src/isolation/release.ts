@@ -1,0 +1,29 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { Conversation, Store } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import type { RemoveOptions } from './provider.ts'
+
+/** Stops tracking an environment, inside a transaction: nothing on disk changes, and its conversations are told. */
+export const releaseRow = async (
+  { onLetGo }: Pick<IsolationContext, 'onLetGo'>,
+  store: Store,
+  environment: IsolatedEnvironment,
+  { askedBy, trigger }: RemoveOptions,
+  why: string,
+): Promise<Conversation[]> => {
+  await store.environments.transition(environment.id, environment.status, 'released')
+  await store.environments.dropAliases(environment.id)
+  await store.ports.release(environment.id)
+  const conversations = await store.conversations.letGo(environment.id)
+  await onLetGo(store, {
+    environment,
+    how: 'released',
+    conversations,
+    askedBy,
+    trigger,
+    why,
+    branch: undefined,
+    leftOut: [],
+  })
+  return conversations
+}

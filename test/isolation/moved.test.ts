@@ -1,0 +1,296 @@
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { toWork } from '../../src/domain/work.ts'
+import { listWithFacts } from '../../src/isolation/facts.ts'
+import { findEnvironment } from '../../src/isolation/find.ts'
+import { presenceOf } from '../../src/isolation/presence.ts'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { makeWorld, type World } from '../helpers/world.ts'
+import { inside, issue, messageOf, remove, removed, resolved } from './scene.ts'
+
+const move = (world: World, { path }: IsolatedEnvironment, to: string, ...flags: string[]): string => {
+  mkdirSync(dirname(to), { recursive: true })
+  world.repo.git('worktree', 'move', ...flags, path, to)
+  return to
+}
+
+const row = async ({ context }: World, { id }: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
+  const found = await context.store.environments.get(id)
+  if (found === undefined) throw new Error('its row is gone')
+  return found
+}
+
+const inRoot = ({ context }: World, name: string): string => join(context.worktreesBase, 'project', name)
+
+describe('a worktree moved inside a managed root', () => {
+  test('is used where it is now, and that is told once', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const to = move(world, made, inRoot(world, 'renamed'))
+    const first = await resolved(world, 'issue', 1)
+    expect(first.environment).toMatchObject({ id: made.id, path: to, owned: true, status: 'active' })
+    expect(first.notices).toEqual([`issue-1 was moved to ${to}: using it there`])
+    expect((await resolved(world, 'issue', 1)).notices).toEqual([])
+    expect((await removed(world, first.environment)).environment.path).toBe(to)
+    expect(existsSync(to)).toBe(false)
+  })
+
+  test('is followed by every way of looking at it', async () => {
+    await using world = await makeWorld()
+    const [one, two, three] = [await issue(world, 1), await issue(world, 2), await issue(world, 3)]
+    const { context, codebase } = world
+    const first = move(world, one, inRoot(world, 'a'))
+    const told: string[] = []
+    const facts = await listWithFacts(context, codebase, {
+      onMoved: (moved) => told.push(...moved.map(({ environment }) => environment.path)),
+    })
+    expect(facts.find(({ environment }) => environment.id === one.id)).toMatchObject({
+      environment: { path: first, status: 'active' },
+      health: 'healthy',
+      dirty: { changed: 0 },
+    })
+    expect(told).toEqual([first])
+    const second = move(world, two, inRoot(world, 'b'))
+    expect((await findEnvironment(context, codebase, second, '/')).id).toBe(two.id)
+    expect((await reconcile(context, codebase)).moved).toMatchObject([
+      { environment: { path: second }, from: two.path },
+    ])
+    const third = move(world, three, inRoot(world, 'c'))
+    expect((await removed(world, three)).environment.path).toBe(third)
+  })
+
+  test('is followed when it was moved twice, and when it is locked', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const there = move(world, made, inRoot(world, 'a'))
+    const to = move(world, { ...made, path: there }, inRoot(world, 'b'))
+    world.repo.git('worktree', 'lock', '--reason', 'mine', to)
+    expect((await resolved(world, 'issue', 1)).environment.path).toBe(to)
+    expect(await remove(world, made, { force: true })).toMatchObject({
+      outcome: 'refused',
+      reasons: [{ gate: 'not-in-use', detail: 'locked by another tool: mine' }],
+    })
+  })
+
+  test('is followed although something else lies at its old path, which is left alone', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const to = move(world, made, inRoot(world, 'a'))
+    mkdirSync(made.path)
+    writeFileSync(join(made.path, 'precious'), 'theirs')
+    expect((await removed(world, { ...made, path: to }, { force: true })).environment.path).toBe(to)
+    expect(readFileSync(join(made.path, 'precious'), 'utf8')).toBe('theirs')
+  })
+
+  test('and another that took its place are both followed', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    const aside = move(world, one, inRoot(world, 'aside'))
+    move(world, two, one.path)
+    move(world, { ...one, path: aside }, two.path)
+    expect((await resolved(world, 'issue', 1)).environment.path).toBe(two.path)
+    expect((await resolved(world, 'issue', 2)).environment.path).toBe(one.path)
+    expect(inside(world, await row(world, one)).git('branch', '--show-current')).toBe('issue-1')
+  })
+
+  test('onto the path that the next environment wants does not get in its way', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    move(world, made, inRoot(world, 'issue-2'))
+    const next = (await resolved(world, 'issue', 2)).environment
+    expect(next.path).toMatch(/issue-2-[0-9a-f]{8}$/)
+    expect(next.id).not.toBe(made.id)
+    expect((await resolved(world, 'issue', 1)).environment).toMatchObject({
+      id: made.id,
+      path: inRoot(world, 'issue-2'),
+    })
+  })
+
+  test('onto the path of one that was deleted takes that path, and the other is missing', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    rmSync(one.path, { recursive: true })
+    move(world, two, one.path, '--force')
+    await reconcile(world.context, world.codebase)
+    expect(await row(world, two)).toMatchObject({ path: one.path, status: 'active' })
+    expect(await row(world, one)).toMatchObject({ status: 'missing' })
+    expect((await remove(world, one, { force: true })).outcome).toBe('removed')
+    expect(existsSync(one.path)).toBe(true)
+  })
+})
+
+describe('a worktree moved out of every managed root', () => {
+  test.each([
+    ['elsewhere', (world: World) => world.box.path('elsewhere')],
+    ["into another environment's directory", (world: World) => inRoot(world, 'issue-2/inner')],
+    ["into a directory of Coppice's own", (world: World) => join(world.context.worktreesBase, '.trash/mine')],
+  ])('%s is the user’s: removing it stops tracking it', async (_, where) => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    await issue(world, 2)
+    inside(world, made).write('precious', 'uncommitted')
+    const to = move(world, made, where(world))
+    const outcome = await remove(world, made, { force: true })
+    expect(outcome).toMatchObject({ outcome: 'released', environment: { path: to, owned: false, status: 'released' } })
+    expect(readFileSync(join(to, 'precious'), 'utf8')).toBe('uncommitted')
+    expect(world.repo.git('worktree', 'list')).toContain(to)
+    expect(world.repo.git('branch', '--list', 'issue-1')).toContain('issue-1')
+    expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+    expect(existsSync(to)).toBe(true)
+  })
+
+  test('is still used by its work, stays the user’s wherever it goes next, and that is told once', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const outside = move(world, made, world.box.path('mine'))
+    const first = await resolved(world, 'issue', 1)
+    expect(first.environment).toMatchObject({ id: made.id, path: outside, owned: false })
+    expect(first.notices.join()).toContain('it is yours now, and Coppice will not delete it')
+    const back = move(world, first.environment, made.path)
+    const second = await resolved(world, 'issue', 1)
+    expect(second.environment).toMatchObject({ path: back, owned: false })
+    expect((await remove(world, second.environment, { force: true })).outcome).toBe('released')
+    expect(existsSync(back)).toBe(true)
+  })
+})
+
+test('a worktree that is moved away while it is being made is left to whoever moved it', async () => {
+  let taken = ''
+  await using world = await makeWorld({
+    context: {
+      failpoint: async (name) => {
+        if (name !== 'create.dressed' || taken !== '') return
+        taken = world.box.path('taken')
+        world.repo.git('worktree', 'move', '--force', '--force', inRoot(world, 'issue-1'), taken)
+        throw new Error('setup failed')
+      },
+    },
+  })
+  await expect(resolved(world, 'issue', 1)).rejects.toThrow('setup failed')
+  expect(existsSync(taken)).toBe(true)
+  expect(inside(world, { path: taken }).git('branch', '--show-current')).toBe('issue-1')
+  expect(await world.context.store.journal.open(world.context.host, world.codebase.id)).toEqual([])
+  expect((await resolved(world, 'issue', 2)).how).toBe('created')
+})
+
+describe('a directory moved by hand', () => {
+  test('is missing until git is told, and then it is followed', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const to = inRoot(world, 'by-hand')
+    renameSync(made.path, to)
+    expect((await presenceOf(world.codebase, made)).state).toBe('missing')
+    await reconcile(world.context, world.codebase)
+    expect(await row(world, made)).toMatchObject({ status: 'missing', path: made.path })
+    world.repo.git('worktree', 'repair', to)
+    await reconcile(world.context, world.codebase)
+    expect(await row(world, made)).toMatchObject({ status: 'active', path: to, owned: true })
+  })
+
+  test('a record that names a directory which does not name it back is not followed', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    const other = world.repo.worktree('other', '-b', 'other')
+    rmSync(made.path, { recursive: true })
+    writeFileSync(join(world.repo.commonDir, 'worktrees', made.adminName ?? '', 'gitdir'), `${other.path}/.git\n`)
+    expect((await presenceOf(world.codebase, made)).state).toBe('missing')
+  })
+})
+
+describe('adopting', () => {
+  const claim = (world: World, path: string): Promise<IsolatedEnvironment> =>
+    world.provider.adopt(world.codebase, path, { createdBy: 'cli', aliases: [], claim: true })
+
+  test('an environment of ours makes it the user’s: nothing deletes it any more', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 7)
+    expect(await claim(world, made.path)).toMatchObject({ id: made.id, owned: false, status: 'active' })
+    const outcome = await remove(world, made, { force: true })
+    expect(outcome).toMatchObject({ outcome: 'released' })
+    expect(existsSync(made.path)).toBe(true)
+    expect(world.repo.git('branch', '--list', 'issue-7')).toContain('issue-7')
+  })
+
+  test('one that was moved, or whose .git file is gone, works all the same', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    const to = move(world, one, inRoot(world, 'moved'))
+    expect(await claim(world, to)).toMatchObject({ id: one.id, path: to, owned: false })
+    rmSync(join(two.path, '.git'))
+    expect(await claim(world, two.path)).toMatchObject({ id: two.id, owned: false })
+    expect((await remove(world, two)).outcome).toBe('released')
+    expect(existsSync(two.path)).toBe(true)
+  })
+
+  test('is no claim when the resolver does it', async () => {
+    await using world = await makeWorld()
+    const made = await issue(world, 1)
+    expect(await world.provider.adopt(world.codebase, made.path, { createdBy: 'slack', aliases: [] })).toMatchObject({
+      id: made.id,
+      owned: true,
+    })
+  })
+
+  test('a spare, a half-made one, one being removed or one in the trash is refused with a reason', async () => {
+    await using world = await makeWorld({ settings: { spares: 1 } })
+    const { context, codebase } = world
+    await keepSpares(context, codebase)
+    const [spare] = await context.store.spares.list(codebase.id)
+    expect(await messageOf(claim(world, spare?.path ?? ''))).toContain('is a prepared checkout')
+    const moved = world.box.path('taken-out')
+    world.repo.git('worktree', 'move', '--force', '--force', spare?.path ?? '', moved)
+    expect(await messageOf(claim(world, moved))).toContain('is a prepared checkout')
+
+    // The one that was taken out is the user's, and the next worktree is made without it.
+    const removing = await issue(world, 1)
+    expect(existsSync(moved)).toBe(true)
+    expect(await messageOf(claim(world, moved))).toContain('has no branch checked out')
+    await context.store.environments.transition(removing.id, 'active', 'removing')
+    expect(await messageOf(claim(world, removing.path))).toBe('issue-1 is being removed')
+    expect((await row(world, removing)).owned).toBe(true)
+
+    const making = world.repo.worktree('making', '-b', 'making')
+    world.repo.git('worktree', 'lock', '--reason', 'coppice: making 123', making.path)
+    expect(await messageOf(claim(world, making.path))).toContain('is being made')
+
+    const trash = join(context.worktreesBase, '.trash/theirs')
+    mkdirSync(dirname(trash), { recursive: true })
+    world.repo.git('worktree', 'add', '-q', trash, '-b', 'theirs')
+    expect(await messageOf(claim(world, trash))).toContain("lies in a directory of Coppice's own")
+  })
+})
+
+describe('a removal that nobody will finish', () => {
+  test('is not waited for: the next one is told what is in the way', async () => {
+    await using world = await makeWorld()
+    const { context, codebase } = world
+    const made = await issue(world, 1)
+    const failing = {
+      ...context,
+      failpoint: async (name: string) => {
+        if (name === 'remove.saved' || name === 'undo-remove.back') throw new Error('the disk is on fire')
+      },
+    }
+    const { createWorktreeProvider } = await import('../../src/isolation/worktree/provider.ts')
+    const broken = { ...world, context: failing, provider: createWorktreeProvider(failing) }
+    await expect(remove(broken, made)).rejects.toThrow('the disk is on fire')
+    expect((await row(world, made)).status).toBe('removing')
+    expect(await messageOf(resolved(broken, 'issue', 1))).toContain('the disk is on fire')
+    // As soon as it can be undone, it is.
+    expect((await resolved(world, 'issue', 1)).environment.id).toBe(made.id)
+    expect(await context.store.journal.open(context.host, codebase.id)).toEqual([])
+  })
+
+  test('and that no operation knows of is what its directory says', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    for (const { id } of [one, two]) await world.context.store.environments.transition(id, 'active', 'removing')
+    rmSync(two.path, { recursive: true })
+    await reconcile(world.context, world.codebase)
+    expect([(await row(world, one)).status, (await row(world, two)).status]).toEqual(['active', 'missing'])
+    expect((await resolved(world, 'issue', 1)).environment.work).toEqual(toWork('issue', '1'))
+  })
+})
