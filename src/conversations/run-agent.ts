@@ -89,10 +89,11 @@ const inPlace = async (
   const { conversation, codebase, run } = task
   const { environment, directory } = place
   if (environment === undefined) return withAgent(context, message, task, agent, place)
-  const done = await run.turns.take(environment.id, run.signal, async () => {
+  const done = await run.turns.take(environment.id, run.signal, async (wait) => {
     const text = notices.busyNotice(environment)
     await say(context, isolation.store, about(message), [{ key: 'busy', role: 'system', text }])
     context.queue.spoke()
+    await run.whileWaiting(wait)
   })
   try {
     const purpose = `agent run for ${conversation.platform}:${conversation.conversationId}`.slice(0, 200)
@@ -142,25 +143,29 @@ const withAgent = async (
         changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: redact(event.line) })
     }
   }
-  const result = await agent.run({
-    directory: place.directory,
-    prompt: asked?.prompt ?? message.text,
-    context: contextOf(message),
-    session: session.agentSessionId,
-    rules: rulesOf(asked?.command),
-    untrusted: place.environment?.isFork ?? false,
-    environment: await environmentOf(context, message, codebase, place),
-    signal: run.signal,
-    emit,
-    ask: askInThread(context, message, run),
-    onStart: async (child) => {
-      await isolation.failpoint('message.spawned')
-      await context.queue.began(message, child)
-      await isolation.failpoint('message.began')
-    },
-  })
+  const asking = new AbortController()
+  const result = await agent
+    .run({
+      directory: place.directory,
+      prompt: asked?.prompt ?? message.text,
+      context: contextOf(message),
+      session: session.agentSessionId,
+      rules: rulesOf(asked?.command),
+      untrusted: place.environment?.isFork ?? false,
+      environment: await environmentOf(context, message, codebase, place),
+      signal: run.signal,
+      emit,
+      ask: askInThread(context, message, { ...run, signal: AbortSignal.any([run.signal, asking.signal]) }),
+      onStart: async (child) => {
+        await isolation.failpoint('message.spawned')
+        await context.queue.began(message, child)
+        await isolation.failpoint('message.began')
+      },
+      // A question that its agent did not wait for must not stop the clock for what comes after.
+    })
+    .finally(() => asking.abort())
   await saving
-  if (result.outcome === 'cancelled') {
+  if (result.outcome === 'cancelled' && interruptionOf(run.signal) !== 'time-limit') {
     run.signal.throwIfAborted()
     throw new AppError('cancelled', `${agent.name} was cancelled`)
   }
@@ -215,6 +220,9 @@ const worked = (
     ...(outcome === 'failed'
       ? [{ key: 'problem', role: 'system', text: notices.failureNotice(failure) } as const]
       : []),
+    ...(outcome === 'cancelled'
+      ? [{ key: 'limit', role: 'system', text: notices.timeLimitNotice(isolation.settings.runMinutes) } as const]
+      : []),
     ...(tripped.length === 0
       ? []
       : [{ key: 'tripwire', role: 'system', text: notices.trippedNotice(codebase, tripped) } as const]),
@@ -223,7 +231,7 @@ const worked = (
       : [{ key: 'git-files', role: 'system', text: notices.plantedNotice(codebase, planted) } as const]),
   ]
   return {
-    outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === 'stop' ? 'stopped' : 'answered',
+    outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
     said,
     record: async (store) => {
       const now = isolation.clock()
