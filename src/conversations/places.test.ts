@@ -242,7 +242,8 @@ test('a shutdown does not wait for runs that wait for a person', async () => {
 
 test('a place is given up with the first of several waits and taken again after the last', async () => {
   const places = createPlaces(1, () => undefined)
-  const { signal } = new AbortController()
+  const cancel = new AbortController()
+  const { signal } = cancel
   const wait = (place: Place) => {
     const gate = Promise.withResolvers<void>()
     let over = false
@@ -268,6 +269,15 @@ test('a place is given up with the first of several waits and taken again after 
   expect(places.available()).toBe(false)
   first.leave()
   first.leave()
+  expect([places.taken(), places.available()]).toEqual([0, true])
+  // A run that is told to end needs no place for that.
+  const last = wait(places.take())
+  const other = places.take()
+  last.end()
+  await vi.waitFor(() => expect(places.available()).toBe(false))
+  cancel.abort()
+  await last.ended
+  other.leave()
   expect([places.taken(), places.available()]).toEqual([0, true])
 })
 

@@ -11,7 +11,7 @@ import { addSession } from './api/session.ts'
 import { addStatus } from './api/status.ts'
 import { addTestPlatform } from './api/test-platform.ts'
 import { addWake } from './api/wake.ts'
-import { type Authentication, createAuthentication } from './auth.ts'
+import { type Authenticate, createAuthenticate } from './auth.ts'
 import type { App, ServerDeps, ServerEnv } from './deps.ts'
 import { errorAnswer, HttpError } from './errors.ts'
 import { addEvents } from './events.ts'
@@ -22,13 +22,14 @@ import { clientOf, createBucket, defaultLimits } from './limits.ts'
 import { addMetrics } from './metrics.ts'
 import { addPage } from './page.ts'
 import { failures, newApp } from './routes.ts'
+import { createSessions } from './sessions.ts'
 import { createUploads, type Uploads } from './uploads.ts'
 import { addWebhooks, isWebhook } from './webhooks.ts'
 
 /** All routes behind all guards. A route that is added here is guarded without having to think of it. */
 export const createApp = (deps: ServerDeps): App => {
-  const { log, clock } = deps.context.isolation
-  const authentication = createAuthentication(deps.token, clock)
+  const { log, clock, store } = deps.context.isolation
+  const sessions = createSessions(store.pageSessions, deps.token, clock)
   const app = newApp()
   app.onError(errorAnswer(log, deps.redact))
   app.notFound((c) => {
@@ -37,14 +38,14 @@ export const createApp = (deps: ServerDeps): App => {
     })
   })
   app.use(securityHeaders)
-  app.use(guard(deps, authentication))
+  app.use(guard(deps, createAuthenticate(deps.token, sessions)))
   const limits = { ...defaultLimits, ...deps.limits }
   const uploads = createUploads(limits.uploads, clock)
   app.use(receiveBody(uploads, limits.bodyBytes))
   addPage(app)
   addHealth(app, deps)
   addMetrics(app, deps)
-  addSession(app, authentication)
+  addSession(app, sessions)
   addStatus(app, deps)
   addCodebases(app, deps)
   addEnvironments(app, deps)
@@ -53,7 +54,7 @@ export const createApp = (deps: ServerDeps): App => {
   addPlatforms(app, deps)
   addCleanup(app, deps)
   addWake(app, deps)
-  addEvents(app, deps)
+  addEvents(app, deps, sessions)
   if (deps.platforms.has('test')) addTestPlatform(app, deps)
   addWebhooks(app, deps, uploads)
   addDocument(app, deps)
@@ -67,7 +68,7 @@ const unlimited = new Set(['GET /healthz', 'HEAD /healthz'])
 const changesNothing = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** Who may ask at all: our name, our own page, the token, not too often. */
-const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHandler<ServerEnv> => {
+const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<ServerEnv> => {
   const { clock } = deps.context.isolation
   const limits = { ...defaultLimits, ...deps.limits }
   const buckets = {
@@ -81,10 +82,13 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
     // A webhook comes through somebody's tunnel under whatever name; its signature is what it is judged by.
     const webhook = c.req.method === 'POST' && isWebhook(c.req.path)
     if (!webhook) hosts.host(c)
-    if (!changesNothing.has(c.req.method)) hosts.origin(c)
+    const changes = !changesNothing.has(c.req.method)
+    if (changes) hosts.origin(c)
     const client = clientOf(c.env.incoming.socket.remoteAddress)
     const route = `${c.req.method} ${c.req.path}`
-    const authenticated = authentication.check(c)
+    const authenticated = await authenticate(c)
+    // A browser sends the cookie for whatever page asks, so it has to be shown that ours did.
+    if (authenticated?.by === 'cookie') hosts.origin(c, { required: changes })
     if (authenticated !== undefined) buckets.authenticated.take(client)
     else if (webhook) buckets.webhooks.take(client)
     else if (open.has(route)) {

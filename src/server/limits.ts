@@ -17,6 +17,8 @@ export type RequestLimits = {
   /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
   readonly authenticated: Rate
   readonly eventStreams: number
+  /** How often an event stream says that it is alive, and looks whether its session is. */
+  readonly heartbeatMs: number
 }
 
 export const defaultLimits: RequestLimits = {
@@ -27,6 +29,7 @@ export const defaultLimits: RequestLimits = {
   webhooks: { perSecond: 1_000, burst: 10_000 },
   authenticated: { perSecond: 20_000, burst: 40_000 },
   eventStreams: 200,
+  heartbeatMs: 15_000,
 }
 
 export type Bucket = {

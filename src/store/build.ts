@@ -9,6 +9,7 @@ import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
 import { mergeAnswerStore } from './merge-answers.ts'
 import { outboxStore } from './outbox.ts'
+import { pageSessionStore } from './page-sessions.ts'
 import { portStore } from './ports.ts'
 import { restorePointStore } from './restore-points.ts'
 import { sessionStore } from './sessions.ts'
@@ -34,6 +35,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, close: () => Prom
     mergeAnswers: mergeAnswerStore(db),
     events: eventStore(db),
     usage: usageStore(db),
+    pageSessions: pageSessionStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

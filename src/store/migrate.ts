@@ -4,6 +4,7 @@ import type { Engine } from './engine.ts'
 import * as ground from './migrations/0001-ground.ts'
 import * as conversations from './migrations/0002-conversations.ts'
 import * as usage from './migrations/0003-usage.ts'
+import * as pageSessions from './migrations/0013-page-sessions.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -17,6 +18,7 @@ const migrations: readonly Migration[] = [
   { number: 1, name: 'ground', up: ground.up },
   { number: 2, name: 'conversations', up: conversations.up },
   { number: 3, name: 'usage', up: usage.up },
+  { number: 13, name: 'page-sessions', up: pageSessions.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

@@ -24,6 +24,7 @@ export type Store = {
   readonly mergeAnswers: MergeAnswerStore
   readonly events: EventStore
   readonly usage: UsageStore
+  readonly pageSessions: PageSessionStore
   /** Everything `work` does through the given store happens or none of it. Nested calls join the outer one. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   close(): Promise<void>
@@ -182,6 +183,17 @@ export type ClaimRequest = {
   /** Only of these platforms: nobody else can deliver the reply. */
   readonly platforms?: readonly string[]
 }
+
+/** Who is signed in at the page. */
+export type PageSessionStore = {
+  /** Keeps only so many, the newest, and drops those that have expired. */
+  begin(session: PageSession, most: number): Promise<void>
+  isLive(id: string, now: number): Promise<boolean>
+  end(id: string): Promise<void>
+  endAll(): Promise<void>
+}
+
+export type PageSession = { readonly id: string; readonly createdAt: number; readonly expiresAt: number }
 
 export type InboxStore = {
   /** All in one durable transaction; answers the ids that are new. One that (platform, deliveryId) knows is skipped. */
