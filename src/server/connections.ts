@@ -14,19 +14,20 @@ type Connection = {
 
 /**
  * Keeps connections that do nothing from crowding out the others. A full server would refuse everybody, so a newcomer
- * takes the place of the least useful connection, of the client that has most such connections.
+ * takes the place of the least useful ones, of the client that has most of them.
  */
 export const guardConnections = (server: Server, most: number): void => {
   const connections = new Map<Socket, Connection>()
 
   const makeRoom = (): boolean => {
     if (connections.size < most) return true
-    const victim = leastUseful([...connections.values()], most)
-    if (victim === undefined) return false
-    // Not when it has closed: many may come before that.
-    connections.delete(victim.socket)
-    victim.socket.destroy()
-    return true
+    const victims = leastUseful([...connections.values()], most)
+    for (const { socket } of victims) {
+      // Not when it has closed: many may come before that.
+      connections.delete(socket)
+      socket.destroy()
+    }
+    return victims.length > 0
   }
 
   server.on('connection', (socket: Socket) => {
@@ -62,8 +63,10 @@ const bodiless = new Set(['GET', 'HEAD'])
 /**
  * Idle connections go first, but not before there are many: one that has just come is idle too. Then the one that sends
  * slowest, then one that does not read its answer. One that waits for our answer never goes.
+ *
+ * Several at a time: looking at 2,000 connections takes about a millisecond, and 10,000 may come within a second.
  */
-const leastUseful = (connections: readonly Connection[], most: number): Connection | undefined => {
+const leastUseful = (connections: readonly Connection[], most: number): readonly Connection[] => {
   const now = performance.now()
   const idle = connections.filter(({ requests }) => requests.size === 0)
   const rate = ({ socket, since }: Connection): number => socket.bytesRead / (now - since + 1_000)
@@ -77,7 +80,7 @@ const leastUseful = (connections: readonly Connection[], most: number): Connecti
   const [candidates, worth] = groups.find(([group]) => group.length > 0) ?? [[], age]
   const byClient = Map.groupBy(candidates, ({ client }) => client)
   const [largest = []] = [...byClient.values()].toSorted((a, b) => b.length - a.length)
-  return largest.toSorted((a, b) => worth(a) - worth(b))[0]
+  return largest.toSorted((a, b) => worth(a) - worth(b)).slice(0, Math.ceil(most / 50))
 }
 
 /** Each is an open file, and git needs some too: where few are allowed, no more than half of them. */
