@@ -13,9 +13,9 @@ type Running = {
   readonly conversations: Conversations
   /** Runs that have begun and not ended, by the words of their message. */
   readonly working: Set<string>
-  say(conversationId: string, text: string): Promise<void>
+  readonly say: (conversationId: string, text: string) => Promise<void>
   /** What was said to a conversation so far. */
-  heard(conversationId: string): Promise<string[]>
+  readonly heard: (conversationId: string) => Promise<string[]>
 }
 
 type Script = (request: AgentRequest) => Promise<string>

@@ -23,7 +23,7 @@ export const createSessions = (store: PageSessionStore, token: string, clock: Cl
   // Signed with the token: another token ends every session, and a made-up cookie never reaches the store.
   const signatureOf = (id: string): Buffer => createHmac('sha256', token).update(`session ${id}`).digest()
   const tell = (listeners: Iterable<() => void>): void => {
-    for (const listener of [...listeners]) listener()
+    for (const listener of listeners) listener()
   }
   return {
     begin: async () => {
