@@ -34,7 +34,7 @@ const { token } = ensureToken(world.context.home)
 await startPlatforms(
   platforms.values(),
   metrics.counting((message) => conversations.accept(message)),
-  world.context.log,
+  world.context,
 )
 if (kind === 'works') await conversations.start()
 const server = await startServer(

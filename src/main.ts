@@ -82,6 +82,7 @@ const exitCode = await runCli({
   out: (text) => process.stdout.write(text),
   err: (text) => process.stderr.write(text),
   paint: paintFor(process.stdout, env),
+  isTerminal: process.stdout.isTTY,
   columns: columnsOf(process.stdout),
   paintErr: paintFor(process.stderr, env),
   progress,

@@ -2,6 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
+import { REMEMBERED_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { IsolationProvider } from '../isolation/provider.ts'
 import type { CleanupReport } from './report.ts'
@@ -79,9 +80,6 @@ export const createSchedule = (options: ScheduleOptions): Schedule => {
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
-
-/** So long a delivery that comes again is recognised, and a conversation can be read back. */
-const REMEMBERED_MS = 30 * DAY_MS
 
 const nothing = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
 

@@ -6,6 +6,8 @@ export type CliCall = Call & {
   readonly cwd: string
   /** Writes at once, for who watches; undefined when the answer is for a program. */
   readonly live: ((text: string) => void) | undefined
+  /** Shows a secret to the person at the terminal; undefined where output may end up in a log, a pipe or a file. */
+  readonly showSecret: ((text: string) => void) | undefined
   readonly serve: (options: ServeOptions) => Promise<Serving>
   /** Works on one conversation in this very process. */
   readonly ownEngine: (conversationId: string) => Promise<OwnEngine>
@@ -26,7 +28,7 @@ export type ServeOptions = {
 export type Serving = {
   readonly url: string
   readonly tokenFile: string
-  /** Only when it was made just now: the one time it is shown. */
+  /** Only when it was made just now: the one time it may be shown, and only on a terminal. */
   readonly newToken: string | undefined
   /** What was finished or undone from before, and what could not be started. */
   readonly notices: readonly string[]

@@ -32,6 +32,8 @@ export type Terminal = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly paint: Paint
+  /** Whether a person reads what goes to `out`. */
+  readonly isTerminal: boolean
   /** How wide the terminal is; undefined when it is none. */
   readonly columns: number | undefined
   readonly paintErr: Paint
@@ -102,6 +104,7 @@ const runCommand = async (
     open,
     notice: (text) => notices.push(text),
     live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.redact(text)),
+    showSecret: isSet(values, 'json') || !terminal.isTerminal ? undefined : terminal.out,
     serve: async (options) => terminal.serve(await open(), options),
     ownEngine: async (conversationId) => terminal.ownEngine(await open(), conversationId),
   }

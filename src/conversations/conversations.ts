@@ -1,15 +1,17 @@
-import { toAppError } from '../domain/errors.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
 import type { IncomingMessage, Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import { laneOf } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
 import { createEndedRunLook } from './ended-runs.ts'
-import { type Handled, handleMessage } from './handle-message.ts'
+import { giveUpOn, type Handled, handleMessage, type MessageRun } from './handle-message.ts'
 import { type Leftovers, nothingLeft } from './leftovers.ts'
 import { waitingNotice } from './notices.ts'
 import type { Outbox } from './outbox.ts'
 import { about, say } from './replies.ts'
+import { createPlaces, type Place, type WhileWaiting } from './places.ts'
 import { createQuestions } from './questions.ts'
+import { createRunLimit } from './run-limit.ts'
 import { stopElsewhere, stopLeftovers, type Stopped } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
@@ -30,7 +32,10 @@ export type Conversations = {
 type Running = {
   readonly message: InboxMessage
   readonly cancel: AbortController
-  readonly ended: Promise<void>
+  /** What waits for nobody needs none. */
+  readonly place: Place | undefined
+  /** False: it was told to end and has not. */
+  readonly ended: Promise<boolean>
   /** Known when it has ended. */
   left: Leftovers
 }
@@ -41,17 +46,20 @@ export type ConversationsOptions = {
   readonly onHandled?: (message: InboxMessage, handled: Handled) => void
   /** How often to look for what nobody woke us for. */
   readonly tickMs?: number
+  /** How long a run may take to end once it was told to. */
+  readonly endMs?: number
 }
 
 export const createConversations = (
   context: ConversationsContext,
-  { outbox, onHandled, tickMs = TICK_MS }: ConversationsOptions,
+  { outbox, onHandled, tickMs = TICK_MS, endMs = END_MS }: ConversationsOptions,
 ): Conversations => {
   const { isolation, queue, changes } = context
   const { store, settings, clock, log } = isolation
   const running = new Map<string, Running>()
   const turns = createTurns()
   const questions = createQuestions()
+  const places = createPlaces(settings.concurrentConversations, () => pump())
   let working = false
   let pumping: Promise<void> | undefined
   let again = false
@@ -62,20 +70,30 @@ export const createConversations = (
 
   /** Asked anew each time: it changes while we wait. */
   const isWorking = (): boolean => working
-  const inLane = (lane: Lane): number => [...running.values()].filter((one) => one.message.lane === lane).length
 
-  const begin = (message: InboxMessage): void => {
+  const begin = (message: InboxMessage, place: Place | undefined): void => {
     const cancel = new AbortController()
+    const { signal } = cancel
     const { platform, conversationId, id } = message
     const key = { platform, conversationId }
+    const limit = createRunLimit(settings.runMinutes * 60_000, () => cancel.abort('time-limit'))
+    const whileWaiting: WhileWaiting = (wait, onFull) => {
+      // Whatever it waits for does not come any more, or comes too late.
+      if (!isWorking()) cancel.abort('shutdown')
+      return limit.pausedFor(() => (place === undefined ? wait() : place.whileWaiting(wait, { signal, onFull })))
+    }
     changes.emit({ type: 'message', ...key, id, state: 'running' })
-    const toItsEnd = async (): Promise<void> => {
+    const runToCompletion = async (): Promise<boolean> => {
+      let hasEnded = true
       try {
         const onLeft = (left: Leftovers): void => {
           one.left = left
         }
-        const run = { signal: cancel.signal, turns, questions, stop: () => stopRun(key), onLeft }
-        const handled = await handleMessage(context, message, run)
+        const run: MessageRun = { signal, turns, questions, whileWaiting, stop: () => stopRun(key), onLeft }
+        const handled = await endedWithin(handleMessage(context, message, run), signal, endMs, () => {
+          hasEnded = false
+          return giveUpOn(context, message, signal)
+        })
         changes.emit({ type: 'message', ...key, id, state: handled === 'put-back' ? 'waiting' : 'done' })
         onHandled?.(message, handled)
       } catch (error) {
@@ -83,16 +101,33 @@ export const createConversations = (
         log.error('a message was worked on and its end could not be recorded', { id, error })
       } finally {
         running.delete(id)
+        limit.end()
         // What its agent asked and did not wait for is not the question that the next `/allow` answers.
         cancel.abort('ended')
+        place?.leave()
         outbox.kick()
         pump()
       }
+      return hasEnded
     }
-    const ended = Promise.withResolvers<void>()
-    const one: Running = { message, cancel, ended: ended.promise, left: nothingLeft }
+    const ended = Promise.withResolvers<boolean>()
+    const one: Running = { message, cancel, place, ended: ended.promise, left: nothingLeft }
     running.set(id, one)
-    void toItsEnd().then(ended.resolve)
+    void runToCompletion().then(ended.resolve)
+  }
+
+  /** False when there is no message, or no place for one. */
+  const takeOne = async (lane: Lane): Promise<boolean> => {
+    if (lane === 'turn' && !places.available()) return false
+    // Before the message is claimed: a run that continues in the meantime must not find the same place free.
+    const place = lane === 'turn' ? places.take() : undefined
+    const message = await queue.claim(lane).catch((error: unknown) => {
+      place?.unused()
+      throw error
+    })
+    if (message === undefined) place?.unused()
+    else begin(message, place)
+    return message !== undefined
   }
 
   const takeAll = async (): Promise<void> => {
@@ -100,15 +135,10 @@ export const createConversations = (
       again = false
       if (looking) await putBackForgotten()
       for (const lane of ['at-once', 'turn'] as const) {
-        const most = lane === 'turn' ? settings.concurrentConversations : Infinity
-        while (isWorking() && inLane(lane) < most) {
-          const message = await queue.claim(lane)
-          if (message === undefined) break
-          begin(message)
-        }
+        while (isWorking() && (await takeOne(lane)));
       }
     } while (again && isWorking())
-    await tellThoseWhoWait()
+    await notifyWaiting()
   }
 
   const pump = (): void => {
@@ -126,13 +156,13 @@ export const createConversations = (
       })
   }
 
-  /** Only while the house is full: whoever waits long is told so, once. */
-  const tellThoseWhoWait = async (): Promise<void> => {
-    if (inLane('turn') < settings.concurrentConversations) return
+  /** Only while all places are taken: whoever waits long is told so, once. */
+  const notifyWaiting = async (): Promise<void> => {
+    if (places.available()) return
     const waiting = await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)
     const untold = waiting.filter(({ id }) => !told.has(id))
     for (const message of untold) {
-      const text = waitingNotice(inLane('turn'))
+      const text = waitingNotice(places.taken())
       await say(context, store, about(message), [{ key: 'waiting', role: 'system', text }])
     }
     // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
@@ -172,8 +202,10 @@ export const createConversations = (
     const own = [...running.values()].find(({ message }) => mine(message))
     if (own !== undefined) {
       own.cancel.abort('stop')
-      await own.ended
-      return { outcome: 'stopped', left: own.left }
+      if (await own.ended) return { outcome: 'stopped', left: own.left }
+      throw new AppError('busy', 'the run was told to stop and has not ended yet', {
+        remedy: 'its worktree stays reserved until it ends; restart the server if that takes too long',
+      })
     }
     const elsewhere = (await store.inbox.running()).find(mine)
     return elsewhere === undefined ? stopLeftovers(context, key) : stopElsewhere(context, elsewhere)
@@ -207,7 +239,12 @@ export const createConversations = (
       clearInterval(ticking)
       await pumping
       const all = [...running.values()]
-      const finished = await settledWithin(all, graceMs)
+      // Whoever waits would use up the whole time, and nothing that could help is accepted any more.
+      for (const { place, cancel } of all) if (place?.isWaiting() === true) cancel.abort('shutdown')
+      const finished = await settledWithin(
+        all.filter(({ cancel }) => !cancel.signal.aborted),
+        graceMs,
+      )
       const left = all.filter((one) => !finished.has(one))
       for (const { cancel } of left) cancel.abort('shutdown')
       await Promise.all(left.map(({ ended }) => ended))
@@ -224,8 +261,34 @@ export const createConversations = (
 }
 
 const TICK_MS = 20_000
+/** Ending a stubborn process tree takes up to half of that. */
+const END_MS = 60_000
 const LONG_WAIT_MS = 30_000
 const MOST_TOLD = 100
+
+/** What `work` comes to, or `otherwise` when it has not ended so long after it was told to. */
+const endedWithin = async <T>(
+  work: Promise<T>,
+  signal: AbortSignal,
+  endMs: number,
+  otherwise: () => Promise<T>,
+): Promise<T> => {
+  const overdue = Promise.withResolvers<undefined>()
+  let timer: NodeJS.Timeout | undefined
+  const onAbort = (): void => {
+    timer = setTimeout(() => overdue.resolve(undefined), endMs)
+  }
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    const ended = await Promise.race([work.then((value) => ({ value })), overdue.promise])
+    return ended === undefined ? await otherwise() : ended.value
+  } finally {
+    signal.removeEventListener('abort', onAbort)
+    clearTimeout(timer)
+    // Nobody waits for it any more, and Node ends a process over a failure that nobody hears of.
+    work.catch(() => undefined)
+  }
+}
 
 const settledWithin = async (all: readonly Running[], graceMs: number): Promise<Set<Running>> => {
   const finished = new Set<Running>()

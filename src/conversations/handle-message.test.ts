@@ -50,6 +50,7 @@ const handled = async (
     turns: createTurns(),
     questions: createQuestions(),
     stop: async () => nothingRunning,
+    whileWaiting: (wait) => wait(),
   })
   const said = await store.outbox.ofConversation(message, 10)
   return { outcome, state: (await store.inbox.get(id))?.state, said: said.map(({ text }) => text) }

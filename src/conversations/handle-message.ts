@@ -5,9 +5,10 @@ import { codebaseFor } from './bind-codebase.ts'
 import { pausedByBudget } from './budget.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
-import { interruptionOf } from './interruption.ts'
+import { type Interruption, interruptionOf } from './interruption.ts'
 import type { Leftovers } from './leftovers.ts'
-import { closedNotice, failureNotice, givenUpNotice, stoppedNotice, unboundNotice } from './notices.ts'
+import * as notices from './notices.ts'
+import type { WhileWaiting } from './places.ts'
 import type { Questions } from './questions.ts'
 import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
@@ -17,8 +18,10 @@ import type { Turns } from './turns.ts'
 
 /** What a message needs beside the context while it is worked on. */
 export type MessageRun = {
-  /** Aborted with the reason `stop` by the user, with anything else by our own end. */
+  /** Aborted with the reason `stop` by the user, `time-limit` by the limit, with anything else by our own end. */
   readonly signal: AbortSignal
+  /** Gives the place up while this waits, and stops the clock. */
+  readonly whileWaiting: WhileWaiting
   readonly turns: Turns
   /** Ends what runs in this conversation. */
   readonly stop: () => Promise<Stopped>
@@ -44,7 +47,9 @@ export const handleMessage = async (
     await context.isolation.failpoint('message.claimed')
     const tries = message.attempts - message.putBacks
     if (tries > MOST_ATTEMPTS) {
-      return await answered(context, message, [{ key: 'reply', role: 'system', text: givenUpNotice(tries - 1) }])
+      return await answered(context, message, [
+        { key: 'reply', role: 'system', text: notices.givenUpNotice(tries - 1) },
+      ])
     }
     if (message.kind === 'closed') return await closeKnown(context, message)
     const conversation = await conversationOf(context, message)
@@ -59,15 +64,39 @@ export const handleMessage = async (
       if (ended) await context.queue.putBack(message)
       return 'put-back'
     }
-    if (interrupted === 'stop' && ended) {
-      await answered(context, message, [{ key: 'reply', role: 'system', text: stoppedNotice }])
+    if (interrupted !== undefined && ended) {
+      await answered(context, message, [
+        { key: 'reply', role: 'system', text: interruptedNotice(context, interrupted) },
+      ])
       return 'stopped'
     }
     log.error('a message could not be worked on', { id: message.id, platform: message.platform, error })
-    await answered(context, message, [{ key: 'reply', role: 'system', text: failureNotice(error) }])
+    await answered(context, message, [{ key: 'reply', role: 'system', text: notices.failureNotice(error) }])
     return 'failed'
   }
 }
+
+/**
+ * For a run that was told to end and has not: its message is answered all the same, or it would be run again for ever.
+ * At a shutdown it is left as it is, and the next start ends what is left of it.
+ */
+export const giveUpOn = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  signal: AbortSignal,
+): Promise<Handled> => {
+  context.isolation.log.error('a run did not end when it was told to', { id: message.id, reason: signal.reason })
+  const interrupted = interruptionOf(signal)
+  if (interrupted === undefined || interrupted === 'shutdown') return 'put-back'
+  const text = `${interruptedNotice(context, interrupted)} ${notices.notEndedNotice}`
+  await answered(context, message, [{ key: 'reply', role: 'system', text }])
+  return 'failed'
+}
+
+const interruptedNotice = (
+  { isolation: { settings } }: ConversationsContext,
+  interrupted: Exclude<Interruption, 'shutdown'>,
+): string => (interrupted === 'stop' ? notices.stoppedNotice : notices.timeLimitNotice(settings.runMinutes))
 
 /** The conversation's row, opened again by a new message. */
 const conversationOf = async ({ isolation }: ConversationsContext, message: InboxMessage): Promise<Conversation> => {
@@ -128,7 +157,7 @@ const work = async (
   const codebase = await codebaseFor(context.isolation, conversation, given.details)
   if (codebase === undefined) {
     const names = (await context.isolation.store.codebases.list(context.isolation.host)).map(({ name }) => name)
-    return answered(context, given, [{ key: 'reply', role: 'system', text: unboundNotice(names) }])
+    return answered(context, given, [{ key: 'reply', role: 'system', text: notices.unboundNotice(names) }])
   }
   const paused = await pausedByBudget(context, given, conversation)
   if (paused !== undefined) return answered(context, given, paused.said, paused.record)
@@ -173,7 +202,7 @@ const endOrKeep = async (
   await failpoint('message.closing')
   const outcome = await onConversationClosed(context.isolation, await context.provider(), conversation)
   await failpoint('message.closed')
-  const text = closedNotice(outcome)
+  const text = notices.closedNotice(outcome)
   const said: Said[] = text === undefined ? [] : [{ key: 'reply', role: 'system', text }]
   return answered(context, message, said, async (inside) => {
     await inside.sessions.end(conversation.id, 'closed', clock())

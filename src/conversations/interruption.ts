@@ -1,8 +1,8 @@
 /** Why a run was ended from outside. */
-export type Interruption = 'stop' | 'shutdown'
+export type Interruption = 'stop' | 'time-limit' | 'shutdown'
 
-/** `/stop` answers the message; a shutdown puts it back, to be run again at the next start. */
+/** `/stop` and the time limit answer the message; a shutdown puts it back, to be run again at the next start. */
 export const interruptionOf = (signal: AbortSignal): Interruption | undefined => {
   if (!signal.aborted) return undefined
-  return signal.reason === 'stop' ? 'stop' : 'shutdown'
+  return signal.reason === 'stop' || signal.reason === 'time-limit' ? signal.reason : 'shutdown'
 }

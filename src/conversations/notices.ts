@@ -162,6 +162,17 @@ export const rerunContext = (attempt: number): string =>
 export const givenUpNotice = (attempts: number): string =>
   `This message was begun ${attempts} times, and each time Coppice ended before the agent did. It is not tried again: send it once more if you want that, perhaps with another agent (\`/agent\`).`
 
+/** The answer was given, and every place is taken. */
+export const resumingNotice =
+  'All places are taken at the moment. The agent continues with your answer as soon as one is free.'
+
+export const timeLimitNotice = (minutes: number): string =>
+  `Stopped: this run worked for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}, which is the limit. What it did until then is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
+
+/** It was told to end and did not. */
+export const notEndedNotice =
+  'It has not ended yet. Its worktree stays reserved until it does; restart the server if that takes too long.'
+
 export const stoppedNotice = 'Stopped. What was done until then is in the worktree.'
 
 export const silentNotice = 'The agent ended without saying anything.'

@@ -14,7 +14,11 @@ test('a key in what an agent asks for is in no question', async () => {
     redact: (text: string) => text.replaceAll('the-secret', '[hidden]'),
   } as unknown as ConversationsContext
   const questions = createQuestions()
-  const ask = askInThread(context, message, { questions, signal: new AbortController().signal })
+  const ask = askInThread(context, message, {
+    questions,
+    signal: new AbortController().signal,
+    whileWaiting: (wait) => wait(),
+  })
   // The key stands across the place where a long question is cut.
   const answer = ask({ agent: 'demo', what: `curl ${'x'.repeat(490)}the-secret` })
   expect(questions.answer(message, true)).toBe('answered')

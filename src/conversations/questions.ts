@@ -1,9 +1,11 @@
 import type { AgentQuestion, AgentRequest } from '../agents/agent.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import { about, say } from './replies.ts'
+import { resumingNotice } from './notices.ts'
+import type { WhileWaiting } from './places.ts'
+import { about, type Said, say } from './replies.ts'
 
-/** What agents ask their conversations while they run. Kept by the process that runs them: who dies asks again. */
+/** What agents ask their conversations while they run. Kept in memory: after a crash the question is asked again. */
 export type Questions = {
   /** Settles with the answer, or with undefined when the run ends first. */
   ask(key: ConversationKey, signal: AbortSignal): Promise<boolean | undefined>
@@ -42,24 +44,35 @@ export const createQuestions = (): Questions => {
   }
 }
 
-/** Puts an agent's question into the thread and waits for `/allow` or `/deny`. */
+/** Puts an agent's question into the thread and waits for `/allow` or `/deny`, without keeping a place meanwhile. */
 export const askInThread = (
   { isolation, queue, redact }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact'>,
   message: InboxMessage,
-  run: { readonly questions: Questions; readonly signal: AbortSignal },
+  run: { readonly questions: Questions; readonly whileWaiting: WhileWaiting; readonly signal: AbortSignal },
 ): NonNullable<AgentRequest['ask']> => {
   let count = 0
   return async (question) => {
     count += 1
-    // The answer is awaited before the question is out: nobody can be faster than we listen.
-    const answer = run.questions.ask(message, run.signal)
     const key = `ask:${message.attempts}:${count}`
+    const tell = async (one: Said): Promise<void> => {
+      await say({ isolation, redact }, isolation.store, about(message), [one])
+      queue.spoke()
+    }
     // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key
     // would not be known for one.
     const text = questionNotice({ ...question, what: redact(question.what) })
-    await say({ isolation, redact }, isolation.store, about(message), [{ key, role: 'system', text }])
-    queue.spoke()
-    return answer
+    const wait = async (): Promise<boolean | undefined> => {
+      // The answer is awaited before the question is out: nobody can be faster than we listen.
+      const answer = run.questions.ask(message, run.signal)
+      await tell({ key, role: 'system', text })
+      return answer
+    }
+    const onFull = (): void => {
+      void tell({ key: `${key}:resuming`, role: 'system', text: resumingNotice }).catch((error: unknown) =>
+        isolation.log.warn('a notice could not be recorded', { error }),
+      )
+    }
+    return run.whileWaiting(wait, onFull)
   }
 }
 

@@ -84,10 +84,11 @@ const inPlace = async (
   const { conversation, codebase, run } = task
   const { environment, directory } = place
   if (environment === undefined) return withAgent(context, message, task, agent, place)
-  const done = await run.turns.take(environment.id, run.signal, async () => {
+  const done = await run.turns.take(environment.id, run.signal, async (wait) => {
     const text = notices.busyNotice(environment)
     await say(context, isolation.store, about(message), [{ key: 'busy', role: 'system', text }])
     context.queue.spoke()
+    await run.whileWaiting(wait)
   })
   try {
     const purpose = `agent run for ${conversation.platform}:${conversation.conversationId}`.slice(0, 200)
@@ -136,6 +137,7 @@ const withAgent = async (
         changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: redact(event.line) })
     }
   }
+  const asking = new AbortController()
   const request: AgentRequest = {
     directory: place.directory,
     prompt: asked?.prompt ?? message.text,
@@ -147,7 +149,7 @@ const withAgent = async (
     mark: watched.mark,
     signal: run.signal,
     emit,
-    ask: askInThread(context, message, run),
+    ask: askInThread(context, message, { ...run, signal: AbortSignal.any([run.signal, asking.signal]) }),
     onStart: async (child) => {
       watched.began(child)
       await isolation.failpoint('message.spawned')
@@ -156,10 +158,12 @@ const withAgent = async (
     },
   }
   try {
-    const result = await agent.run(request)
+    // A question that its agent did not wait for must not stop the clock for what comes after.
+    const result = await agent.run(request).finally(() => asking.abort())
     await saving
+    const interrupted = interruptionOf(run.signal)
     // A shutdown is no answer: the message goes back, and what was left or changed is found when it runs again.
-    if (result.outcome === 'cancelled' && interruptionOf(run.signal) !== 'stop') {
+    if (result.outcome === 'cancelled' && interrupted !== 'stop' && interrupted !== 'time-limit') {
       run.signal.throwIfAborted()
       throw new AppError('cancelled', `${agent.name} was cancelled`)
     }
@@ -215,20 +219,22 @@ const worked = (
 ): Worked => {
   const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
   const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
-  const stopped = outcome === 'cancelled'
+  const timedOut = outcome === 'cancelled' && interruptionOf(run.signal) === 'time-limit'
+  const stopped = outcome === 'cancelled' && !timedOut
   const notice = (key: string, isThere: boolean, words: () => string): Said[] =>
     isThere ? [{ key, role: 'system', text: words() }] : []
   const said: Said[] = [
     ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
     ...notice('reply', stopped, () => notices.stoppedNotice),
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
+    ...notice('limit', timedOut, () => notices.timeLimitNotice(isolation.settings.runMinutes)),
     // Whoever stopped it hears from /stop what is left.
     ...notice('left', !stopped && isAnythingLeft(end.left), () => notices.leftNotice(end.left)),
     ...notice('tripwire', end.tripped.length > 0, () => notices.trippedNotice(codebase, end.tripped)),
     ...notice('git-files', end.planted.length > 0, () => notices.plantedNotice(codebase, end.planted)),
   ]
   return {
-    outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === 'stop' ? 'stopped' : 'answered',
+    outcome: outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
     said,
     record: async (store) => {
       await end.record(store)

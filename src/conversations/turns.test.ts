@@ -2,13 +2,17 @@ import { expect, test } from 'vitest'
 import { createTurns } from './turns.ts'
 
 const never = new AbortController().signal
+const patiently = (wait: () => Promise<void>): Promise<void> => wait()
 
 test('one at a time per key, in order of arrival, and other keys do not wait', async () => {
   const turns = createTurns()
   const order: string[] = []
-  const first = await turns.take('a', never, async () => {})
+  const first = await turns.take('a', never, patiently)
   const visit = async (name: string): Promise<void> => {
-    const leave = await turns.take('a', never, async () => void order.push(`${name} waits`))
+    const leave = await turns.take('a', never, (wait) => {
+      order.push(`${name} waits`)
+      return wait()
+    })
     order.push(name)
     leave()
   }
@@ -24,12 +28,12 @@ test('one at a time per key, in order of arrival, and other keys do not wait', a
 
 test('whoever gives up does not let the next one in before those ahead are done', async () => {
   const turns = createTurns()
-  const first = await turns.take('a', never, async () => {})
+  const first = await turns.take('a', never, patiently)
   const impatient = new AbortController()
-  const second = turns.take('a', impatient.signal, async () => {})
+  const second = turns.take('a', impatient.signal, patiently)
   let inside = false
   const visit = async (): Promise<void> => {
-    const leave = await turns.take('a', never, async () => {})
+    const leave = await turns.take('a', never, patiently)
     inside = true
     leave()
   }
@@ -45,16 +49,17 @@ test('whoever gives up does not let the next one in before those ahead are done'
 
 test('whoever gave up is waited for by nobody', async () => {
   const turns = createTurns()
-  const first = await turns.take('a', never, async () => {})
+  const first = await turns.take('a', never, patiently)
   const impatient = new AbortController()
-  const second = turns.take('a', impatient.signal, async () => {})
+  const second = turns.take('a', impatient.signal, patiently)
   impatient.abort('stop')
   await expect(second).rejects.toBe('stop')
   first()
   await new Promise((resolve) => setImmediate(resolve))
   let told = false
-  const leave = await turns.take('a', never, async () => {
+  const leave = await turns.take('a', never, (wait) => {
     told = true
+    return wait()
   })
   leave()
   expect(told).toBe(false)

@@ -3,14 +3,14 @@
  * tree at once would undo each other's work.
  */
 export type Turns = {
-  /** Waits for the others; `onWait` is called when there are any. Answers what gives the turn back. */
-  take(key: string, signal: AbortSignal, onWait: () => Promise<void>): Promise<() => void>
+  /** When there are others, `waiting` is called with what waits for them. Answers what gives the turn back. */
+  take(key: string, signal: AbortSignal, waiting: (wait: () => Promise<void>) => Promise<void>): Promise<() => void>
 }
 
 export const createTurns = (): Turns => {
   const last = new Map<string, Promise<void>>()
   return {
-    take: async (key, signal, onWait) => {
+    take: async (key, signal, waiting) => {
       const before = last.get(key)
       const own = Promise.withResolvers<void>()
       const tail = (before ?? Promise.resolve()).then(() => own.promise)
@@ -24,8 +24,7 @@ export const createTurns = (): Turns => {
       }
       if (before === undefined) return done
       try {
-        await onWait()
-        await Promise.race([before, aborted(signal)])
+        await waiting(() => Promise.race([before, aborted(signal)]))
         signal.throwIfAborted()
         return done
       } catch (error) {

@@ -33,6 +33,7 @@ describe('settings of the home', () => {
       spares: 1,
       worktreesPerCodebase: 25,
       concurrentConversations: 10,
+      runMinutes: 120,
       staleDays: 14,
       cleanupIntervalHours: 6,
       restoreDays: 30,
@@ -57,8 +58,8 @@ describe('settings of the home', () => {
     ['worktrees: { base: "~/trees" }', { worktreesBase: '/home/ada/trees' }],
     ['worktrees: { spares: 0, fetchSeconds: 0 }', { spares: 0, fetchFreshSeconds: 0 }],
     [
-      'limits: { worktreesPerCodebase: 3, concurrentConversations: 2 }',
-      { worktreesPerCodebase: 3, concurrentConversations: 2 },
+      'limits: { worktreesPerCodebase: 3, concurrentConversations: 2, runMinutes: 0.5 }',
+      { worktreesPerCodebase: 3, concurrentConversations: 2, runMinutes: 0.5 },
     ],
     [
       'cleanup: { staleDays: 0, intervalHours: 0.5, restoreDays: 7 }',
@@ -126,6 +127,8 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ['cleanup:\n  regenerable: [a/b]\n', 'cleanup.regenerable is ["a/b"]', 'without "/"'],
     ['limits:\n  worktreesPerCodebase: 2.5\n', 'limits.worktreesPerCodebase is 2.5', 'a whole number from 1'],
     ['limits:\n  worktreesPerCodebase: 0\n', 'limits.worktreesPerCodebase is 0', 'a whole number from 1'],
+    ['limits:\n  runMinutes: 0\n', 'limits.runMinutes is 0', 'a number from 0.01 to 30000, such as 120'],
+    ['limits:\n  runMinutes: 40000\n', 'limits.runMinutes is 40000', 'a number from 0.01 to 30000'],
     ['worktrees:\n  base: trees\n', 'worktrees.base is "trees"', 'an absolute path'],
     ['worktrees:\n  base: ~ada/trees\n', 'worktrees.base is "~ada/trees"', 'starts with ~/'],
     ['agent:\n  default: ""\n', 'agent.default is ""', 'not empty'],

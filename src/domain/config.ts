@@ -28,6 +28,8 @@ export type Settings = {
   readonly fetchFreshSeconds: number
   readonly worktreesPerCodebase: number
   readonly concurrentConversations: number
+  /** A run that works for longer is ended. Waiting for a person does not count. */
+  readonly runMinutes: number
   /** 0: everything idle is stale. */
   readonly staleDays: number
   readonly cleanupIntervalHours: number
@@ -67,6 +69,7 @@ export const defaultSettings: Settings = {
   fetchFreshSeconds: 60,
   worktreesPerCodebase: 25,
   concurrentConversations: 10,
+  runMinutes: 120,
   staleDays: 14,
   cleanupIntervalHours: 6,
   restoreDays: 30,
@@ -205,6 +208,8 @@ const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Set
     variable: 'MAX_CONCURRENT_CONVERSATIONS',
     rule: rule.wholeNumber(1, 10_000, 10),
   },
+  // No 0 for "no limit": a run that never ends keeps its place. 20 days is near what a timer can count.
+  runMinutes: { key: 'limits.runMinutes', rule: rule.number(0.01, 30_000, 120) },
   staleDays: { key: 'cleanup.staleDays', variable: 'STALE_THRESHOLD_DAYS', rule: days(0, 14) },
   // A timer of more than 2^31 ms (596 hours) fires at once, over and over.
   cleanupIntervalHours: {

@@ -12,7 +12,24 @@ export type IncomingMessage = {
   readonly kind: 'message' | 'closed'
   readonly text: string
   readonly details: MessageDetails
+  /**
+   * When the service says it was written; NaN when it does not. Undefined where a recording could not be sent again
+   * later: callers with the token, services that we connect to, and Slack, whose signature has a time of its own.
+   */
+  readonly writtenAt?: number
 }
+
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** How long the id of a delivery is remembered after it was accepted. */
+export const REMEMBERED_MS = 30 * DAY_MS
+
+/**
+ * A recorded delivery can be sent again, with its valid signature, when its id is forgotten. So what is older than that
+ * is refused; a day earlier, since the service's clock is not ours.
+ */
+export const isTooOld = ({ writtenAt }: Pick<IncomingMessage, 'writtenAt'>, now: number): boolean =>
+  writtenAt !== undefined && !(writtenAt > now - (REMEMBERED_MS - DAY_MS))
 
 export type MessageDetails = {
   readonly userId?: string

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { createSchedule } from '../cleanup/schedule.ts'
 import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
+import { exposedSecrets } from '../cli/exposed-secrets.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
@@ -64,7 +65,11 @@ const run = async (
   // Nobody sits at this terminal: no questions, and no progress on it.
   const quiet: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const { token, file: tokenFile, created } = ensureToken(context.home)
-  const notices = await reconcileAll(quiet)
+  const exposed = exposedSecrets(context)
+  const notices = [
+    ...(exposed === undefined ? [] : [`${exposed.problem}: ${exposed.remedy}`]),
+    ...(await reconcileAll(quiet)),
+  ]
   const locals = new Map(
     Object.entries(localPlatforms)
       .filter(([name]) => name !== 'test' || options.testPlatform)
@@ -104,7 +109,7 @@ const run = async (
     await server.stop(0)
     throw error
   })
-  const { failed } = await startPlatforms(platforms.values(), accept, context.log)
+  const { failed } = await startPlatforms(platforms.values(), accept, context)
   refused.push(...failed)
   const schedule = createSchedule({
     context: quiet,

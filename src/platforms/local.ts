@@ -25,7 +25,9 @@ export const createLocalPlatform = (name: string): LocalPlatform => {
           remedy: 'the server is starting or stopping: try again in a few seconds',
         })
       }
-      return inbox.accept(message)
+      const accepted = await inbox.accept(message)
+      if (accepted.outcome === 'too-old') throw new AppError('usage', 'this message is too old to be accepted')
+      return accepted
     },
     // There is nobody to reach: the recorded reply, once it says `sent`, is what its readers read.
     send: async () => {},

@@ -38,8 +38,11 @@ export type PlatformStatus = {
 
 /** Where a platform hands over what it has verified. It acknowledges only after this has answered. */
 export type PlatformInbox = {
-  accept(message: Omit<IncomingMessage, 'platform'>): Promise<Accepted>
+  accept(message: Omit<IncomingMessage, 'platform'>): Promise<Accepted | TooOld>
 }
+
+/** Written so long ago that it may be a recording of a delivery whose id is forgotten: nothing was done. */
+export type TooOld = { readonly outcome: 'too-old' }
 
 /** `id` is our own: changes are reported under it. Of a duplicate it is the first one's. */
 export type Accepted = { readonly outcome: 'accepted' | 'duplicate'; readonly id: string }

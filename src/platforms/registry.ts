@@ -1,8 +1,9 @@
 import { toAppError } from '../domain/errors.ts'
-import type { IncomingMessage } from '../domain/message.ts'
+import type { Clock } from '../domain/clock.ts'
+import { type IncomingMessage, isTooOld } from '../domain/message.ts'
 import type { Logger } from '../process/log.ts'
 import { createCliPlatform } from './cli/platform.ts'
-import type { Accepted, Platform } from './platform.ts'
+import type { Accepted, Platform, PlatformInbox } from './platform.ts'
 import type { Refused } from './remote.ts'
 import { createTestPlatform } from './test/platform.ts'
 import { createWebPlatform } from './web/platform.ts'
@@ -20,13 +21,24 @@ export type LocalPlatformName = keyof typeof localPlatforms
 export const startPlatforms = async (
   platforms: Iterable<Platform>,
   accept: (message: IncomingMessage) => Promise<Accepted>,
-  log: Logger,
+  { log, clock }: { readonly log: Logger; readonly clock: Clock },
 ): Promise<{ readonly failed: readonly Refused[] }> => {
   const failed: Refused[] = []
   for (const one of platforms) {
     const { platform } = one
+    const inbox: PlatformInbox = {
+      accept: async (message) => {
+        if (!isTooOld(message, clock())) return accept({ ...message, platform })
+        log.warn('a delivery was refused: it is older than what is remembered of deliveries', {
+          platform,
+          deliveryId: message.deliveryId,
+          writtenAt: message.writtenAt,
+        })
+        return { outcome: 'too-old' }
+      },
+    }
     try {
-      await one.start({ accept: (message) => accept({ ...message, platform }) })
+      await one.start(inbox)
     } catch (error) {
       log.error('a platform could not be started', { platform, error })
       const { message, remedy } = toAppError(error)

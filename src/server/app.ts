@@ -11,23 +11,25 @@ import { addSession } from './api/session.ts'
 import { addStatus } from './api/status.ts'
 import { addTestPlatform } from './api/test-platform.ts'
 import { addWake } from './api/wake.ts'
-import { type Authentication, createAuthentication } from './auth.ts'
+import { type Authenticate, createAuthenticate } from './auth.ts'
 import type { App, ServerDeps, ServerEnv } from './deps.ts'
 import { errorAnswer, HttpError } from './errors.ts'
 import { addEvents } from './events.ts'
 import { securityHeaders } from './headers.ts'
 import { addHealth } from './health.ts'
 import { createHostCheck } from './host-check.ts'
-import { capBody, clientOf, createBucket, defaultLimits } from './limits.ts'
+import { clientOf, createBucket, defaultLimits } from './limits.ts'
 import { addMetrics } from './metrics.ts'
 import { addPage } from './page.ts'
 import { failures, newApp } from './routes.ts'
-import { addWebhooks, isWebhook, WEBHOOK_BYTES } from './webhooks.ts'
+import { createSessions } from './sessions.ts'
+import { createUploads, type Uploads } from './uploads.ts'
+import { addWebhooks, isWebhook } from './webhooks.ts'
 
 /** All routes behind all guards. A route that is added here is guarded without having to think of it. */
 export const createApp = (deps: ServerDeps): App => {
-  const { log, clock } = deps.context.isolation
-  const authentication = createAuthentication(deps.token, clock)
+  const { log, clock, store } = deps.context.isolation
+  const sessions = createSessions(store.pageSessions, deps.token, clock)
   const app = newApp()
   app.onError(errorAnswer(log, deps.redact))
   app.notFound((c) => {
@@ -36,13 +38,14 @@ export const createApp = (deps: ServerDeps): App => {
     })
   })
   app.use(securityHeaders)
-  app.use(guard(deps, authentication))
-  const [capped, cappedWebhook] = [capBody(deps.limits?.bodyBytes ?? defaultLimits.bodyBytes), capBody(WEBHOOK_BYTES)]
-  app.use((c, next) => (isWebhook(c.req.path) ? cappedWebhook(c, next) : capped(c, next)))
+  app.use(guard(deps, createAuthenticate(deps.token, sessions)))
+  const limits = { ...defaultLimits, ...deps.limits }
+  const uploads = createUploads(limits.uploads, clock)
+  app.use(receiveBody(uploads, limits.bodyBytes))
   addPage(app)
   addHealth(app, deps)
   addMetrics(app, deps)
-  addSession(app, authentication)
+  addSession(app, sessions)
   addStatus(app, deps)
   addCodebases(app, deps)
   addEnvironments(app, deps)
@@ -51,19 +54,21 @@ export const createApp = (deps: ServerDeps): App => {
   addPlatforms(app, deps)
   addCleanup(app, deps)
   addWake(app, deps)
-  addEvents(app, deps)
+  addEvents(app, deps, sessions)
   if (deps.platforms.has('test')) addTestPlatform(app, deps)
-  addWebhooks(app, deps)
+  addWebhooks(app, deps, uploads)
   addDocument(app, deps)
   return app
 }
 
 /** Everything else needs the token. */
 const open = new Set(['GET /', 'HEAD /', 'GET /healthz', 'HEAD /healthz'])
+/** Answering costs no more than refusing, and whoever watches the server may share an address with a flood. */
+const unlimited = new Set(['GET /healthz', 'HEAD /healthz'])
 const changesNothing = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** Who may ask at all: our name, our own page, the token, not too often. */
-const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHandler<ServerEnv> => {
+const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<ServerEnv> => {
   const { clock } = deps.context.isolation
   const limits = { ...defaultLimits, ...deps.limits }
   const buckets = {
@@ -77,13 +82,18 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
     // A webhook comes through somebody's tunnel under whatever name; its signature is what it is judged by.
     const webhook = c.req.method === 'POST' && isWebhook(c.req.path)
     if (!webhook) hosts.host(c)
-    if (!changesNothing.has(c.req.method)) hosts.origin(c)
+    const changes = !changesNothing.has(c.req.method)
+    if (changes) hosts.origin(c)
     const client = clientOf(c.env.incoming.socket.remoteAddress)
-    const authenticated = authentication.check(c)
+    const route = `${c.req.method} ${c.req.path}`
+    const authenticated = await authenticate(c)
+    // A browser sends the cookie for whatever page asks, so it has to be shown that ours did.
+    if (authenticated?.by === 'cookie') hosts.origin(c, { required: changes })
     if (authenticated !== undefined) buckets.authenticated.take(client)
     else if (webhook) buckets.webhooks.take(client)
-    else if (open.has(`${c.req.method} ${c.req.path}`)) buckets.open.take(client)
-    else {
+    else if (open.has(route)) {
+      if (!unlimited.has(route)) buckets.open.take(client)
+    } else {
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
         // Not as the header is written: that is what the redaction of every answer hides.
@@ -98,6 +108,20 @@ const guard = (deps: ServerDeps, authentication: Authentication): MiddlewareHand
     })
   }
 }
+
+/** Reads the body before anything looks at it. A webhook reads its own, once it is clear that somebody wants it. */
+const receiveBody =
+  (uploads: Uploads, most: number): MiddlewareHandler<ServerEnv> =>
+  async (c, next) => {
+    if (changesNothing.has(c.req.method) || isWebhook(c.req.path)) return next()
+    const { incoming } = c.env
+    const client = clientOf(incoming.socket.remoteAddress)
+    return uploads.withBody(incoming, { most, client }, (body) => {
+      const { url, method, headers } = c.req.raw
+      if (body.length > 0) c.req.raw = new Request(url, { method, headers, body: new Uint8Array(body) })
+      return next()
+    })
+  }
 
 const documentRoute = createRoute({
   method: 'get',

@@ -5,10 +5,10 @@ import { HttpError } from './errors.ts'
 import { defaultLimits } from './limits.ts'
 import { failures } from './routes.ts'
 import { line } from './schemas.ts'
+import type { Sessions } from './sessions.ts'
 
 /** What a client may be behind, in bytes, before it is disconnected: memory is for the work, not for who sleeps. */
 const BUFFER_BYTES = 1_000_000
-const HEARTBEAT_MS = 15_000
 
 const route = createRoute({
   method: 'get',
@@ -32,7 +32,11 @@ const route = createRoute({
   },
 })
 
-export const addEvents = (app: App, { context: { changes }, stopping, limits }: ServerDeps): void => {
+export const addEvents = (
+  app: App,
+  { context: { changes }, stopping, limits }: ServerDeps,
+  sessions: Sessions,
+): void => {
   const most = limits?.eventStreams ?? defaultLimits.eventStreams
   let open = 0
   app.openapi(route, (c) => {
@@ -43,12 +47,18 @@ export const addEvents = (app: App, { context: { changes }, stopping, limits }: 
     }
     const { conversation } = c.req.valid('query')
     const { outgoing } = c.env
+    const { authenticated } = c.var
+    const session = authenticated?.by === 'cookie' ? authenticated.session : undefined
     open += 1
     const stream = eventStream({
       subscribe: (listener) => changes.subscribe((change) => isAbout(change, conversation) && listener(change)),
       stopping,
+      ...(session !== undefined && {
+        session: { isLive: () => sessions.isLive(session), onEnd: (listener) => sessions.onEnd(session, listener) },
+      }),
       // Not by closing the stream, which would first wait for all that was not read.
       disconnect: () => outgoing.destroy(),
+      heartbeatMs: limits?.heartbeatMs ?? defaultLimits.heartbeatMs,
       onEnd: () => {
         open -= 1
       },
@@ -64,12 +74,22 @@ const isAbout = (change: Change, conversation: string | undefined): boolean =>
 type StreamOptions = {
   readonly subscribe: (listener: (change: Change) => void) => () => void
   readonly stopping: AbortSignal
+  /** The session that opened it, where it was not the token. */
+  readonly session?: { readonly isLive: () => Promise<boolean>; readonly onEnd: (listener: () => void) => () => void }
   readonly disconnect: () => void
+  readonly heartbeatMs: number
   readonly onEnd: () => void
 }
 
 /** Watching begins before the first byte goes out: whoever has seen the answer's head misses nothing from there on. */
-const eventStream = ({ subscribe, stopping, disconnect, onEnd }: StreamOptions): ReadableStream<Uint8Array> => {
+const eventStream = ({
+  subscribe,
+  stopping,
+  session,
+  disconnect,
+  heartbeatMs,
+  onEnd,
+}: StreamOptions): ReadableStream<Uint8Array> => {
   const encoder = new TextEncoder()
   const ending = new AbortController()
   const end = (): void => {
@@ -93,10 +113,18 @@ const eventStream = ({ subscribe, stopping, disconnect, onEnd }: StreamOptions):
           controller.close()
         }
         const unsubscribe = subscribe((change) => write(`event: ${change.type}\ndata: ${JSON.stringify(change)}\n\n`))
-        const heartbeat = setInterval(() => write(': still here\n\n'), HEARTBEAT_MS).unref()
+        const beat = async (): Promise<void> => {
+          // It may have expired, or have been ended elsewhere. A store that cannot be asked ends the stream as well.
+          const isLive = session === undefined || (await session.isLive().catch(() => false))
+          if (isLive) write(': still here\n\n')
+          else finish()
+        }
+        const heartbeat = setInterval(() => void beat(), heartbeatMs).unref()
+        const forget = session?.onEnd(finish)
         stopping.addEventListener('abort', finish, { once: true, signal: ending.signal })
         ending.signal.addEventListener('abort', () => {
           unsubscribe()
+          forget?.()
           clearInterval(heartbeat)
         })
         write('retry: 2000\n: watching\n\n')

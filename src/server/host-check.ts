@@ -6,8 +6,11 @@ import { HttpError } from './errors.ts'
 export type HostCheck = {
   /** Throws 403 when the request was not sent to one of our names. */
   host(c: Context<ServerEnv>): void
-  /** Throws 403 when the page that sends it is not ours. For everything that changes state. */
-  origin(c: Context<ServerEnv>): void
+  /**
+   * Throws 403 when the page that sends it is not ours. For everything that changes state, and for everything with a
+   * cookie. `required`: also when it does not say which page that is.
+   */
+  origin(c: Context<ServerEnv>, options?: { readonly required: boolean }): void
 }
 
 /**
@@ -27,7 +30,7 @@ export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
         remedy: 'use http://127.0.0.1 or http://localhost with the right port, or allow the name in the configuration',
       })
     },
-    origin: (c) => {
+    origin: (c, { required } = { required: false }) => {
       const host = hostOf(c) ?? ''
       const origin = c.req.header('origin')
       // A proxy in front of a configured name may speak TLS; on the loopback there is none.
@@ -36,7 +39,12 @@ export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
       const foreign =
         (origin !== undefined && !own.includes(origin.toLowerCase())) ||
         (site !== undefined && site !== 'same-origin' && site !== 'none')
-      if (foreign) throw new HttpError(403, 'forbidden', 'a page of another origin may not change anything here')
+      if (foreign) throw new HttpError(403, 'forbidden', 'this request comes from a page of another origin')
+      if (required && origin === undefined) {
+        throw new HttpError(403, 'forbidden', 'a change with the cookie needs an Origin header', {
+          remedy: 'use the page, or send the token in the Authorization header instead of the cookie',
+        })
+      }
     },
   }
 }

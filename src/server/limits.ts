@@ -1,14 +1,13 @@
-import type { MiddlewareHandler } from 'hono'
-import { bodyLimit } from 'hono/body-limit'
 import type { Clock } from '../domain/clock.ts'
-import type { ServerEnv } from './deps.ts'
 import { HttpError } from './errors.ts'
+import { defaultUploadLimits, type UploadLimits } from './uploads.ts'
 
 export type Rate = { readonly perSecond: number; readonly burst: number }
 
 /** Per client address. Behind a proxy all clients are one. */
 export type RequestLimits = {
   readonly bodyBytes: number
+  readonly uploads: UploadLimits
   /** Without the right token, where one is needed. */
   readonly refused: Rate
   /** Where none is needed. */
@@ -18,29 +17,19 @@ export type RequestLimits = {
   /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
   readonly authenticated: Rate
   readonly eventStreams: number
+  /** How often an event stream says that it is alive, and looks whether its session is. */
+  readonly heartbeatMs: number
 }
 
 export const defaultLimits: RequestLimits = {
   bodyBytes: 1_000_000,
+  uploads: defaultUploadLimits,
   refused: { perSecond: 10, burst: 200 },
   open: { perSecond: 200, burst: 1_000 },
   webhooks: { perSecond: 1_000, burst: 10_000 },
   authenticated: { perSecond: 20_000, burst: 40_000 },
   eventStreams: 200,
-}
-
-/** A chunked body has no length to look at, so it is counted while it is read. */
-export const capBody = (most: number): MiddlewareHandler<ServerEnv> => {
-  const tooLarge = (): never => {
-    throw new HttpError(413, 'too-large', `the body is larger than ${most} bytes`, { headers: { Connection: 'close' } })
-  }
-  const counted = bodyLimit({ maxSize: most, onError: tooLarge })
-  return async (c, next) => {
-    if (c.req.header('transfer-encoding') !== undefined) return counted(c, next)
-    // Node's parser reads no further than this many bytes, so the number can be trusted.
-    if (Number(c.req.header('content-length') ?? 0) > most) tooLarge()
-    await next()
-  }
+  heartbeatMs: 15_000,
 }
 
 export type Bucket = {

@@ -3,6 +3,7 @@ import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { AppError } from '../domain/errors.ts'
 import { createApp } from './app.ts'
+import { defaultMostConnections, guardConnections } from './connections.ts'
 import type { App, ServerDeps } from './deps.ts'
 import { isLoopbackAddress } from './host-check.ts'
 
@@ -13,21 +14,20 @@ export type ListenOptions = {
   /** The explicit word without which nobody beyond this machine is listened to. */
   readonly allowRemote?: boolean
   readonly timeouts?: Partial<Timeouts>
+  readonly mostConnections?: number
 }
 
 export type Timeouts = {
-  /** How long a client may take for the head of a request, for all of it, and between two. */
+  /** How long a client may take for the head of a request, and between two requests. */
   readonly headersMs: number
-  readonly requestMs: number
   readonly keepAliveMs: number
-  /** How often they are looked at. */
+  /** How long an answer may wait for a client that does not read it. */
+  readonly unreadMs: number
+  /** How often the first two are looked at. */
   readonly checkMs: number
 }
 
-const defaultTimeouts: Timeouts = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 10_000, checkMs: 2_000 }
-
-/** Connections that say nothing cost memory too. */
-const MOST_CONNECTIONS = 2_000
+const defaultTimeouts: Timeouts = { headersMs: 10_000, keepAliveMs: 10_000, unreadMs: 30_000, checkMs: 2_000 }
 
 export type RunningServer = {
   readonly app: App
@@ -39,13 +39,14 @@ export type RunningServer = {
 
 export const startServer = async (
   deps: Omit<ServerDeps, 'stopping'>,
-  { host, port, allowRemote = false, timeouts }: ListenOptions,
+  { host, port, allowRemote = false, timeouts, mostConnections = defaultMostConnections() }: ListenOptions,
 ): Promise<RunningServer> => {
   const address = await addressOf(host, allowRemote)
   const stopping = new AbortController()
   const own = isLoopbackAddress(address) || anyAddress.has(host) ? [] : [host]
   const app = createApp({ ...deps, stopping: stopping.signal, allowedHosts: [...(deps.allowedHosts ?? []), ...own] })
   const server = newServer(app, { ...defaultTimeouts, ...timeouts })
+  guardConnections(server, mostConnections)
   await listening(server, address, port)
   const bound = server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
@@ -86,17 +87,18 @@ const beyondLoopback = (host: string): AppError =>
       'leave it at 127.0.0.1 and reach it through ssh or a proxy with TLS; if you mean it, say so with --allow-remote',
   })
 
-const newServer = (app: App, { headersMs, requestMs, keepAliveMs, checkMs }: Timeouts): Server => {
+const newServer = (app: App, { headersMs, keepAliveMs, unreadMs, checkMs }: Timeouts): Server => {
   const server = createAdaptorServer({
     fetch: app.fetch,
     serverOptions: {
       headersTimeout: headersMs,
-      requestTimeout: requestMs,
+      // A body is judged by its rate: a large one may take minutes, and one that stands still is cut off within seconds.
+      requestTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: checkMs,
     },
   }) as Server
-  server.maxConnections = MOST_CONNECTIONS
+  server.setTimeout(unreadMs)
   return server
 }
 

@@ -10,6 +10,7 @@ import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
 import { mergeAnswerStore } from './merge-answers.ts'
 import { outboxStore } from './outbox.ts'
+import { pageSessionStore } from './page-sessions.ts'
 import { portStore } from './ports.ts'
 import { restorePointStore } from './restore-points.ts'
 import { runWatchStore } from './run-watches.ts'
@@ -38,6 +39,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     usage: usageStore(db),
     runWatches: runWatchStore(db),
     gitLooks: gitLookStore(db),
+    pageSessions: pageSessionStore(db),
     transaction: (work) =>
       db.isTransaction
         ? work(store)

@@ -7,6 +7,7 @@ import * as usage from './migrations/0003-usage.ts'
 import * as mergeAnswers from './migrations/0011-merge-answers.ts'
 import * as runWatches from './migrations/0015-run-watches.ts'
 import * as repositoryInode from './migrations/0012-repository-inode.ts'
+import * as pageSessions from './migrations/0013-page-sessions.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -23,6 +24,7 @@ const migrations: readonly Migration[] = [
   { number: 11, name: 'merge-answers', up: mergeAnswers.up },
   { number: 15, name: 'run-watches', up: runWatches.up },
   { number: 12, name: 'repository-inode', up: repositoryInode.up },
+  { number: 13, name: 'page-sessions', up: pageSessions.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

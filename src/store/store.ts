@@ -30,6 +30,7 @@ export type Store = {
   readonly usage: UsageStore
   readonly runWatches: RunWatchStore
   readonly gitLooks: GitLookStore
+  readonly pageSessions: PageSessionStore
   /** Everything `work` does through the given store happens or none of it. Nested calls join the outer one. */
   transaction<T>(work: (store: Store) => Promise<T>): Promise<T>
   /**
@@ -181,6 +182,17 @@ export type ClaimRequest = {
   /** Only of these platforms: nobody else can deliver the reply. */
   readonly platforms?: readonly string[]
 }
+
+/** Who is signed in at the page. */
+export type PageSessionStore = {
+  /** Keeps only so many, the newest, and drops those that have expired. */
+  begin(session: PageSession, most: number): Promise<void>
+  isLive(id: string, now: number): Promise<boolean>
+  end(id: string): Promise<void>
+  endAll(): Promise<void>
+}
+
+export type PageSession = { readonly id: string; readonly createdAt: number; readonly expiresAt: number }
 
 export type InboxStore = {
   /** All in one durable transaction; answers the ids that are new. One that (platform, deliveryId) knows is skipped. */

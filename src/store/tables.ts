@@ -17,6 +17,7 @@ export type Tables = {
   journal: JournalRow
   spares: SpareRow
   ports: PortRow
+  page_sessions: PageSessionRow
   merge_answers: MergeAnswerRow
   events: EventTableRow
   usage: UsageTableRow
@@ -190,6 +191,8 @@ export type SpareRow = {
   sha: string
   created_at: number
 }
+
+export type PageSessionRow = { id: string; created_at: number; expires_at: number }
 
 export type PortRow = {
   host: string

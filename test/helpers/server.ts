@@ -55,7 +55,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
   await startPlatforms(
     platforms.values(),
     metrics.counting((message) => conversations.accept(message)),
-    world.context.log,
+    world.context,
   )
   const context = conversationsContext(world, changes)
   const server = await startServer(

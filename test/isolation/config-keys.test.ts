@@ -86,6 +86,7 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   databaseUrl: 'not read by isolation or cleanup',
   worktreesBase: 'not read by isolation or cleanup',
   concurrentConversations: 'not read by isolation or cleanup',
+  runMinutes: 'not read by isolation or cleanup',
   cleanupIntervalHours: 'not read by isolation or cleanup',
   agentDefault: 'not read by isolation or cleanup',
   agentCommand: 'not read by isolation or cleanup',

@@ -221,14 +221,23 @@ export const makeGithub = async (
   return { platform, logged }
 }
 
+/** What GitHub says about when: opened, closed, written, submitted. */
+export const dated = (at = new Date().toISOString()) => ({ created_at: at, closed_at: at, submitted_at: at })
+
 export const alice = { id: 5, login: 'alice', type: 'User' }
 
 /** What GitHub posts when somebody comments. */
 export const commented = (
   body: string,
-  more: { readonly number?: number; readonly id?: number; readonly user?: object; readonly pull?: boolean } = {},
+  more: {
+    readonly number?: number
+    readonly id?: number
+    readonly user?: object
+    readonly pull?: boolean
+    readonly at?: string
+  } = {},
 ): { event: string; payload: object } => {
-  const { number = 42, id = 1_000, user = alice, pull = false } = more
+  const { number = 42, id = 1_000, user = alice, pull = false, at = new Date().toISOString() } = more
   return {
     event: 'issue_comment',
     payload: {
@@ -241,9 +250,11 @@ export const commented = (
         title: 'Login is broken',
         body: pull ? 'Fixes #7' : 'It says 500',
         user: alice,
+        created_at: at,
+        closed_at: at,
         ...(pull && { pull_request: { url: 'x' } }),
       },
-      comment: { id, body, user },
+      comment: { id, body, user, created_at: at },
     },
   }
 }

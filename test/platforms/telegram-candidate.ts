@@ -19,7 +19,7 @@ export const telegramCandidate = async () => {
     start: async (inbox) => {
       await platform.start({
         accept: (message) => {
-          const isOurs = message.conversationId === String(ada.id) && message.deliveryId === String(UPDATE)
+          const isOurs = message.conversationId === String(ada.id)
           return inbox.accept(isOurs ? { ...message, ...SUITE } : message)
         },
       })

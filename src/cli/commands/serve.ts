@@ -19,18 +19,25 @@ const run = async (call: CliCall): Promise<ServeResult> => {
     graceMs: numberOf(textOf(values, 'grace'), '--grace', DEFAULT_GRACE_SECONDS, 86_400) * 1000,
     signal,
   })
-  if (live === undefined) call.notice(greeting(serving).join('\n'))
-  else live(`${greeting(serving).join('\n')}\n`)
+  const { newToken, tokenFile } = serving
+  if (live === undefined) call.notice([...heading(serving), `  token  in ${tokenFile}`].join('\n'))
+  else {
+    live(`${heading(serving).join('\n')}\n`)
+    // Not through `live`, which hides secrets.
+    if (newToken !== undefined && call.showSecret !== undefined) {
+      call.showSecret(`  token  ${newToken}\n         (shown once; kept in ${tokenFile})\n`)
+    } else live(`  token  in ${tokenFile}\n`)
+    live(`${hints.join('\n')}\n`)
+  }
   return { ...(await serving.stopped), url: serving.url }
 }
 
-/** The token is shown once, when it is made. */
-const greeting = ({ url, newToken, tokenFile, notices }: Serving): string[] => [
+const heading = ({ url, notices }: Serving): string[] => [
   ...notices.map((notice) => `note: ${notice}`),
   `Coppice is listening on ${url}`,
-  newToken === undefined
-    ? `  token  in ${tokenFile}`
-    : `  token  ${newToken}\n         (shown once; kept in ${tokenFile})`,
+]
+
+const hints = [
   '  try    coppice chat "fix the login bug"     in any git repository, from another terminal',
   '  stop   Ctrl-C',
 ]

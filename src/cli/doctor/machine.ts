@@ -1,6 +1,7 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Workplace } from '../../conversations/commands/command.ts'
+import { exposedSecrets } from '../exposed-secrets.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
 
 /** What everything stands on: git, the home, the database, the disk. */
@@ -9,6 +10,7 @@ export const examineMachine = async ({ context, databaseName }: Workplace): Prom
     await Promise.all([
       look('git', () => gitVersion(context)),
       look('home', () => homeMode(context.home)),
+      look('config', () => configMode(context)),
       look('database', async () => [ok('database', databaseName)]),
       look('disk', () => diskSpace(context)),
     ])
@@ -47,6 +49,11 @@ const homeMode = async (home: string): Promise<Finding[]> => {
   return (mode & 0o077) === 0
     ? [ok('home', home)]
     : [problem('home', `others may look into ${home}`, `chmod 700 ${home}`)]
+}
+
+const configMode = async (context: Workplace['context']): Promise<Finding[]> => {
+  const exposed = exposedSecrets(context)
+  return exposed === undefined ? [] : [problem('config', exposed.problem, exposed.remedy)]
 }
 
 /** A checkout of a large repository and the restore point of another should fit. */

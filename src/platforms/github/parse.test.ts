@@ -14,7 +14,7 @@ const pull = {
   head: { ref: 'fix-login', sha: 'a'.repeat(40), repo: { full_name: 'acme/app' } },
   base: { repo: { full_name: 'acme/app' } },
 }
-const comment = { id: 77, body: '@coppice have a look', user: alice }
+const comment = { id: 77, body: '@coppice have a look', user: alice, created_at: '2026-01-02T03:04:05Z' }
 const settings = { bot: 'coppice', cloneUnknown: false }
 const parse = (event: string, payload: object, more: Partial<typeof settings> = {}) =>
   parseDelivery(event, { ...common, ...payload }, { ...settings, ...more })
@@ -31,6 +31,8 @@ describe('a message', () => {
       conversationId: 'acme/app#42',
       text: 'have a look',
       author: alice,
+      deliveryId: 'comment:77',
+      writtenAt: Date.parse('2026-01-02T03:04:05Z'),
       details: {
         userId: '5',
         messageId: 'comment:77',

@@ -10,13 +10,21 @@ import { aboutPlace, aboutThread } from './thread-context.ts'
 /** What a delivery comes to. Only a message needs leave; it is given elsewhere. */
 export type Parsed =
   | { readonly kind: 'ignored'; readonly reason: string }
-  | { readonly kind: 'closed'; readonly conversationId: string; readonly details: MessageDetails }
+  | {
+      readonly kind: 'closed'
+      readonly conversationId: string
+      readonly details: MessageDetails
+      readonly deliveryId: string
+      readonly writtenAt: number
+    }
   | {
       readonly kind: 'message'
       readonly conversationId: string
       readonly text: string
       readonly author: read.Writer
       readonly details: MessageDetails
+      readonly deliveryId: string
+      readonly writtenAt: number
     }
 
 export type ParseSettings = {
@@ -44,7 +52,7 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   'issues.closed': (payload) => {
     const { data } = read.payloads.issues.safeParse(payload)
-    return data === undefined ? unreadable : closed(data, data.issue.number)
+    return data === undefined ? unreadable : closed(data, data.issue)
   },
   'issue_comment.created': (payload, settings) => {
     const { data } = read.payloads.issue_comment.safeParse(payload)
@@ -61,13 +69,13 @@ const readers: Readonly<Record<string, Reader>> = {
   },
   'pull_request.closed': (payload) => {
     const { data } = read.payloads.pull_request.safeParse(payload)
-    return data === undefined ? unreadable : closed(data, data.pull_request.number)
+    return data === undefined ? unreadable : closed(data, data.pull_request)
   },
   'pull_request_review.submitted': (payload, settings) => {
     const { data } = read.payloads.pull_request_review.safeParse(payload)
     if (data === undefined) return unreadable
     const { pull_request: pull, review } = data
-    const remark = { ...remarkOf(review), messageId: `review:${review.id}` }
+    const remark = { ...remarkOf({ ...review, created_at: review.submitted_at }), messageId: `review:${review.id}` }
     return said(data, settings, pullRequestThread(pull, pull), remark)
   },
   'pull_request_review_comment.created': (payload, settings) => {
@@ -94,6 +102,7 @@ type Remark = {
   readonly author: read.Writer | null | undefined
   readonly viaApp: unknown
   readonly messageId: string
+  readonly at: string | null | undefined
   /** It is the description of the issue or pull request itself. */
   readonly opening?: boolean
   readonly place?: string
@@ -107,11 +116,16 @@ const pullRequestThread = (issue: Subject, head: read.PullRequest | undefined): 
 })
 
 const openingOf = (
-  subject: Subject & { readonly id: number; readonly performed_via_github_app?: unknown },
+  subject: Subject & {
+    readonly id: number
+    readonly created_at?: string | null | undefined
+    readonly performed_via_github_app?: unknown
+  },
 ): Remark => ({
   body: subject.body ?? '',
   author: subject.user,
   viaApp: subject.performed_via_github_app,
+  at: subject.created_at,
   messageId: `opened:${subject.id}`,
   opening: true,
 })
@@ -119,11 +133,13 @@ const openingOf = (
 const remarkOf = (comment: {
   readonly body?: string | null | undefined
   readonly user?: read.Writer | null | undefined
+  readonly created_at?: string | null | undefined
   readonly performed_via_github_app?: unknown
 }): Omit<Remark, 'messageId'> => ({
   body: comment.body ?? '',
   author: comment.user,
   viaApp: comment.performed_via_github_app,
+  at: comment.created_at,
 })
 
 /** Is it for us: said by a person, to the bot, by the very one who sends it. */
@@ -147,6 +163,8 @@ const said = (
     conversationId,
     text: order === '' ? thread.title : order,
     author,
+    deliveryId: remark.messageId,
+    writtenAt: Date.parse(remark.at ?? ''),
     details: {
       userId: String(author.id),
       messageId: remark.messageId,
@@ -189,9 +207,14 @@ export const headHints = ({
   isForkPR: head.repo?.full_name.toLowerCase() !== base.repo.full_name.toLowerCase(),
 })
 
-const closed = ({ repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>, number: number): Parsed => ({
+const closed = (
+  { repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>,
+  { id, number, closed_at: at }: Pick<read.IssuePayload['issue'], 'id' | 'number' | 'closed_at'>,
+): Parsed => ({
   kind: 'closed',
   conversationId: conversationIdOf(repository.full_name, number),
+  deliveryId: `closed:${id}:${at ?? ''}`,
+  writtenAt: Date.parse(at ?? ''),
   details: { userId: String(sender.id), github: repository.full_name },
 })
 

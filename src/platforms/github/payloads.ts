@@ -7,6 +7,8 @@ import { z } from 'zod'
 const user = z.object({ id: z.number(), login: z.string(), type: z.string().optional() })
 const writer = user.nullish()
 const body = z.string().nullish()
+/** Always there, and part of what is signed. Without it the delivery is refused as too old. */
+const time = z.string().nullish()
 const viaApp = z.unknown().optional()
 
 const repository = z.object({ full_name: z.string(), clone_url: z.string().optional() })
@@ -18,7 +20,8 @@ const issue = z.object({
   body,
   user: writer,
   pull_request: z.unknown().optional(),
-  closed_at: z.string().nullish(),
+  created_at: time,
+  closed_at: time,
   performed_via_github_app: viaApp,
 })
 
@@ -28,11 +31,15 @@ const pullRequest = z.object({
   title: z.string(),
   body,
   user: writer,
+  created_at: time,
+  closed_at: time,
   head: z.object({ ref: z.string(), sha: z.string(), repo: z.object({ full_name: z.string() }).nullish() }),
   base: z.object({ repo: z.object({ full_name: z.string() }) }),
 })
 
-const comment = z.object({ id: z.number(), body, user: writer, performed_via_github_app: viaApp })
+const comment = z.object({ id: z.number(), body, user: writer, created_at: time, performed_via_github_app: viaApp })
+
+const review = comment.omit({ created_at: true }).extend({ submitted_at: time })
 
 const reviewComment = comment.extend({
   path: z.string().optional(),
@@ -46,7 +53,7 @@ export const payloads = {
   issues: z.object({ ...common, issue }),
   issue_comment: z.object({ ...common, issue, comment }),
   pull_request: z.object({ ...common, pull_request: pullRequest }),
-  pull_request_review: z.object({ ...common, pull_request: pullRequest, review: comment }),
+  pull_request_review: z.object({ ...common, pull_request: pullRequest, review }),
   pull_request_review_comment: z.object({ ...common, pull_request: pullRequest, comment: reviewComment }),
 }
 

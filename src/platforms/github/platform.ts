@@ -11,7 +11,7 @@ import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from './replies.ts'
-import { readDelivery, type VerifiedDelivery } from './delivery.ts'
+import { readDelivery } from './delivery.ts'
 import { createStanding } from './standing.ts'
 
 export type GithubOptions = {
@@ -41,10 +41,13 @@ export const createGithubPlatform = async (
   let inbox: PlatformInbox | undefined
   const replies = createReplies({ client, self: () => self, clock, log, previewEveryMs })
 
-  const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, deliveryId: string): Promise<WebhookAnswer> => {
+  const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
     const into = inbox
     if (into === undefined) return away
-    const { conversationId, details } = parsed
+    const { conversationId, details, writtenAt } = parsed
+    // By what is signed: the id in the header is not, and whoever sends a recording again can write any. It also differs
+    // between a repository's hook and the organisation's, which tell of the same comment.
+    const deliveryId = `${event} ${parsed.deliveryId}`
     if (parsed.kind === 'message') {
       const thread = threadOf(conversationId)
       const answer = thread === undefined ? 'no' : await within(leave(thread, parsed.author), LEAVE_MS)
@@ -58,7 +61,8 @@ export const createGithubPlatform = async (
       }
     }
     const text = parsed.kind === 'message' ? parsed.text : ''
-    const { outcome } = await into.accept({ conversationId, deliveryId, kind: parsed.kind, text, details })
+    const { outcome } = await into.accept({ conversationId, deliveryId, kind: parsed.kind, text, details, writtenAt })
+    if (outcome === 'too-old') return { status: 400, body: 'refused: too old' }
     standing.heard()
     return { status: 200, body: outcome }
   }
@@ -82,7 +86,7 @@ export const createGithubPlatform = async (
       if ('status' in delivery) return delivery
       const { cloneUnknown = false } = settings
       const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
-      if (parsed.kind !== 'ignored') return take(parsed, deliveryIdOf(parsed, delivery))
+      if (parsed.kind !== 'ignored') return take(parsed, delivery.event)
       log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
@@ -121,13 +125,6 @@ export const createGithubPlatform = async (
     }
   }
 }
-
-/**
- * A message by its own id, which is signed: a repository's hook beside the organisation's or an app's tells the same
- * comment under two ids of delivery, and somebody who plays a recording again can write any.
- */
-const deliveryIdOf = (parsed: Exclude<Parsed, { kind: 'ignored' }>, { event, id }: VerifiedDelivery): string =>
-  parsed.details.messageId === undefined ? id : `${event} ${parsed.details.messageId}`
 
 /** GitHub waits ten seconds for an answer. */
 const LEAVE_MS = 8_000

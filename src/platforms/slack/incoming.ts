@@ -31,7 +31,7 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
     const context = isNew ? undefined : await earlierWords(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
     const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details })
-    onAccepted(conversationId, accepted, { threadTs, isNew })
+    if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { threadTs, isNew })
   }
 
   return async (body, self) => {

@@ -38,7 +38,8 @@ test('in a private chat every text is for us, and the chat is one persistent con
     userId: '7',
     message: {
       conversationId: '7',
-      deliveryId: '500',
+      deliveryId: '7:3',
+      writtenAt: 1_000,
       kind: 'message',
       text: 'fix the login',
       details: { userId: '7', messageId: '3', persistent: true },

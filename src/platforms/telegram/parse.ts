@@ -18,7 +18,7 @@ export type Parsed =
 export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
   const read = updatePayload.safeParse(update)
   if (!read.success) return { ignored: 'not an update as Telegram describes it' }
-  const { update_id: updateId, message } = read.data
+  const { message } = read.data
   if (message === undefined) return { ignored: 'not a new message' }
   const reason = whyNot(message, self)
   if (reason !== undefined) return { ignored: reason }
@@ -31,7 +31,9 @@ export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
     userId,
     message: {
       conversationId: conversationIdOf({ chat: message.chat.id, thread }),
-      deliveryId: String(updateId),
+      // Not the update's id: after a week without updates Telegram begins to count anew, anywhere.
+      deliveryId: `${message.chat.id}:${message.message_id}`,
+      writtenAt: message.date * 1000,
       kind: 'message',
       text,
       details: {

@@ -22,6 +22,7 @@ const words = z.object({
 
 const message = words.extend({
   message_id: z.int(),
+  date: z.int(),
   chat: z.object({ id: z.int(), type: z.string() }),
   /** A channel, or an administrator who hides. */
   sender_chat: z.unknown().optional(),

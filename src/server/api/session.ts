@@ -1,15 +1,18 @@
-import { createRoute } from '@hono/zod-openapi'
+import { createRoute, z } from '@hono/zod-openapi'
 import { deleteCookie, setCookie } from 'hono/cookie'
-import { type Authentication, cookieName } from '../auth.ts'
+import { cookieName, sessionOf } from '../auth.ts'
 import type { App } from '../deps.ts'
 import { HttpError } from '../errors.ts'
 import { failures } from '../routes.ts'
+import type { Sessions } from '../sessions.ts'
 
 const beginRoute = createRoute({
   method: 'post',
   path: '/api/session',
-  summary: 'Exchanges the token for a cookie',
-  description: 'For the page and its event stream, which cannot send the Authorization header.',
+  summary: 'Exchange the token for a cookie',
+  description:
+    'For the page and its event stream, which cannot send the Authorization header. A request with the cookie that ' +
+    'changes anything needs an `Origin` header with the address of this server.',
   security: [{ token: [] }],
   responses: { 204: { description: 'The cookie is set' }, ...failures },
 })
@@ -17,25 +20,37 @@ const beginRoute = createRoute({
 const endRoute = createRoute({
   method: 'delete',
   path: '/api/session',
-  summary: 'Forgets the cookie',
-  responses: { 204: { description: 'The cookie is gone' }, ...failures },
+  summary: 'End the session of the cookie',
+  description: 'The cookie is worth nothing afterwards, wherever it was copied to, and its event streams end.',
+  request: {
+    query: z.strictObject({
+      all: z
+        .enum(['true', 'false'])
+        .default('false')
+        .openapi({ description: '`true`: end every session, in all browsers' }),
+    }),
+  },
+  responses: { 204: { description: 'The session has ended' }, ...failures },
 })
 
 const attributes = { httpOnly: true, sameSite: 'Strict', path: '/' } as const
 
-export const addSession = (app: App, authentication: Authentication): void => {
-  app.openapi(beginRoute, (c) => {
+export const addSession = (app: App, sessions: Sessions): void => {
+  app.openapi(beginRoute, async (c) => {
     // A cookie that could renew itself would never end.
-    if (c.var.authenticated !== 'bearer') {
+    if (c.var.authenticated?.by !== 'bearer') {
       throw new HttpError(401, 'unauthorized', 'a cookie is given for the token only', {
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }
-    const { value, maxAge } = authentication.cookie()
-    setCookie(c, cookieName(c), value, { ...attributes, maxAge })
+    const { cookie, maxAge } = await sessions.begin()
+    setCookie(c, cookieName(c), cookie, { ...attributes, maxAge })
     return c.body(null, 204)
   })
-  app.openapi(endRoute, (c) => {
+  app.openapi(endRoute, async (c) => {
+    const session = await sessionOf(c, sessions)
+    if (session !== undefined) await sessions.end(session)
+    if (c.req.valid('query').all === 'true') await sessions.endAll()
     deleteCookie(c, cookieName(c), attributes)
     return c.body(null, 204)
   })

@@ -1,12 +1,12 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { makeServerWorld, type ServerWorld } from '../../helpers/server-process.ts'
+import { isAlive, makeServerWorld, type ServerProcess, type ServerWorld, until } from '../../helpers/server-process.ts'
 
 const program = resolve(import.meta.dirname, '../../helpers/acp/agent.ts')
 
-/** An agent that asks twice before it acts. */
-const asking = async (): Promise<{ world: ServerWorld; traces: string }> => {
+/** An agent that asks twice before it acts, or behaves as badly as it is told to. */
+const asking = async (behaviour = 'asks', config = ''): Promise<{ world: ServerWorld; traces: string }> => {
   const world = makeServerWorld()
   const traces = world.box.path('traces')
   mkdirSync(traces)
@@ -25,8 +25,8 @@ const asking = async (): Promise<{ world: ServerWorld; traces: string }> => {
 agent:
   default: tester
   permissions: ask
-  acp: { tester: { command: ["${process.execPath}", "${program}", asks, "${traces}"] } }
-`,
+  acp: { tester: { command: ["${process.execPath}", "${program}", ${behaviour}, "${traces}"] } }
+${config}`,
   )
   await world.project()
   return { world, traces }
@@ -71,4 +71,65 @@ test('/stop ends an agent that waits for an answer', async () => {
   await server.ask('T1', '/stop')
   expect((await server.messages('T1')).map(({ text }) => text).join('\n')).toContain('Stopped')
   await server.stop()
+})
+
+const timesHeard = async (server: ServerProcess, conversation: string, text: string): Promise<number> =>
+  (await server.messages(conversation)).filter((said) => said.text.includes(text)).length
+
+test('ten conversations wait for an answer: the eleventh is worked on, and after a crash each question is asked again', async () => {
+  const { world } = await asking()
+  await using _ = world
+  const server = await world.serve()
+  const names = Array.from({ length: 10 }, (_, n) => `T${n}`)
+  const asked = (of: ServerProcess, times: number): Promise<unknown> =>
+    Promise.all(
+      names.map((name) =>
+        until(`${name} is asked ${times} times`, async () =>
+          (await timesHeard(of, name, 'asks whether it may: npm test')) === times ? true : undefined,
+        ),
+      ),
+    )
+  await Promise.all(names.map((name) => server.say(name, 'go on')))
+  await asked(server, 1)
+  await server.say('eleventh', '/agent demo')
+  await server.say('eleventh', 'work')
+  await until('the eleventh is worked on', async () =>
+    (await timesHeard(server, 'eleventh', 'it is a real commit')) === 1 ? true : undefined,
+  )
+  await server.stop('SIGKILL')
+  const next = await world.serve()
+  await asked(next, 2)
+  await next.say('T0', '/allow')
+  await until('the next question of the same run', async () =>
+    (await timesHeard(next, 'T0', 'asks whether it may: rm -rf build')) === 1 ? true : undefined,
+  )
+  // Nothing is there to wait for: the agents that wait are put back.
+  const ended = await next.stop()
+  expect(ended.out).toContain('10 messages will be taken up again at the next start.')
+})
+
+test('an agent that never ends is ended at limits.runMinutes with all that it started, and the thread says how to continue', async () => {
+  const { world, traces } = await asking('hangs', 'limits: { runMinutes: 0.1 }\n')
+  await using _ = world
+  const server = await world.serve()
+  const said = await server.ask('T1', 'go on')
+  expect(said.at(-1)?.text).toMatch(/^Stopped: this run worked for 0\.1 minutes, which is the limit\./)
+  const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
+  expect(pids.filter(isAlive)).toEqual([])
+  await server.say('T1', '/agent demo')
+  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('it is a real commit')
+})
+
+test('a setup command that never ends is ended at the limit, before there is an agent', async () => {
+  const { world, traces } = await asking('asks', 'limits: { runMinutes: 0.1 }\n')
+  await using _ = world
+  const repo = await world.project('other')
+  const pid = join(traces, 'setup-pid')
+  repo.commit('.coppice/config.yaml', `worktree:\n  setup: echo $$ > '${pid}'; while :; do sleep 0.1; done\n`)
+  repo.git('push', '-q')
+  expect((await world.cli(repo.path, 'codebase', 'trust', 'other')).code).toBe(0)
+  const server = await world.serve()
+  const said = await server.ask('T1', 'go on', { codebase: 'other' })
+  expect(said.map(({ text }) => text).join('\n')).toContain('Stopped: this run worked for 0.1 minutes')
+  expect(existsSync(pid) && isAlive(Number(readFileSync(pid, 'utf8')))).toBe(false)
 })

@@ -70,7 +70,14 @@ test('a thread in Slack, issue 42, the pull request that fixes it and its merge 
 
   // Two people talk about it; the bot is not asked yet.
   const root = slack.say('C1', 'U7', 'The login says 500 since this morning')
-  const issue = { id: 1, number: 42, title: 'Login is broken', body: '@coppice fix the login', user: alice }
+  const issue = {
+    id: 1,
+    number: 42,
+    title: 'Login is broken',
+    body: '@coppice fix the login',
+    user: alice,
+    ...github.dated(),
+  }
   await tell(server, 'issues', { action: 'opened', issue })
   const [tree] = await listed(world, repo.path)
   const path = tree?.path ?? ''
@@ -87,10 +94,19 @@ test('a thread in Slack, issue 42, the pull request that fixes it and its merge 
   // The branch is pushed, and a pull request says that it fixes the issue.
   world.box.raw(path, 'push', '-q', 'origin', 'issue-42')
   const head = { ref: 'issue-42', sha: repo.sha('issue-42'), repo: repository }
-  const pull = { id: 2, number: 99, title: 'Fix', body: 'Fixes #42', user: alice, head, base: { repo: repository } }
+  const pull = {
+    id: 2,
+    number: 99,
+    title: 'Fix',
+    body: 'Fixes #42',
+    user: alice,
+    head,
+    base: { repo: repository },
+    ...github.dated(),
+  }
   double.pulls.set('acme/app#99', pull)
   double.closing.set(99, ['acme/app#42'])
-  const comment = { id: 5_000, body: '@coppice rename the variable', user: alice }
+  const comment = { id: 5_000, body: '@coppice rename the variable', user: alice, ...github.dated() }
   const onPull = { ...pull, pull_request: { url: 'x' } }
   await tell(server, 'issue_comment', { action: 'created', issue: onPull, comment })
   expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('fix the login\nand log the reason\nrename the variable\n')

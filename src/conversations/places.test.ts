@@ -1,0 +1,295 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import type { Agent, AgentRequest } from '../agents/agent.ts'
+import type { Settings } from '../domain/config.ts'
+import { chatContext } from '../../test/helpers/chat.ts'
+import { makeWorld, type World } from '../../test/helpers/world.ts'
+import { type Conversations, createConversations } from './conversations.ts'
+import { createOutbox } from './outbox.ts'
+import { createPlaces, type Place } from './places.ts'
+import { createRunLimit } from './run-limit.ts'
+
+type Running = {
+  readonly world: World
+  readonly conversations: Conversations
+  /** Runs that have begun and not ended, by the words of their message. */
+  readonly working: Set<string>
+  readonly say: (conversationId: string, text: string) => Promise<void>
+  /** What was said to a conversation so far. */
+  readonly heard: (conversationId: string) => Promise<string[]>
+}
+
+type Script = (request: AgentRequest) => Promise<string>
+
+/** Real store, git and environments; what the agents do is the test's. */
+const running = async (
+  script: Script,
+  settings: Partial<Settings> = {},
+  failpoint: (name: string) => Promise<void> = async () => undefined,
+): Promise<Running> => {
+  const world = await makeWorld({ settings: { worktreesPerCodebase: 100, ...settings }, context: { failpoint } })
+  const working = new Set<string>()
+  const agent: Agent = {
+    name: 'scripted',
+    availability: async () => ({ state: 'ready', version: undefined }),
+    run: async (request) => {
+      working.add(request.prompt)
+      try {
+        const text = await Promise.race([script(request), aborted(request)])
+        return { outcome: 'done', text }
+      } catch (error) {
+        if (!request.signal.aborted) throw error
+        return { outcome: 'cancelled', text: `half of ${request.prompt}` }
+      } finally {
+        working.delete(request.prompt)
+      }
+    },
+  }
+  const context = chatContext(world, [agent])
+  const outbox = createOutbox({ ...world.context, deliveries: new Map(), changes: context.changes })
+  const conversations = createConversations(context, { outbox, endMs: 100 })
+  await conversations.start()
+  onTestFinished(async () => {
+    await conversations.stop(0)
+    await world[Symbol.asyncDispose]()
+  })
+  let count = 0
+  return {
+    world,
+    conversations,
+    working,
+    say: async (conversationId, text) => {
+      count += 1
+      const details = { codebase: 'project' }
+      await conversations.accept({
+        platform: 'test',
+        conversationId,
+        deliveryId: `${count}`,
+        kind: 'message',
+        text,
+        details,
+      })
+    },
+    heard: async (conversationId) => {
+      const said = await world.context.store.outbox.ofConversation({ platform: 'test', conversationId }, 50)
+      return said.map(({ text }) => text)
+    },
+  }
+}
+
+const aborted = ({ signal }: AgentRequest): Promise<never> =>
+  new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true })
+  })
+
+const asks: Script = async (request) => {
+  const { prompt, ask } = request
+  if (!prompt.startsWith('ask')) return `did ${prompt}`
+  return `${prompt}: ${String(await ask?.({ agent: 'scripted', what: 'run it' }))}`
+}
+
+const soon = { timeout: 20_000 }
+
+test('fifty runs that wait for an answer keep no place; answered, they continue in turn and within the limit', async () => {
+  const most = { now: 0, ever: 0 }
+  const gate = Promise.withResolvers<void>()
+  const { say, heard, working } = await running(
+    async (request) => {
+      const said = await asks(request)
+      most.now += 1
+      most.ever = Math.max(most.ever, most.now)
+      await gate.promise
+      most.now -= 1
+      return said
+    },
+    { concurrentConversations: 3 },
+  )
+  const names = Array.from({ length: 50 }, (_, n) => `ask ${n}`)
+  await Promise.all(names.map((name) => say(name, name)))
+  await vi.waitFor(() => expect(working.size).toBe(50), soon)
+  // Another conversation is worked on all the same.
+  await say('other', 'work')
+  await vi.waitFor(() => expect(most.now).toBe(1), soon)
+  await Promise.all(names.map((name) => say(name, '/allow')))
+  await vi.waitFor(() => expect(most.now).toBe(3), soon)
+  gate.resolve()
+  await vi.waitFor(async () => {
+    for (const name of names) expect(await heard(name)).toContain(`${name}: true`)
+  }, soon)
+  expect(await heard('other')).toContain('did work')
+  expect(most.ever).toBe(3)
+  const told = await Promise.all(names.map(heard))
+  expect(told.flat().filter((text) => text.startsWith('All places are taken')).length).toBeGreaterThan(40)
+})
+
+test('a run that waits for its turn in a shared worktree keeps no place', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { world, say, working, heard } = await running(
+    async ({ prompt }) => {
+      if (prompt === 'first') await gate.promise
+      return `did ${prompt}`
+    },
+    { concurrentConversations: 2 },
+  )
+  await say('a', 'first')
+  await vi.waitFor(() => expect(working).toContain('first'), soon)
+  await say('b', '/worktree link thread-a')
+  const [environment] = await world.context.store.environments.live(world.codebase.id)
+  await say('b', `/worktree link ${environment?.branch ?? ''}`)
+  await say('b', 'second')
+  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('This message is next'), soon)
+  await say('c', 'third')
+  await vi.waitFor(async () => expect(await heard('c')).toContain('did third'), soon)
+  gate.resolve()
+  await vi.waitFor(async () => expect(await heard('b')).toContain('did second'), soon)
+})
+
+test('/stop ends a run that waits, and one that waits to continue', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { say, heard, working } = await running(
+    async (request) => {
+      const said = await asks(request)
+      await gate.promise
+      return said
+    },
+    { concurrentConversations: 1 },
+  )
+  await say('a', 'ask a')
+  await say('b', 'ask b')
+  await vi.waitFor(() => expect(working.size).toBe(2), soon)
+  await say('c', 'work')
+  await vi.waitFor(() => expect(working.size).toBe(3), soon)
+  await say('a', '/stop')
+  await say('b', '/allow')
+  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('All places are taken'), soon)
+  await say('b', '/stop')
+  await vi.waitFor(() => expect([...working]).toEqual(['work']), soon)
+  gate.resolve()
+  await vi.waitFor(async () => expect(await heard('c')).toContain('did work'), soon)
+  for (const name of ['a', 'b']) expect((await heard(name)).join()).toContain('Stopped. What was done')
+})
+
+const short = { runMinutes: 0.04 }
+
+test('a run that never ends is ended at the limit: what it said is posted with what to do, and it is not run again', async () => {
+  const { world, say, heard, working } = await running(
+    async (request) => (request.prompt === 'never' ? aborted(request) : `did ${request.prompt}`),
+    { ...short, concurrentConversations: 1 },
+  )
+  await say('a', 'never')
+  await say('b', 'work')
+  await vi.waitFor(async () => expect(await heard('b')).toContain('did work'), soon)
+  expect((await heard('a')).slice(1)).toEqual([
+    'half of never',
+    'Stopped: this run worked for 0.04 minutes, which is the limit. What it did until then is in the worktree. Send a message to continue, or raise `limits.runMinutes` in config.yaml.',
+  ])
+  expect(working.size).toBe(0)
+  expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })
+  await say('a', 'again')
+  await vi.waitFor(async () => expect(await heard('a')).toContain('did again'), soon)
+})
+
+test('time that a run waits for a person does not count', async () => {
+  const { say, heard, working } = await running(asks, { runMinutes: 0.05, concurrentConversations: 2 })
+  const never = running(aborted, { runMinutes: 0.05 })
+  await say('a', 'ask a')
+  await vi.waitFor(() => expect(working.size).toBe(1), soon)
+  // As long as the limit lasts for somebody else.
+  const other = await never
+  await other.say('b', 'never')
+  await vi.waitFor(async () => expect((await other.heard('b')).join()).toContain('Stopped: this run'), soon)
+  await say('a', '/allow')
+  await vi.waitFor(async () => expect(await heard('a')).toContain('ask a: true'), soon)
+})
+
+// Before its agent has begun, and after it has ended.
+test.each(['message.leased', 'message.ran'])(
+  'a run that hangs at %s and does not listen is given up at the limit, and its place is free',
+  async (where) => {
+    let hung = false
+    const { say, heard, world } = await running(asks, { ...short, concurrentConversations: 1 }, (name) => {
+      if (hung || name !== where) return Promise.resolve()
+      hung = true
+      return new Promise(() => undefined)
+    })
+    await say('a', 'hangs')
+    await say('b', 'work')
+    await vi.waitFor(async () => expect((await heard('a')).join()).toContain('It has not ended yet.'), soon)
+    await vi.waitFor(async () => expect(await heard('b')).toContain('did work'), soon)
+    expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })
+  },
+)
+
+test('a question that its agent did not wait for does not stop the clock', async () => {
+  const { say, heard } = await running(
+    async ({ ask }) => {
+      void ask?.({ agent: 'scripted', what: 'run it' })
+      return 'done'
+    },
+    short,
+    (name) => (name === 'message.ran' ? new Promise(() => undefined) : Promise.resolve()),
+  )
+  await say('a', 'asks and goes')
+  await vi.waitFor(async () => expect((await heard('a')).join()).toContain('Stopped: this run'), soon)
+})
+
+test('a shutdown does not wait for runs that wait for a person', async () => {
+  const { say, conversations, working, world } = await running(asks)
+  await say('a', 'ask a')
+  await vi.waitFor(() => expect(working.size).toBe(1), soon)
+  expect(await conversations.stop(60_000)).toEqual({ finished: 0, left: 1 })
+  expect(await world.context.store.inbox.counts()).toEqual({ waiting: 1, running: 0 })
+})
+
+test('a place is given up with the first of several waits and taken again after the last', async () => {
+  const places = createPlaces(1, () => undefined)
+  const cancel = new AbortController()
+  const { signal } = cancel
+  const wait = (place: Place) => {
+    const gate = Promise.withResolvers<void>()
+    let over = false
+    const ended = place.whileWaiting(() => gate.promise, { signal }).then(() => (over = true))
+    return { end: gate.resolve, ended, isOver: () => over }
+  }
+  const first = places.take()
+  const [one, two] = [wait(first), wait(first)]
+  expect(places.available()).toBe(true)
+  const second = places.take()
+  one.end()
+  await one.ended
+  two.end()
+  await vi.waitFor(() => expect(places.taken()).toBe(1))
+  expect(two.isOver(), 'the other one has the place').toBe(false)
+  // It waits for something else before it has got its place: then it needs none.
+  const three = wait(first)
+  await two.ended
+  second.leave()
+  expect(places.available()).toBe(true)
+  three.end()
+  await three.ended
+  expect(places.available()).toBe(false)
+  first.leave()
+  first.leave()
+  expect([places.taken(), places.available()]).toEqual([0, true])
+  // A run that is told to end needs no place for that.
+  const last = wait(places.take())
+  const other = places.take()
+  last.end()
+  await vi.waitFor(() => expect(places.available()).toBe(false))
+  cancel.abort()
+  await last.ended
+  other.leave()
+  expect([places.taken(), places.available()]).toEqual([0, true])
+})
+
+test('a limit counts the time between pauses, and none after the end', async () => {
+  let reached = 0
+  const limit = createRunLimit(1, () => (reached += 1))
+  await limit.pausedFor(async () => limit.pausedFor(async () => new Promise((resolve) => setTimeout(resolve, 20))))
+  expect(reached).toBe(0)
+  await vi.waitFor(() => expect(reached).toBe(1))
+  const other = createRunLimit(1, () => (reached += 1))
+  const paused = other.pausedFor(async () => other.end())
+  await paused
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(reached).toBe(1)
+})

@@ -1,0 +1,236 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { describe, expect, test } from 'vitest'
+import type { Platform } from '../../src/platforms/platform.ts'
+import { defaultUploadLimits, type UploadLimits } from '../../src/server/uploads.ts'
+import { makeServer, type ServerTestOptions, type ServerUnderTest, statusOf } from '../helpers/server.ts'
+
+/* Clients that send or read slowly, or do nothing at all. None of them may keep the others from being answered. */
+
+/** A platform whose webhook answers with how many bytes it was given. */
+const counting = (): Map<string, Platform> => {
+  const nothing = async (): Promise<void> => undefined
+  const webhook: Platform['webhook'] = async ({ body }) => ({ status: 202, body: String(body.length) })
+  const platform = { platform: 'github', limit: undefined, start: nothing, stop: nothing, send: nothing, webhook }
+  return new Map([['github', platform]])
+}
+
+const serverWith = (
+  uploads: Partial<UploadLimits> = {},
+  listen: ServerTestOptions['listen'] = {},
+): Promise<ServerUnderTest> =>
+  makeServer({
+    deps: { remotes: counting(), limits: { uploads: { ...defaultUploadLimits, ...uploads } } },
+    listen,
+  })
+
+type Client = {
+  readonly socket: Socket
+  /** All that was answered when the connection has ended. */
+  readonly ended: Promise<string>
+  /** Settles once this much has been handed to the kernel. */
+  readonly send: (bytes: string | Buffer) => Promise<void>
+}
+
+const client = ({ server }: ServerUnderTest, localAddress = '127.0.0.1'): Client => {
+  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress })
+  let answer = ''
+  socket.on('data', (chunk) => {
+    answer += chunk.toString('latin1')
+  })
+  // Whoever is cut off while sending sees a reset.
+  socket.on('error', () => undefined)
+  return {
+    socket,
+    ended: new Promise((resolve) => socket.once('close', () => resolve(answer))),
+    send: (bytes) => new Promise((resolve) => socket.write(bytes, () => resolve())),
+  }
+}
+
+const head = (more: string): string => `POST /webhooks/github HTTP/1.1\r\nhost: x\r\n${more}\r\n`
+const announced = (bytes: number): string => head(`content-length: ${bytes}\r\n`)
+const chunked = head('transfer-encoding: chunked\r\n')
+const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
+
+/** What others see meanwhile: the server is well, and a small delivery of unknown length is taken. */
+const othersAreAnswered = async (server: ServerUnderTest): Promise<void> => {
+  const health = `GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${server.server.port}\r\nconnection: close\r\n\r\n`
+  expect(statusOf(await server.raw(health))).toBe(200)
+  const small = `${head('transfer-encoding: chunked\r\nconnection: close\r\n')}${chunk(100)}0\r\n\r\n`
+  expect(statusOf(await server.raw(small))).toBe(202)
+}
+
+describe('a body that comes slowly', () => {
+  test('does not keep anybody waiting, however large it calls itself', async () => {
+    await using server = await serverWith()
+    const slow = Array.from({ length: 40 }, () => client(server))
+    for (const [n, { send }] of slow.entries()) await send(n % 2 === 0 ? `${announced(20_000_000)}0123456789` : chunked)
+    await othersAreAnswered(server)
+    for (const { socket } of slow) socket.destroy()
+  })
+
+  const standstill: [string, string][] = [
+    ['ten bytes of 20 MB', `${announced(20_000_000)}0123456789`],
+    ['one byte of ten', `${announced(10)}0`],
+    ['nothing of ten', announced(10)],
+    ['chunks without an end', `${chunked}${chunk(10)}`],
+    ['half a chunk', `${chunked}ff\r\nabc`],
+    ['a megabyte at once, and then no more', `${announced(2_000_000)}${'x'.repeat(1_000_000)}`],
+  ]
+  test.each(standstill)('is cut off with 408 when it stands still: %s', async (_name, text) => {
+    await using server = await serverWith({ patienceMs: 250 })
+    const { send, ended } = client(server)
+    await send(text)
+    const answer = await ended
+    expect(statusOf(answer)).toBe(408)
+    expect(answer.toLowerCase()).toContain('connection: close')
+  })
+
+  test('is cut off when it only drips, and taken when it keeps up a modest rate', async () => {
+    await using server = await serverWith({ patienceMs: 300, bytesPerSecond: 20_000 })
+    const pace = async (bytes: number, times: number): Promise<number> => {
+      const { send, socket, ended } = client(server)
+      await send(head(`content-length: ${bytes * times}\r\nconnection: close\r\n`))
+      for (let n = 0; n < times && !socket.destroyed; n++) {
+        await send(Buffer.alloc(bytes))
+        await delay(20)
+      }
+      return statusOf(await ended)
+    }
+    // Several times the patience each.
+    expect(await Promise.all([pace(1, 100), pace(10_000, 100)])).toEqual([408, 202])
+  })
+
+  test('needs the same rate with the token', async () => {
+    await using server = await serverWith({ patienceMs: 250 })
+    const { send, ended } = client(server)
+    const auth = `host: 127.0.0.1:${server.server.port}\r\nauthorization: Bearer ${server.token}\r\n`
+    await send(`POST /api/wake HTTP/1.1\r\n${auth}content-length: 10\r\n\r\n{`)
+    expect(statusOf(await ended)).toBe(408)
+    expect(server.woken.count).toBe(0)
+  })
+
+  test('behind a request that needs none ends the connection', async () => {
+    await using server = await serverWith()
+    const { send, ended } = client(server)
+    await send(`GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${server.server.port}\r\ncontent-length: 1000\r\n\r\n{`)
+    expect(statusOf(await ended)).toBe(200)
+  })
+})
+
+describe('memory for bodies', () => {
+  const limits = { memoryBytes: 3_000_000, smallBytes: 100_000 }
+
+  test('is taken by what has arrived: when it is full the slowest large body goes, and small ones are taken', async () => {
+    await using server = await serverWith(limits)
+    // Three that have filled it and stand still.
+    const idle = Array.from({ length: 3 }, () => client(server))
+    for (const { send } of idle) await send(`${announced(20_000_000)}${'x'.repeat(950_000)}`)
+    await othersAreAnswered(server)
+    const large = (bytes: number): Promise<Response> =>
+      server.call('/webhooks/github', { method: 'POST', token: null, body: Buffer.alloc(bytes) })
+    expect((await large(2_500_000)).status).toBe(202)
+    const cut = await Promise.all(idle.map(({ ended }) => ended))
+    expect(cut.map(statusOf)).toEqual([503, 503, 503])
+    expect((await large(3_000_001)).status, 'larger than all of it').toBe(503)
+  })
+
+  test('is not taken from a small body, nor from a client that holds less than another', async () => {
+    await using server = await serverWith(limits)
+    const early = (bytes: number): string => head(`content-length: ${bytes + 1}\r\nconnection: close\r\n`)
+    const small = client(server)
+    await small.send(`${early(10)}${'x'.repeat(10)}`)
+    const light = client(server, '127.0.0.2')
+    await light.send(`${early(500_000)}${'x'.repeat(500_000)}`)
+    const heavy = [client(server), client(server)]
+    for (const { send } of heavy) await send(`${announced(20_000_000)}${'x'.repeat(1_400_000)}`)
+    expect(statusOf(await Promise.race(heavy.map(({ ended }) => ended)))).toBe(503)
+    await Promise.all([small.send('x'), light.send('x')])
+    expect([statusOf(await small.ended), statusOf(await light.ended)]).toEqual([202, 202])
+    for (const { socket } of heavy) socket.destroy()
+  })
+
+  test.each([99_999, 100_000, 100_001, 1_000_000])(
+    'a body of %i bytes gets through, with a length and in chunks',
+    async (bytes) => {
+      await using server = await serverWith(limits)
+      const whole = await server.call('/webhooks/github', { method: 'POST', token: null, body: Buffer.alloc(bytes) })
+      expect([whole.status, await whole.text()]).toEqual([202, String(bytes)])
+      const answer = await server.raw(
+        `${head('transfer-encoding: chunked\r\nconnection: close\r\n')}${chunk(bytes)}0\r\n\r\n`,
+      )
+      expect([statusOf(answer), answer.endsWith(`${bytes}\r\n0\r\n\r\n`) || answer.endsWith(String(bytes))]).toEqual([
+        202,
+        true,
+      ])
+    },
+  )
+
+  test('is given back: by those that are done, those that are refused and those that go away', async () => {
+    await using server = await serverWith(limits)
+    for (let n = 0; n < 6; n++) {
+      const gone = client(server)
+      await gone.send(`${announced(20_000_000)}${'x'.repeat(900_000)}`)
+      gone.socket.destroy()
+      await gone.ended
+      const body = Buffer.alloc(2_900_000)
+      const done = await server.call('/webhooks/github', { method: 'POST', token: null, body })
+      expect(done.status).toBe(202)
+    }
+  })
+})
+
+describe('connections that do nothing', () => {
+  const most = 40
+  const flood: [string, string][] = [
+    ['say nothing', ''],
+    ['begin a head', 'GET /healthz HTTP/1.1\r\nhost: '],
+    ['begin a body', `${announced(1_000)}0`],
+    ['are kept alive after an answer', 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'],
+  ]
+  test.each(flood)('%s: a newcomer takes the place of one of them', async (_name, text) => {
+    await using server = await serverWith({}, { mostConnections: most })
+    const all: Client[] = []
+    for (let n = 0; n < most * 3; n++) {
+      const one = client(server)
+      all.push(one)
+      await one.send(text)
+      if (n % most === 0) await othersAreAnswered(server)
+    }
+    await othersAreAnswered(server)
+    await Promise.all(all.slice(0, most).map(({ ended }) => ended))
+    for (const { socket } of all) socket.destroy()
+  })
+
+  test('do not push out an upload that keeps coming, nor who watches', async () => {
+    await using server = await serverWith({}, { mostConnections: most })
+    const watching = await server.call('/api/events')
+    const upload = client(server)
+    await upload.send(head('content-length: 2000000\r\nconnection: close\r\n'))
+    for (let n = 0; n < 20; n++) {
+      await upload.send(Buffer.alloc(100_000))
+      const idle = Array.from({ length: most }, () => client(server))
+      await Promise.all(idle.map(({ socket }) => new Promise((done) => socket.once('connect', done))))
+    }
+    expect(statusOf(await upload.ended)).toBe(202)
+    server.changes.emit({ type: 'codebase', id: 'c', name: 'seen' })
+    const reader = (watching.body as ReadableStream<Uint8Array>).getReader()
+    let seen = ''
+    while (!seen.includes('"seen"')) seen += new TextDecoder().decode((await reader.read()).value)
+    await reader.cancel()
+  })
+
+  test('are closed when they do not read what they asked for', async () => {
+    await using server = await serverWith({}, { timeouts: { unreadMs: 200 } })
+    const { socket, send, ended } = client(server)
+    socket.pause()
+    const ask = `GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1:${server.server.port}\r\nauthorization: Bearer ${server.token}\r\n\r\n`
+    // Far more than the kernel's buffers hold; the server stops to read requests before it has answered all.
+    void send(ask.repeat(2_000))
+    // Whoever does not read learns by writing that nobody is there.
+    const isClosed = (): boolean => (socket.destroyed || socket.write(ask), socket.destroyed)
+    await expect.poll(isClosed, { timeout: 20_000, interval: 100 }).toBe(true)
+    await ended
+    await othersAreAnswered(server)
+  })
+})
