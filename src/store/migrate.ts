@@ -4,10 +4,10 @@ import type { Engine } from './engine.ts'
 import * as ground from './migrations/0001-ground.ts'
 import * as conversations from './migrations/0002-conversations.ts'
 import * as usage from './migrations/0003-usage.ts'
-import * as mergeAnswers from './migrations/0011-merge-answers.ts'
-import * as runWatches from './migrations/0015-run-watches.ts'
-import * as repositoryInode from './migrations/0012-repository-inode.ts'
-import * as pageSessions from './migrations/0013-page-sessions.ts'
+import * as mergeAnswers from './migrations/0004-merge-answers.ts'
+import * as repositoryInode from './migrations/0005-repository-inode.ts'
+import * as pageSessions from './migrations/0006-page-sessions.ts'
+import * as runWatches from './migrations/0007-run-watches.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -21,10 +21,10 @@ const migrations: readonly Migration[] = [
   { number: 1, name: 'ground', up: ground.up },
   { number: 2, name: 'conversations', up: conversations.up },
   { number: 3, name: 'usage', up: usage.up },
-  { number: 11, name: 'merge-answers', up: mergeAnswers.up },
-  { number: 15, name: 'run-watches', up: runWatches.up },
-  { number: 12, name: 'repository-inode', up: repositoryInode.up },
-  { number: 13, name: 'page-sessions', up: pageSessions.up },
+  { number: 4, name: 'merge-answers', up: mergeAnswers.up },
+  { number: 5, name: 'repository-inode', up: repositoryInode.up },
+  { number: 6, name: 'page-sessions', up: pageSessions.up },
+  { number: 7, name: 'run-watches', up: runWatches.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

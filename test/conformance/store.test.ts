@@ -5,7 +5,7 @@ import type { RestorePoint } from '../../src/domain/restore-point.ts'
 import type { Conversation, JournalEntry, Lease, Spare } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, anEnvironment, aSha } from '../helpers/store-values.ts'
-import { up as dropMergeAnswers } from '../../src/store/migrations/0011-merge-answers.ts'
+import { up as dropMergeAnswers } from '../../src/store/migrations/0004-merge-answers.ts'
 
 const one = toCodebaseId('codebase-one')
 const nobody = toEnvironmentId('nobody')
