@@ -48,9 +48,6 @@ const providers = {
     (await import('./isolation/worktree/provider.ts')).createWorktreeProvider(context),
 }
 
-/** A directory without the right to write would stop `rm` half-way, so a second try takes that right first. */
-const remover = 'rm -rf -- "$@" 2>/dev/null || { chmod -R u+rwX -- "$@"; rm -rf -- "$@"; }'
-
 let unwritten = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -138,7 +135,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     progress: progress.say,
     approve: await approveOnTerminal(),
     onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock }, redact }),
-    reap: (paths) => void inBackground(log, '/bin/sh', ['-c', remover, 'coppice-remover', ...paths]),
+    reap: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
   }
@@ -149,10 +146,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     provider: () => (provider ??= providers.worktree(context)),
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
-    keepSpares: (codebaseId) => {
-      const main = fileURLToPath(import.meta.url)
-      void inBackground(log, process.execPath, [main, 'internal', 'keep-spares', codebaseId, '--home', home])
-    },
+    keepSpares: (codebaseId) => inBackground(log, home, ['keep-spares', codebaseId]),
   }
 }
 
@@ -176,12 +170,12 @@ function randomUUID(): string {
   return process.getBuiltinModule('node:crypto').randomUUID()
 }
 
-/** Outlives us; that it could not be started is worth a line in the log and nothing more. */
-async function inBackground(log: Logger, command: string, args: readonly string[]): Promise<void> {
-  const { spawnDetached } = await import('./process/spawn.ts')
-  await spawnDetached({ command, args, cwd: '/', env }).catch((error: unknown) =>
-    log.warn('work in the background could not be started', { command, error }),
-  )
+/** An internal command in a process that outlives us. If it cannot be started, the next start of Coppice does the work. */
+function inBackground(log: Logger, home: string, words: readonly string[]): void {
+  const args = [fileURLToPath(import.meta.url), '--home', home, 'internal', ...words]
+  void import('./process/spawn.ts')
+    .then(({ spawnDetached }) => spawnDetached({ command: process.execPath, args, cwd: '/', env }))
+    .catch((error: unknown) => log.warn('work in the background could not be started', { words, error }))
 }
 
 async function settingsOf(home: string): Promise<Settings> {

@@ -46,11 +46,13 @@ const opensFiles: Record<string, string> = {
   'src/process/read-untrusted.ts': 'is the reader',
   'src/process/replace-file.ts': 'is the writer',
   'src/process/sync-path.ts': 'syncs, with the flags of the reader',
+  'src/process/delete-tree.ts': 'opens directories with O_PATH, and reads /proc',
   'src/process/git-processes.ts': 'reads /proc',
   'src/process/identity-linux.ts': 'reads /proc',
   'src/process/inside-linux.ts': 'reads /proc',
   'src/process/run-mark.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
+  'src/process/mounts.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/isolation/durable.ts': 'writes with O_NONBLOCK and O_NOFOLLOW',
   'src/isolation/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
@@ -153,6 +155,14 @@ const opensNothing: Rule = (file, source) => {
   )
 }
 
+/** Node's own recursive deletion crosses mounts, as `rm -rf` does. */
+const deletesInOnePlace: Rule = (file, source) => {
+  const recursive = /\b(?:rm|rmdir)(?:Sync)?\((?:[^(){}]|\([^()]*\))*\{[^}]*\brecursive: true|\brm -rf\b/g
+  return [...withoutComments(source).matchAll(recursive)].map(
+    () => `${file}: deletes directories itself; process/delete-tree.ts does`,
+  )
+}
+
 const staysSmall: Rule = (file, source) => {
   const lines = source.replace(/\n$/, '').split('\n').length
   return lines > 350 ? [`${file}: ${lines} lines; look for the second thing in it`] : []
@@ -184,6 +194,10 @@ describe('the house', () => {
 
   test('files are opened in one place, where nothing can make it wait', () => {
     expect(check(opensNothing, product)).toEqual([])
+  })
+
+  test('directories are deleted in one place, which crosses no mount', () => {
+    expect(check(deletesInOnePlace, product)).toEqual([])
   })
 
   test('every exception is still needed', () => {
@@ -301,6 +315,15 @@ describe('each rule can fail', () => {
     "await writeFile(path, text, { flag: 'wx' })",
   ])('opening: %j is harmless', (source) => {
     expect(opensNothing('src/isolation/x.ts', source)).toEqual([])
+  })
+
+  test.each([
+    'await rm(path, { recursive: true, force: true })',
+    'rmSync(path, {\n  force: true,\n  recursive: true,\n})',
+    "spawn('sh', ['-c', 'rm -rf -- \"$@\"'])",
+  ])('deleting: %j', (source) => {
+    expect(deletesInOnePlace('src/isolation/x.ts', source)).toHaveLength(1)
+    expect(deletesInOnePlace('src/isolation/x.ts', 'await rm(path, { force: true })')).toEqual([])
   })
 
   test('size and mocks', () => {

@@ -1,6 +1,7 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { deleteTree } from '../process/delete-tree.ts'
 import { liveness } from '../process/identity.ts'
 
 export type ContextFileOptions = {
@@ -23,7 +24,7 @@ export const withContextFile = async <T>(
     await writeFile(file, text, { mode: 0o600, flag: 'wx' })
     return await work(file)
   } finally {
-    await rm(own, { recursive: true, force: true })
+    await deleteTree(own)
   }
 }
 
@@ -35,6 +36,6 @@ const dropAbandoned = async (directory: string): Promise<void> => {
     const [, pid, start] = /^(\d+)\.([0-9a-f]+)\.[^.]+$/.exec(name) ?? []
     if (pid === undefined || start === undefined) continue
     const owner = { pid: Number(pid), startTime: Buffer.from(start, 'hex').toString() }
-    if (liveness(owner) === 'dead') await rm(join(directory, name), { recursive: true, force: true })
+    if (liveness(owner) === 'dead') await deleteTree(join(directory, name))
   }
 }

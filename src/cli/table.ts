@@ -153,6 +153,16 @@ export const commands: readonly CliRow[] = [
     load: async () => (await import('./commands/import-archon.ts')).importArchonCommand,
   },
   {
+    name: 'internal delete',
+    usage: '<path>…',
+    summary: 'delete what was removed, in the background',
+    options: {},
+    words: [1, Number.POSITIVE_INFINITY],
+    examples: [],
+    hidden: true,
+    load: async () => (await import('./commands/delete.ts')).deleteCommand,
+  },
+  {
     name: 'internal keep-spares',
     usage: '<codebase id>',
     summary: 'prepare spares in the background',

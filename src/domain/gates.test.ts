@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { gateNames, refusals, type Answer, type GateAnswer, type GateName } from './gates.ts'
 
 const answer = (gate: GateName, value: Answer): GateAnswer => ({ gate, answer: value, detail: '' })
-const neverForced: readonly GateName[] = ['ours', 'not-in-use']
+const neverForced: readonly GateName[] = ['ours', 'no-mount', 'not-in-use', 'no-worktree-inside']
 
 describe.each(gateNames)('the gate %s', (gate) => {
   test('lets a yes through', () => {
@@ -19,7 +19,7 @@ describe.each(gateNames)('the gate %s', (gate) => {
     expect(refusals([answer(gate, 'cannot-tell')], true)).toHaveLength(1)
   })
 
-  test('gives way to --force unless it is about a live process or about what is not ours', () => {
+  test('gives way to --force unless it is about a live process, a mount or something that is not ours', () => {
     expect(refusals([answer(gate, 'no')], true)).toHaveLength(neverForced.includes(gate) ? 1 : 0)
   })
 })
@@ -30,11 +30,16 @@ test('all reasons are listed, in the order of the gates', () => {
   expect(refusals(answers, true).map((a) => `${a.gate} ${a.answer}`)).toEqual([
     'ours no',
     'ours cannot-tell',
+    'no-mount no',
+    'no-mount cannot-tell',
     'not-in-use no',
     'not-in-use cannot-tell',
     'nobody-elses cannot-tell',
     'nothing-uncommitted cannot-tell',
     'nothing-unreachable cannot-tell',
+    'no-worktree-inside no',
+    'no-worktree-inside cannot-tell',
+    'no-repository-inside cannot-tell',
     'no-kept-files cannot-tell',
   ])
 })

@@ -1,10 +1,13 @@
 /** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
 export const gateNames = [
   'ours',
+  'no-mount',
   'not-in-use',
   'nobody-elses',
   'nothing-uncommitted',
   'nothing-unreachable',
+  'no-worktree-inside',
+  'no-repository-inside',
   'no-kept-files',
 ] as const
 export type GateName = (typeof gateNames)[number]
@@ -12,18 +15,30 @@ export type GateName = (typeof gateNames)[number]
 export type Answer = 'yes' | 'no' | 'cannot-tell'
 
 /** One reason; a gate that passes has a single `yes`. */
-export type GateAnswer = { readonly gate: GateName; readonly answer: Answer; readonly detail: string }
+export type GateAnswer = {
+  readonly gate: GateName
+  readonly answer: Answer
+  readonly detail: string
+  /** The mount, worktree or repository in question: an absolute path, for the remedy. */
+  readonly path?: string
+  /** The repository that a linked worktree belongs to. */
+  readonly repository?: string
+}
 
 /**
  * What --force may override: work that the restore point keeps, and other conversations' holds.
- * Never a live process, never something that is not ours. A *cannot tell* is overridden by nothing.
+ * Never a live process, something that is not ours, or a mount or somebody's worktree inside, which no restore point can
+ * hold. A *cannot tell* is overridden by nothing.
  */
 const forceable: Record<GateName, boolean> = {
   ours: false,
+  'no-mount': false,
   'not-in-use': false,
   'nobody-elses': true,
   'nothing-uncommitted': true,
   'nothing-unreachable': true,
+  'no-worktree-inside': false,
+  'no-repository-inside': true,
   'no-kept-files': true,
 }
 

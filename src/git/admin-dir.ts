@@ -35,6 +35,16 @@ const readAll = (commonDir: string): AdminDir[] => {
   return names.sort().flatMap((name) => readOne(join(root, name)) ?? [])
 }
 
+/** Where git's records say its worktrees are: one small file each, where all of a record is ten times as much. */
+export const worktreePaths = async (commonDir: string): Promise<string[]> => {
+  const root = join(commonDir, 'worktrees')
+  const names = unlessMissingSync(() => readdirSync(root)) ?? []
+  return names.flatMap((name) => {
+    const link = readText(join(root, name, 'gitdir'))
+    return link === undefined || link === '' ? [] : [dirname(resolve(root, name, link))]
+  })
+}
+
 /** undefined when there is no such record (or it is not a directory). */
 export const readAdminDir = async (dir: string): Promise<AdminDir | undefined> => readOne(dir)
 
@@ -78,7 +88,9 @@ const headText = (gitDir: string): string | undefined => {
 }
 
 /** The record a worktree's `.git` file points to; undefined when there is no such file or no such record. */
-export const readWorktreeLink = async (path: string): Promise<string | undefined> => {
+export const readWorktreeLink = async (path: string): Promise<string | undefined> => readWorktreeLinkSync(path)
+
+export const readWorktreeLinkSync = (path: string): string | undefined => {
   const dotGit = join(path, '.git')
   if (unlessMissingSync(() => statSync(dotGit))?.isFile() !== true) return undefined
   const target = /^gitdir: (.+)$/s.exec(readText(dotGit) ?? '')?.[1]

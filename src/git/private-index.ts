@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { mkdirSync, mkdtempSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { deleteTree } from '../process/delete-tree.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
 import type { Git } from './door.ts'
 
@@ -16,7 +17,7 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
   try {
     return await work(join(directory, 'index'))
   } finally {
-    rmSync(directory, { recursive: true, force: true })
+    await deleteTree(directory)
   }
 }
 
@@ -26,7 +27,7 @@ export const clearPrivateIndexes = async (git: Git): Promise<void> => {
     const maker = makerOf(name)
     if (maker === undefined || liveness(maker) !== 'dead') continue
     // A git that outlived its maker may be writing there at this moment: then it is there for the next time.
-    await rm(join(placeOf(git), name), { recursive: true, force: true }).catch(() => undefined)
+    await deleteTree(join(placeOf(git), name)).catch(() => undefined)
   }
 }
 

@@ -1,3 +1,4 @@
+import { AppError } from '../domain/errors.ts'
 import { isSha, type Sha } from '../domain/names.ts'
 import type { Git, Repo, Tree } from './door.ts'
 
@@ -63,4 +64,34 @@ export const countUnpushed = async (git: Git, repo: Repo): Promise<number> => {
   if (exitCode === 0) return Number(stdout.trim())
   const refs = ['rev-list', '--count', '--branches', '--glob=refs/stash', ...kept, '--']
   return Number((await git.run({ operation: 'rev-list', at: repo, args: refs })).stdout.trim())
+}
+
+/**
+ * How many commits any ref or reflog of a repository has that no remote-tracking ref has: stashes, local tags, notes and
+ * what a reset left behind included.
+ */
+export const countOnNoRemote = async (git: Git, repo: Repo): Promise<number> => {
+  const count = async (revs: readonly string[]): Promise<number | undefined> => {
+    const args = ['rev-list', '--count', '--ignore-missing', ...revs, '--not', '--remotes', '--']
+    const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, ok: [0, 128] })
+    return exitCode === 0 ? Number(stdout.trim()) : undefined
+  }
+  // An unborn HEAD is no revision: only what the refs hold. Anything else that git cannot read throws.
+  const found = (await count(['--all', '--reflog', 'HEAD'])) ?? (await count(['--all', '--reflog']))
+  if (found === undefined || Number.isNaN(found)) throw new AppError('git-failed', 'git could not count its commits')
+  return found
+}
+
+/** Refs outside of `refs/remotes` that lead to no commit, such as a tag on a file. */
+export const refsWithoutCommits = async (git: Git, repo: Repo): Promise<string[]> => {
+  const args = ['for-each-ref', '--format=%(objecttype) %(*objecttype) %(refname)']
+  const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args })
+  return stdout
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => line.split(' '))
+    .filter(
+      ([type, target, name = '']) => type !== 'commit' && target !== 'commit' && !name.startsWith('refs/remotes/'),
+    )
+    .map(([, , name = '']) => name)
 }

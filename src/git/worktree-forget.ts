@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { mountsInside } from '../process/mounts.ts'
 import { type AdminDir, readAdminDir } from './admin-dir.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 
@@ -23,6 +24,13 @@ export const forgetWorktree = async (
   // `git worktree remove` on a directory that is there would delete it, ignored files and all.
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
     throw new AppError('path-taken', `${path} is still there, so git's record of it stays`)
+  }
+  // Git deletes the record's directory file by file, and would empty what is mounted in it.
+  const [mount] = await mountsInside([dir])
+  if (mount !== undefined) {
+    throw new AppError('path-taken', `something is mounted inside git's record: ${mount.path} (${mount.what})`, {
+      remedy: `umount ${mount.path}`,
+    })
   }
   await git.run({
     operation: 'worktree remove',

@@ -1,5 +1,5 @@
-import { lstat, mkdir, readdir, rename, rm } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { lstat, mkdir, readdir, rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
@@ -7,6 +7,7 @@ import { cloneBare } from '../git/clone.ts'
 import { listRefs } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
 import { validateRemoteUrl } from '../git/remote-url.ts'
+import { deleteTree } from '../process/delete-tree.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { settleChild, withChild } from './children.ts'
@@ -39,6 +40,9 @@ const growing = '.cloning-'
 /** A clone on its way out; whoever comes by deletes what an interrupted deletion left. */
 export const deleted = '.gone-'
 
+export const isDeletedClone = (context: Pick<IsolationContext, 'home'>, path: string): boolean =>
+  dirname(path) === reposDirectory(context) && basename(path).startsWith(deleted)
+
 /** Clones that a crash interrupted: what they left goes. Answers what was settled and what had to be left. */
 export const settleClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
   let settled = 0
@@ -49,7 +53,7 @@ export const settleClones = async (context: IsolationContext): Promise<{ settled
     const path = growingPath(context, entry.id)
     if (!(await settleChild(context, path, entry))) left.push(`clone ${entry.id}: a git process of it is still running`)
     else {
-      await rm(path, { recursive: true, force: true })
+      await deleteTree(path)
       await context.store.journal.end(entry.id)
       settled += 1
     }
@@ -94,7 +98,7 @@ const cloneTo = async (
     await syncDirectory(reposDirectory(context))
     await context.failpoint('clone.renamed')
   } finally {
-    await rm(path, { recursive: true, force: true })
+    await deleteTree(path)
     await context.store.journal.end(entry.id)
   }
 }

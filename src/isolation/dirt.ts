@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Sha } from '../domain/names.ts'
@@ -12,6 +13,7 @@ import { isUntouchedByStat } from '../git/untouched.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
+import { type InnerRepository, type InnerWorktree, repositoriesInside } from './repositories-inside.ts'
 import { lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
@@ -33,11 +35,9 @@ export type Dirt = {
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
   readonly halfDone: readonly HalfDone[]
-  /** `.git` entries that nothing else in this list speaks of: kept whole. */
-  readonly strays: readonly string[]
   readonly submodules: readonly string[]
-  /** Repositories that are in the index and have their git directory in the tree: nothing else holds their commits. */
-  readonly embedded: readonly string[]
+  readonly repositories: readonly InnerRepository[]
+  readonly worktrees: readonly InnerWorktree[]
   readonly ignored: readonly string[]
   /** Each a reason not to remove. */
   readonly problems: readonly { readonly detail: string }[]
@@ -57,15 +57,21 @@ export const readDirt = async (
 ): Promise<Dirt> => {
   const stamp = indexStamp(tree)
   const regenerable = new Set(context.settings.regenerable)
-  const [status, index, converted, { gits, directories }] = await Promise.all([
+  const [status, index, converted, walked] = await Promise.all([
     readStatus(context.git, tree),
     lookIntoIndex(context.git, tree),
     convertedFiles(context.git, tree),
-    walk(tree.path, regenerable),
+    walk(tree.path, context.clock()),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
-  const known = [...index.gitlinks, ...status.untracked, ...status.ignored].map(({ bytes }) => toRaw(bytes))
-  const strays = gits.filter((path) => !isCovered(path, known, regenerable))
+  const ignored = [...status.ignored.map(({ bytes }) => toRaw(bytes)), ...inner.ignored]
+  const inside = await repositoriesInside(context, tree, walked, {
+    gitlinks: index.gitlinks.map(({ bytes }) => toRaw(bytes)),
+    untracked: status.untracked.map(({ bytes }) => toRaw(bytes)),
+    ignored,
+    regenerable,
+    recordedPath: environment.path,
+  })
   const untracked: string[] = []
   const additions: string[] = []
   for (const { path, bytes } of status.untracked) {
@@ -82,13 +88,13 @@ export const readDirt = async (
     hidden: index.hidden.map(({ bytes }) => toRaw(bytes)),
     converted: converted.map(({ bytes }) => toRaw(bytes)),
     halfDone: halfDone(tree.gitDir),
-    strays,
     submodules: inner.dirty,
-    embedded: inner.embedded,
-    ignored: [...status.ignored.map(({ bytes }) => toRaw(bytes)), ...inner.ignored],
+    ...inside,
+    ignored,
   }
-  const fingerprint = fingerprintOf(tree, found, regenerable)
-  return { ...found, problems: problemsOf(found), fingerprint, glance: { directories, index: stamp } }
+  const fingerprint = await fingerprintOf(tree, found, regenerable)
+  const glance = walked.isFresh ? undefined : { directories: walked.directories, index: stamp }
+  return { ...found, problems: problemsOf(found), fingerprint, glance }
 }
 
 /**
@@ -106,10 +112,10 @@ export const isAsSaved = async (
 ): Promise<boolean> => {
   const { glance, problems, fingerprint, ...found } = saved
   const regenerable = new Set(context.settings.regenerable)
-  const quick = problems.length === 0 && glance !== undefined && saved.embedded.length === 0
-  if (quick && indexStamp(moved) === glance.index && sameEntries(moved.path, glance.directories)) {
+  const quick = problems.length === 0 && glance !== undefined && indexStamp(moved) === glance.index
+  if (quick && (await sameEntries(moved.path, glance.directories))) {
     const untouched = await isUntouchedByStat(context.git, moved)
-    if (untouched && fingerprintOf(moved, found, regenerable) === fingerprint) return true
+    if (untouched && (await fingerprintOf(moved, found, regenerable)) === fingerprint) return true
   }
   return (await readDirt(context, codebase, environment, moved, config)).fingerprint === fingerprint
 }
@@ -118,14 +124,6 @@ const indexStamp = (tree: Tree): string => {
   const found = lstatSync(join(tree.gitDir, 'index'), { bigint: true, throwIfNoEntry: false })
   return found === undefined ? '-' : `${found.ino},${found.size},${found.mtimeNs}`
 }
-
-/** Inside a submodule, an untracked repository or an ignored directory, which are kept (or refused) as such. */
-const isCovered = (path: string, known: readonly string[], regenerable: ReadonlySet<string>): boolean =>
-  known.some((one) => {
-    const plain = one.replace(/\/+$/, '')
-    const last = shownPath(plain.slice(plain.lastIndexOf('/') + 1))
-    return path.startsWith(`${plain}/`) && !regenerable.has(last)
-  })
 
 type Found = Omit<Dirt, 'problems' | 'fingerprint' | 'glance'>
 
@@ -141,11 +139,14 @@ const problemsOf = ({
   hidden,
   halfDone,
   submodules,
-  strays,
+  repositories,
 }: Found): { detail: string }[] => {
   const problems: string[] = []
   if (changed.length > 0) problems.push(`${files(changed.length)} changed`)
-  if (untracked.length > 0) problems.push(`${untracked.length} untracked`)
+  // `git add` is no way out for a repository: those with work of their own are another gate's reason.
+  const inner = new Set(repositories.filter(({ work }) => work !== undefined).map(({ path }) => `${path}/`))
+  const plain = untracked.filter((path) => !inner.has(path))
+  if (plain.length > 0) problems.push(`${plain.length} untracked`)
   if (hidden.length > 0) {
     problems.push(
       `${files(hidden.length)} changed behind assume-unchanged or skip-worktree: ${hidden.slice(0, 3).map(shownPath).join(', ')}`,
@@ -154,24 +155,32 @@ const problemsOf = ({
   for (const operation of halfDone) problems.push(`a ${operation} is half done`)
   for (const submodule of gitlinks) problems.push(`submodule ${shownPath(submodule)} is at another commit`)
   for (const submodule of submodules) problems.push(`submodule ${shownPath(submodule)} has changes`)
-  for (const stray of strays) problems.push(`there is a repository inside: ${shownPath(stray)}`)
   return problems.map((detail) => ({ detail }))
 }
 
 const files = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
 
-/** A file written again in between has another time or size; directories (ignored, nested repositories) are walked. */
-const fingerprintOf = (tree: Tree, found: Found, regenerable: ReadonlySet<string>): string => {
-  const hash = createHash('sha256').update(JSON.stringify(found))
-  const visit = (path: string): void => {
+/** A file written again in between has another time or size; directories (ignored, repositories inside) are walked. */
+const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<string>): Promise<string> => {
+  // Whether a repository has work is a matter of its files, and those are looked at below.
+  const repositories = found.repositories.map(({ path }) => path)
+  const hash = createHash('sha256').update(JSON.stringify({ ...found, repositories }))
+  let looked = 0
+  const visit = async (path: string, isWhole: boolean): Promise<void> => {
+    looked += 1
+    if (looked % 512 === 0) await nextTurn()
     const at = unlessMissingSync(() => lstatSync(bytesBelow(tree.path, path), { bigint: true }))
     hash.update(at === undefined ? '-' : `${path},${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
+    if (at?.isDirectory() !== true) return
     // What no restore point keeps need not be looked at twice: node_modules alone would cost seconds.
-    if (at?.isDirectory() !== true || regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return
-    for (const name of readdirSync(bytesBelow(tree.path, path), { encoding: 'buffer' })) visit(`${path}/${toRaw(name)}`)
+    if (!isWhole && regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return
+    for (const name of readdirSync(bytesBelow(tree.path, path), { encoding: 'latin1' })) {
+      await visit(`${path}/${name}`, isWhole)
+    }
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.submodules, ...found.embedded, ...found.converted])
-    visit(path.replace(/\/+$/, ''))
+  for (const path of [...paths, ...found.submodules, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  // Wherever it lies: a commit made in it since is seen in its git directory.
+  for (const { path } of found.repositories) await visit(path, true)
   return hash.digest('hex')
 }

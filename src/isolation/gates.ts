@@ -1,17 +1,20 @@
+import { join, relative } from 'node:path'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer, GateName } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'
+import { shownPath } from '../domain/raw-path.ts'
 import { readLock } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { liveness } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
+import { mountsInside } from '../process/mounts.ts'
 import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
 import type { Conversation } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { type Dirt, readDirt } from './dirt.ts'
-import { managedRoot } from './paths.ts'
+import { isInside, managedRoot } from './paths.ts'
 import type { Presence } from './presence.ts'
 import type { RemoveOptions } from './provider.ts'
 import { unreachableCommits } from './unreachable.ts'
@@ -29,7 +32,7 @@ export type Subject = {
 }
 
 export type Judgement = {
-  /** One `yes` per gate that passes, every reason of one that does not. */
+  /** One `yes` per gate that passes, every reason of one that does not. With a mount inside, nothing about its files. */
   readonly answers: readonly GateAnswer[]
   readonly dirt: Dirt | undefined
   /** What does not count and is named all the same. */
@@ -41,40 +44,92 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
   const { presence } = subject
   const tree = presence.state === 'present' ? presence.tree : undefined
   const notices: string[] = []
-  const look = tree && readDirt(context, subject.codebase, subject.environment, tree, subject.config)
-  look?.catch(() => undefined)
-  const [ours, use, others, uncommitted, unreachable, kept] = await Promise.all([
+  // First and alone: whatever looks at the files would wander off into what is mounted there.
+  const mounts = await isUnmounted(tree === undefined ? [] : [tree.path, tree.gitDir])
+  const [ours, use, others, files] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
     ask('nobody-elses', () => isHeld(context, subject)),
-    ask('nothing-uncommitted', async () => {
-      if (look === undefined) return notLooked(presence)
-      return (await look).problems.map(({ detail }) => no('nothing-uncommitted', detail))
-    }),
+    isFree(mounts) ? askAboutFiles(context, subject, tree) : { answers: [], dirt: undefined },
+  ])
+  // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
+  const users = isFree(use) ? use : await stillInUse(context, subject, tree)
+  return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], dirt: files.dirt, notices }
+}
+
+const askAboutFiles = async (
+  context: IsolationContext,
+  { codebase, environment, presence, config }: Subject,
+  tree: Tree | undefined,
+): Promise<Pick<Judgement, 'answers' | 'dirt'>> => {
+  const look = tree && readDirt(context, codebase, environment, tree, config)
+  look?.catch(() => undefined)
+  const answers = await Promise.all([
+    ask('nothing-uncommitted', async () => (look === undefined ? notLooked(presence) : uncommittedIn(await look))),
     ask('nothing-unreachable', async () =>
-      tree === undefined || look === undefined
+      tree === undefined
         ? []
-        : (await unreachableCommits(context, tree, (await look).embedded)).map((detail) =>
-            no('nothing-unreachable', detail),
-          ),
+        : (await unreachableCommits(context, tree)).map((detail) => no('nothing-unreachable', detail)),
     ),
+    ask('no-worktree-inside', async () => (look === undefined ? [] : worktreesIn(environment, await look))),
+    ask('no-repository-inside', async () => (look === undefined ? [] : repositoriesIn(environment, await look))),
     ask('no-kept-files', async () =>
       tree === undefined
         ? []
-        : (await keptFilesThatDiffer(context, subject.codebase, tree, subject.config)).map((path) =>
+        : (await keptFilesThatDiffer(context, codebase, tree, config)).map((path) =>
             no('no-kept-files', `${path} differs from its source`),
           ),
     ),
   ])
-  const dirt = await look?.catch(() => undefined)
-  // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
-  const users = isFree(use) ? use : await stillInUse(context, subject, tree)
-  return { answers: [ours, users, others, uncommitted, unreachable, kept].flat(), dirt, notices }
+  return { answers: answers.flat(), dirt: await look?.catch(() => undefined) }
 }
 
-/** Asked once more after the directory was moved away: is anybody in it now? */
+/** The reasons that lie in the files themselves. */
+export const reasonsIn = (environment: IsolatedEnvironment, dirt: Dirt): GateAnswer[] => [
+  ...uncommittedIn(dirt),
+  ...worktreesIn(environment, dirt),
+  ...repositoriesIn(environment, dirt),
+]
+
+const uncommittedIn = ({ problems }: Dirt): GateAnswer[] =>
+  problems.map(({ detail }) => no('nothing-uncommitted', detail))
+
+const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Dirt): GateAnswer[] =>
+  worktrees.map((inner) => ({
+    ...no('no-worktree-inside', `there is a worktree inside: ${shownPath(inner.path)}`),
+    path: join(path, shownPath(inner.path)),
+    repository: inner.repository,
+  }))
+
+const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Dirt): GateAnswer[] =>
+  repositories.flatMap((inner) =>
+    inner.work === undefined
+      ? []
+      : [
+          {
+            ...no('no-repository-inside', `there is a repository inside: ${shownPath(inner.path)} (${inner.work})`),
+            path: join(path, shownPath(inner.path)),
+          },
+        ],
+  )
+
+/** Nothing is mounted on these directories or below: deleting them would delete what is mounted there. */
+export const isUnmounted = (directories: readonly string[]): Promise<GateAnswer[]> =>
+  ask('no-mount', async () =>
+    (await mountsInside(directories)).map(({ path, what }) => ({
+      ...no('no-mount', `something is mounted inside it: ${nameIn(directories, path)} (${what})`),
+      path,
+    })),
+  )
+
+const nameIn = (directories: readonly string[], path: string): string => {
+  const directory = directories.find((one) => isInside(one, path))
+  return directory === undefined ? path : relative(directory, path) || path
+}
+
 export const isFree = (answers: readonly GateAnswer[]): boolean => answers.every(({ answer }) => answer === 'yes')
 
+/** Asked once more after the directory was moved away: is anybody in it now? */
 export const stillInUse = async (
   context: IsolationContext,
   subject: Subject,

@@ -1,13 +1,16 @@
 import type { Codebase } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
+import { shownPath } from '../domain/raw-path.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
 import { fetchRemote } from '../git/fetch.ts'
 import { listRefs, type Ref } from '../git/refs.ts'
 import { askRemoteRefs } from '../git/remote-refs.ts'
 import { commitsNotOn, objectsHere } from '../git/unreachable.ts'
+import { mountsInside } from '../process/mounts.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './repo-of.ts'
+import { walk } from './walk.ts'
 
 /**
  * What would be lost with a clone of ours. The remote is asked what it has now: a tracking ref may be of a branch that
@@ -23,7 +26,18 @@ export const onlyHere = async (context: IsolationContext, codebase: Codebase): P
     ...(await notOnRemote(context, codebase, refs)),
     ...(points.length > 0 ? [`${points.length} restore ${points.length === 1 ? 'point' : 'points'}`] : []),
     ...worktrees.map(({ worktreePath, name }) => `a worktree at ${worktreePath ?? name}`),
+    ...(await insideClone(context, codebase.repoPath)),
   ]
+}
+
+/** A mount or a repository that somebody put into the clone's directory. */
+const insideClone = async (context: IsolationContext, path: string): Promise<string[]> => {
+  const mounts = await mountsInside([path])
+  if (mounts.length > 0) return mounts.map((mount) => `a mount inside it: ${mount.path} (${mount.what})`)
+  const { gits, gitDirectories } = await walk(path, context.clock())
+  return [...gits.map((git) => git.path), ...gitDirectories].map(
+    (inner) => `a repository inside it: ${shownPath(inner)}`,
+  )
 }
 
 const notOnRemote = async (context: IsolationContext, codebase: Codebase, refs: readonly Ref[]): Promise<string[]> => {

@@ -12,12 +12,10 @@ import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
 
-/** Repositories inside a tree that its index names. Paths are raw. */
+/** Submodules: the tree's index names them, and its record holds their git directories. Paths are raw. */
 export type Inner = {
   /** With changes of any kind. */
   readonly dirty: readonly string[]
-  /** With their git directory inside the tree, not in its record: nothing but the tree holds their commits. */
-  readonly embedded: readonly string[]
   readonly ignored: readonly string[]
 }
 
@@ -31,19 +29,18 @@ export const lookIntoSubmodules = async (
   gitlinks: readonly TreePath[],
   prefix = '',
 ): Promise<Inner> => {
-  const found = { dirty: [] as string[], embedded: [] as string[], ignored: [] as string[] }
+  const found = { dirty: [] as string[], ignored: [] as string[] }
   for (const { bytes } of gitlinks) {
     const path = `${prefix}${toRaw(bytes)}`
     const inner = await submoduleTree(tree, toRaw(bytes))
-    if (inner === undefined) continue
+    // One with its git directory among its files is a repository inside the tree like any other.
+    if (inner === undefined || inner.gitDir === (await realpath(join(inner.path, '.git')))) continue
     const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
     if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push(path)
-    if (inner.gitDir === (await realpath(join(inner.path, '.git')))) found.embedded.push(path)
     found.ignored.push(...status.ignored.map((one) => `${path}/${toRaw(one.bytes)}`))
     const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
     found.dirty.push(...deeper.dirty)
-    found.embedded.push(...deeper.embedded)
     found.ignored.push(...deeper.ignored)
   }
   return found

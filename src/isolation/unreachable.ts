@@ -1,8 +1,7 @@
-import { readdir, realpath } from 'node:fs/promises'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { toRepoPath } from '../domain/names.ts'
-import { shownPath } from '../domain/raw-path.ts'
 import { readHead } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { countUnpushed, countUnreachable } from '../git/unreachable.ts'
@@ -13,11 +12,7 @@ import type { IsolationContext } from './context.ts'
  * are safe; a detached HEAD's are not, and neither are a submodule's that were never pushed: its git directory lies in
  * the worktree's record and goes with it.
  */
-export const unreachableCommits = async (
-  context: IsolationContext,
-  tree: Tree,
-  embedded: readonly string[],
-): Promise<string[]> => {
+export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
   const found: string[] = []
   const head = await readHead(tree.gitDir)
   if (head === undefined) throw new Error('its HEAD cannot be read')
@@ -29,11 +24,6 @@ export const unreachableCommits = async (
     const repo = { commonDir: toRepoPath(module.dir) }
     const lost = await countUnpushed(context.git, repo)
     if (lost > 0) found.push(`${commits(lost)} in submodule ${module.name} that were not pushed`)
-  }
-  for (const path of embedded) {
-    const gitDir = await realpath(join(tree.path, shownPath(path), '.git'))
-    const lost = await countUnpushed(context.git, { commonDir: toRepoPath(gitDir) })
-    if (lost > 0) found.push(`${commits(lost)} in the repository ${shownPath(path)} that were not pushed`)
   }
   return found
 }

@@ -1,56 +1,87 @@
-import { type Stats, lstatSync, readdirSync } from 'node:fs'
+import { type Stats, lstatSync, opendirSync, readdirSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { bytesBelow, shownPath } from '../domain/raw-path.ts'
+import { bytesBelow } from '../domain/raw-path.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 
-/** How deep a directory that can be made again is looked into: a clone in `node_modules/lib` is somebody's work. */
-const regenerableDepth = 2
-
+/** All paths are raw and relative to the top. */
 export type Walk = {
   /**
-   * Every `.git` below the top (raw paths). `git status` never speaks of them: a repository made in a tracked directory,
-   * or files in a directory that is merely called `.git`, would go without a word.
+   * Every entry called `.git` below the top. `git status` never speaks of them: a repository made in a tracked
+   * directory, or files in a directory that is merely called `.git`, would go without a word.
    */
-  readonly gits: readonly string[]
+  readonly gits: readonly { readonly path: string; readonly isDirectory: boolean }[]
+  /** Every directory that looks like git's own (`HEAD`, `objects`, `refs`), whatever its name: a bare repository. */
+  readonly gitDirectories: readonly string[]
   /** When each directory last gained, lost or renamed an entry. */
   readonly directories: ReadonlyMap<string, string>
+  /** A directory changed so recently that one more change would carry the same time. */
+  readonly isFresh: boolean
 }
 
+/** The clocks of file systems tick every 1 to 10 ms; FAT's every 2 s does not matter where worktrees are. */
+const tickMs = 50
+/** About 5,000 names. Listing more at once would keep everything else waiting. */
+const largeDirectoryBytes = 128 * 1024
+
 /**
- * All directories of a tree: 30,000 files in 3,750 directories take about 40 ms. It gives way now and then, so that the
- * git processes that look at the same tree are started and heard meanwhile.
+ * All directories of a tree, at any depth: neither link counts (btrfs says 1 for every directory) nor a directory's name
+ * tell what is inside. 100,000 files in 15,000 directories take about 200 ms; it gives way all along, so that the git
+ * processes that look at the same tree are started and heard meanwhile.
  */
-export const walk = async (root: string, regenerable: ReadonlySet<string>): Promise<Walk> => {
-  const gits: string[] = []
+export const walk = async (root: string, now: number): Promise<Walk> => {
+  const gits: { path: string; isDirectory: boolean }[] = []
+  const gitDirectories: string[] = []
   const directories = new Map<string, string>()
-  const visit = async (path: string, left: number): Promise<void> => {
+  let isFresh = false
+  const visit = async (path: string): Promise<void> => {
     const found = directoryAt(root, path)
     if (found === undefined) return
-    directories.set(path, stampOf(found))
-    if (directories.size % 128 === 1) await nextTurn()
-    // Two links are its name and its own `.`: no directory in it, so all that can matter is a file called `.git`.
-    if (found.nlink === 2) {
-      if (path !== '' && unlessMissingSync(() => lstatSync(at(root, `${path}/.git`)))) gits.push(`${path}/.git`)
-      return
-    }
-    for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) {
-      const inner = path === '' ? entry.name : `${path}/${entry.name}`
-      if (entry.name === '.git') {
-        if (path !== '') gits.push(inner)
-      } else if (entry.isDirectory() && left > 0) {
-        await visit(inner, Math.min(left - 1, regenerable.has(shownPath(entry.name)) ? regenerableDepth - 1 : Infinity))
-      }
-    }
+    directories.set(path, stampOf(path, found))
+    isFresh ||= found.mtimeMs > now - tickMs
+    if (directories.size % 64 === 1) await nextTurn()
+    const { names, inner } = await listDirectory(root, path, found.size)
+    if (path !== '' && gitNames.every((name) => names.has(name))) gitDirectories.push(path)
+    if (path !== '' && names.has('.git')) gits.push({ path: `${path}/.git`, isDirectory: inner.includes('.git') })
+    for (const name of inner) await visit(path === '' ? name : `${path}/${name}`)
   }
-  await visit('', Infinity)
-  return { gits, directories }
+  await visit('')
+  return { gits, gitDirectories, directories, isFresh }
+}
+
+const gitNames = ['HEAD', 'objects', 'refs']
+const namesThatMatter: ReadonlySet<string> = new Set(['.git', ...gitNames])
+
+type Listed = { readonly names: ReadonlySet<string>; readonly inner: readonly string[] }
+
+const listDirectory = async (root: string, path: string, size: number): Promise<Listed> => {
+  const names = new Set<string>()
+  const inner: string[] = []
+  const take = (entry: { readonly name: string; isDirectory(): boolean }): void => {
+    if (namesThatMatter.has(entry.name)) names.add(entry.name)
+    if (entry.isDirectory()) inner.push(entry.name)
+  }
+  if (size <= largeDirectoryBytes) {
+    for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) take(entry)
+    return { names, inner }
+  }
+  using directory = opendirSync(at(root, path), { encoding: 'latin1', bufferSize: 1024 })
+  let seen = 0
+  for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
+    take(entry)
+    seen += 1
+    if (seen % 1024 === 0) await nextTurn()
+  }
+  return { names, inner }
 }
 
 /** No entry has come, gone or been renamed in any of them since. Not: no file was written to. */
-export const sameEntries = (root: string, directories: ReadonlyMap<string, string>): boolean => {
+export const sameEntries = async (root: string, directories: ReadonlyMap<string, string>): Promise<boolean> => {
+  let looked = 0
   for (const [path, stamp] of directories) {
     const found = directoryAt(root, path)
-    if (found === undefined || stampOf(found) !== stamp) return false
+    if (found === undefined || stampOf(path, found) !== stamp) return false
+    looked += 1
+    if (looked % 512 === 0) await nextTurn()
   }
   return true
 }
@@ -62,5 +93,6 @@ const directoryAt = (root: string, path: string): Stats | undefined => {
   return found?.isDirectory() === true ? found : undefined
 }
 
-/** A rename of the tree itself changes no directory's own time. */
-const stampOf = ({ ino, mtimeMs }: Stats): string => `${ino},${mtimeMs}`
+/** A rename of the tree changes its own ctime, and no other directory's. An mtime can be set back, a ctime cannot. */
+const stampOf = (path: string, { ino, mtimeMs, ctimeMs }: Stats): string =>
+  path === '' ? `${ino},${mtimeMs}` : `${ino},${mtimeMs},${ctimeMs}`

@@ -1,4 +1,4 @@
-import { closeSync, copyFileSync, existsSync, mkdtempSync, openSync, readSync, rmSync } from 'node:fs'
+import { closeSync, copyFileSync, existsSync, mkdtempSync, openSync, readSync, rmdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
@@ -69,8 +69,11 @@ const open = (file: string, mode: 'wal' | 'rollback', scratch: string): Opened =
 
 const copied = (file: string, scratch: string): Opened => {
   const directory = mkdtempSync(join(scratch, 'archon-'))
-  const discard = (): void => rmSync(directory, { recursive: true, force: true })
   const copy = join(directory, 'archon.db')
+  const discard = (): void => {
+    for (const end of ['', '-wal', '-shm', '-journal']) rmSync(`${copy}${end}`, { force: true })
+    rmdirSync(directory)
+  }
   try {
     for (const end of ['', '-wal']) copyFileSync(`${file}${end}`, `${copy}${end}`)
     return { database: readOnly(copy, file), discard }

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createOnLetGo } from '../../src/conversations/let-go.ts'
@@ -8,7 +7,9 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import type { IsolationProvider } from '../../src/isolation/provider.ts'
+import { leaveLiveWorktree } from '../../src/isolation/worktree/trash.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { deleteTreeSync } from '../../src/process/delete-tree.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -90,7 +91,13 @@ export const makeContext = async (
     repoConfigs: new Map(),
     onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock: Date.now }, redact: (text) => text }),
     reap: (paths) => {
-      for (const path of paths) rmSync(path, { recursive: true, force: true })
+      for (const path of paths) {
+        try {
+          deleteTreeSync(path, { leave: leaveLiveWorktree })
+        } catch {
+          // As in the background, where what had to be left is logged.
+        }
+      }
     },
     failpoint: async () => undefined,
     ...overrides,

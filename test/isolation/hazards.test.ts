@@ -319,7 +319,9 @@ describe.concurrent('what git does not protect', () => {
     nested.git('init', '-q')
     const commit = nested.commit('lib.c', 'int x;\n')
     nested.write('draft.c', 'int y;\n')
-    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: 1 untracked'])
+    expect(await refusal(world, environment)).toEqual([
+      'no-repository-inside no: there is a repository inside: vendor/lib (1 commit on no remote)',
+    ])
     const back = await thereAndBack(world, environment)
     const again = inside(world, { path: join(back.path, 'vendor/lib') })
     expect(again.git('rev-parse', 'HEAD')).toBe(commit)

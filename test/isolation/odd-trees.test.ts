@@ -28,7 +28,7 @@ describe.concurrent('repositories inside a tree', () => {
     tree.git('add', 'vendor/x')
     tree.git('commit', '-q', '-m', 'vendor')
     expect(await refusal(world, environment)).toEqual([
-      'nothing-unreachable no: 1 commit in the repository vendor/x that were not pushed',
+      'no-repository-inside no: there is a repository inside: vendor/x (1 commit on no remote)',
     ])
     const back = await thereAndBack(world, environment)
     expect(inside(world, { path: join(back.path, 'vendor/x') }).git('rev-parse', 'HEAD')).toBe(commit)
@@ -40,7 +40,9 @@ describe.concurrent('repositories inside a tree', () => {
     const inner = inside(world, { path: join(tree.path, 'd') })
     inner.git('init', '-q')
     const commit = inner.commit('file', 'x\n')
-    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: there is a repository inside: d/.git'])
+    expect(await refusal(world, environment)).toEqual([
+      'no-repository-inside no: there is a repository inside: d/.git (1 commit on no remote)',
+    ])
     const back = await thereAndBack(world, environment)
     expect(inside(world, { path: join(back.path, 'd') }).git('rev-parse', 'HEAD')).toBe(commit)
   })
@@ -49,7 +51,9 @@ describe.concurrent('repositories inside a tree', () => {
     const { world, environment, tree } = await start()
     await using _ = world
     tree.write('x/.git/gold', 'gold\n')
-    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: there is a repository inside: x/.git'])
+    expect(await refusal(world, environment)).toEqual([
+      expect.stringContaining('no-repository-inside no: there is a repository inside: x/.git (unknown: '),
+    ])
     expect((await thereAndBack(world, environment)).read('x/.git/gold')).toBe('gold\n')
   })
 })
@@ -129,7 +133,10 @@ describe.concurrent('files that git would not bring back', () => {
     })
     expect(outcome).toMatchObject({
       outcome: 'refused',
-      reasons: [{ gate: 'nothing-uncommitted', answer: 'cannot-tell' }, { answer: 'cannot-tell' }],
+      reasons: ['nothing-uncommitted', 'no-worktree-inside', 'no-repository-inside'].map((gate) => ({
+        gate,
+        answer: 'cannot-tell',
+      })),
     })
     expect(tree.read('d/priv/gold')).toBe('gold\n')
   })
@@ -277,7 +284,8 @@ describe.concurrent('a FIFO in the place of', () => {
       execFileSync('mkfifo', [fifo])
       tree.write('d/file', 'y\n')
       const cannotTell = `cannot-tell: cannot tell: d/${name} is not a file: git status would wait for it for ever`
-      const expected = [`nothing-uncommitted ${cannotTell}`, `nothing-unreachable ${cannotTell}`]
+      const gates = ['nothing-uncommitted', 'no-worktree-inside', 'no-repository-inside']
+      const expected = gates.map((gate) => `${gate} ${cannotTell}`)
       // The suite's own time limit is what a hanging git would run into.
       expect(await refusal(world, environment)).toEqual(expected)
       expect(await refusal(world, environment, { force: true })).toEqual(expected)

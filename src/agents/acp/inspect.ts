@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { client, ndJsonStream } from '@agentclientprotocol/sdk'
 import { toAppError } from '../../domain/errors.ts'
+import { deleteTree } from '../../process/delete-tree.ts'
 import { allowedEnvironment } from '../../process/environment.ts'
 import { runProgram } from '../../process/spawn.ts'
 import type { AgentAvailability } from '../agent.ts'
@@ -22,7 +23,7 @@ export const inspect = async (options: AcpAgentOptions): Promise<AgentAvailabili
   } catch (error) {
     return broken(options, toAppError(error).message)
   } finally {
-    await rm(directory, { recursive: true, force: true })
+    await deleteTree(directory)
   }
 }
 

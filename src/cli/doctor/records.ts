@@ -1,13 +1,16 @@
+import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { strayClones } from '../../isolation/codebase-clone.ts'
+import { reposDirectory, strayClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { describeGone, goneRemedy, repositoryState } from '../../isolation/repository-place.ts'
 import { liveness } from '../../process/identity.ts'
+import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
+import { shellWord } from '../../conversations/commands/shell.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
 
@@ -40,6 +43,7 @@ export const examineHome = async (context: IsolationContext, codebases: readonly
         ),
       ]),
       ...roots.map((root) => look('trash', () => unknownTrash(root, open))),
+      ...[...roots.map(trashDirectory), reposDirectory(context)].map((path) => look('trash', () => mountsIn(path))),
       ...roots.map((root) => look('spares', () => unknownSpares(context, root, open, codebases))),
     ])
   ).flat()
@@ -99,6 +103,14 @@ const unknownTrash = async (root: string, open: readonly JournalEntry[]): Promis
       .map((name) => unknownThing('trash', join(trashDirectory(root), name))),
   ]
 }
+
+/** The deletion leaves what is mounted in the trash, and the directories on the way to it. */
+const mountsIn = async (directory: string): Promise<Finding[]> =>
+  existsSync(directory)
+    ? (await mountsInside([directory])).map(({ path, what }) =>
+        problem('trash', `${path} can't be deleted: something is mounted there (${what})`, `umount ${shellWord(path)}`),
+      )
+    : []
 
 const unknownSpares = async (
   context: IsolationContext,

@@ -48,6 +48,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const git = gitThere(refusal, view)
   const ways: Way[] = []
   if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
+  ways.push(...waysOutOfOthers(refusal, view))
   if (dirty.some(({ detail }) => /changed|untracked/.test(detail))) ways.push(...waysOutOfDirt(refusal, git))
   if (dirty.some(({ detail }) => /half done/.test(detail))) {
     ways.push({ title: 'Finish or abort it', how: `${git('status')}  (it says how)` })
@@ -65,6 +66,26 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   }
   if (ways.length === 0) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways
+}
+
+/** What is inside it and not of it: a mount, somebody's worktree, a repository. */
+const waysOutOfOthers = ({ reasons }: Refusal, view: View): Way[] => {
+  const at = (gate: GateName) => reasons.filter((reason) => reason.gate === gate && reason.path !== undefined)
+  const mounts = at('no-mount').map(({ path = '' }) => shellPath(path, view))
+  const [repository] = at('no-repository-inside').map(({ path = '' }) => shellPath(path, view))
+  return [
+    ...(mounts.length === 0 ? [] : [{ title: 'Unmount it', how: `umount ${mounts.join(' ')}` }]),
+    ...at('no-worktree-inside').flatMap(({ path = '', repository: owner = '' }) => {
+      const git = `git -C ${shellPath(owner, view)} worktree`
+      return [
+        { title: 'Remove that worktree', how: `${git} remove ${shellPath(path, view)}` },
+        { title: 'Or move it out', how: `${git} move ${shellPath(path, view)} <path>` },
+      ]
+    }),
+    ...(repository === undefined
+      ? []
+      : [{ title: 'Keep the repository', how: `push its commits, or move it out: mv ${repository} <path>` }]),
+  ]
 }
 
 /** In the environment, wherever it is pasted: `git clean` where the user stands would clean the shared checkout. */

@@ -17,8 +17,10 @@ export type ArchiveRequest = {
   readonly ignored: readonly string[]
   /** Names that git does not hold: kept whatever their size. */
   readonly refused: readonly string[]
-  /** Repositories inside the tree, and submodules with changes: kept whole. */
+  /** Repositories inside the tree, and submodules with changes: kept whole. None of them inside another. */
   readonly nested: readonly string[]
+  /** Repositories that a fresh clone brings back, in directories that can be made again. */
+  readonly clonedAgain: readonly string[]
   /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
   readonly record: string
   readonly parts: 'all' | readonly string[]
@@ -43,7 +45,7 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
   const survey = await surveyIgnored(request, leftOut)
   const kept: string[] = []
   let room = request.limitBytes
-  for (const file of survey.files.sort((a, b) => a.size - b.size)) {
+  for (const file of survey.sort((a, b) => a.size - b.size)) {
     if (file.size > room) {
       leftOut.push({
         path: shownPath(file.path),
@@ -56,36 +58,41 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
     kept.push(file.path)
   }
   for (const path of request.refused) await copyEntry(from, join(to, 'ignored'), path, leftOut)
-  const repositories = [...nested, ...survey.repositories]
-  for (const path of repositories) {
+  for (const path of nested) {
     await makeParents(join(to, 'nested'), path)
-    await copyTree(from, join(to, 'nested'), strip(path), leftOut)
+    await copyTree(from, join(to, 'nested'), path, leftOut)
+  }
+  for (const path of request.clonedAgain) {
+    leftOut.push({ path: `${shownPath(path)}/`, reason: 'a repository without work of its own' })
   }
   await syncDirectories(to)
-  return { ignored: [...kept, ...request.refused], nested: repositories.map(strip), leftOut }
+  return { ignored: [...kept, ...request.refused], nested: [...nested], leftOut }
 }
 
-type Survey = { files: { path: string; size: number }[]; repositories: string[] }
+type Survey = { path: string; size: number }[]
 
 /** Every ignored file below the listed entries, without what can be made again. */
 const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promise<Survey> => {
-  const survey: Survey = { files: [], repositories: [] }
+  const survey: Survey = []
   const regenerable = new Set(request.regenerable)
+  const nested = new Set(request.nested)
   const visit = async (path: string): Promise<void> => {
     const plain = strip(path)
+    if (nested.has(plain)) return
     const found = await lstat(bytesBelow(request.from, plain))
     if (found.isDirectory()) {
       if (regenerable.has(shownPath(lastPart(plain)))) {
         leftOut.push({ path: `${shownPath(plain)}/`, reason: 'can be made again' })
         return
       }
-      const names = (await readdir(bytesBelow(request.from, plain), { encoding: 'buffer' })).map(toRaw)
-      if (names.includes('.git')) survey.repositories.push(plain)
-      else for (const name of names) await visit(`${plain}/${name}`)
-    } else if (found.isFile() || found.isSymbolicLink()) survey.files.push({ path: plain, size: found.size })
+      const names = await readdir(bytesBelow(request.from, plain), { encoding: 'latin1' })
+      for (const name of names) await visit(`${plain}/${name}`)
+    } else if (found.isFile() || found.isSymbolicLink()) survey.push({ path: plain, size: found.size })
     else leftOut.push({ path: shownPath(plain), reason: 'neither a file nor a directory nor a link' })
   }
-  for (const path of request.ignored) await visit(path)
+  // A file that is ignored on its own may lie in one of them, too.
+  const isNested = (path: string): boolean => request.nested.some((one) => path.startsWith(`${one}/`))
+  for (const path of request.ignored.filter((one) => !isNested(one))) await visit(path)
   return survey
 }
 

@@ -67,7 +67,6 @@ export const isDirty = (dirt: Dirt): boolean =>
     dirt.converted,
     dirt.halfDone,
     dirt.submodules,
-    dirt.strays,
   ].some((list) => list.length > 0) || dirt.headSha === undefined
 
 const snapshotOf = async (

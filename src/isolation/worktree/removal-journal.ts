@@ -1,4 +1,4 @@
-import { lstat, mkdir, rename, rm } from 'node:fs/promises'
+import { lstat, mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -7,6 +7,7 @@ import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '
 import { updateRefs } from '../../git/refs.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { repairWorktree } from '../../git/worktree-repair.ts'
+import { deleteTree } from '../../process/delete-tree.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
 import type { RemoveOptions } from '../provider.ts'
@@ -164,7 +165,7 @@ const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminD
   const token = await readToken(adminDir)
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
   if (elsewhere || taken || (token !== undefined && token !== environment.id)) return
-  await rm(adminDir, { recursive: true, force: true })
+  await deleteTree(adminDir)
 }
 
 export type Finished = {

@@ -11,7 +11,7 @@ import type { IsolationContext } from '../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../dirt.ts'
 import { followRename } from '../follow-rename.ts'
 import { freshBase } from '../fresh-base.ts'
-import { type Subject, askGates, isFree, stillInUse, usesOf } from '../gates.ts'
+import { type Subject, askGates, isFree, isUnmounted, reasonsIn, stillInUse, usesOf } from '../gates.ts'
 import { locked } from '../locked.ts'
 import { followed } from '../moved.ts'
 import { managedRoot } from '../paths.ts'
@@ -159,9 +159,10 @@ const afterTeardown = async (
     return { notices: [`teardown failed: ${toAppError(error).message}`] }
   })
   const dirt = await readDirt(context, codebase, environment, tree, config)
-  if (dirt.problems.length > seen.problems.length && options.force !== true) {
-    throw new AppError('program-failed', `teardown left changes in ${environment.branch}: nothing was removed`, {
-      remedy: 'look at what it wrote, or remove with --force (everything is kept in a restore point)',
+  const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
+  if (left.length > 0) {
+    throw new AppError('program-failed', `teardown left ${environment.branch} with work in it: ${left.join(', ')}`, {
+      remedy: `look at what it wrote: ${environment.path}`,
     })
   }
   return { dirt, notices }
@@ -175,6 +176,8 @@ const lookAgain = async (
   saved: Dirt,
 ): Promise<readonly GateAnswer[]> => {
   const { codebase, environment, config } = subject
+  const mounts = await isUnmounted([moved.path, moved.gitDir])
+  if (!isFree(mounts)) return mounts
   const [same, use] = await Promise.all([
     isAsSaved(context, codebase, environment, moved, config, saved),
     stillInUse(context, subject, moved),

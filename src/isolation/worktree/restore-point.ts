@@ -1,4 +1,3 @@
-import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -6,6 +5,7 @@ import type { RestoreContents, RestorePoint } from '../../domain/restore-point.t
 import { readHead } from '../../git/admin-dir.ts'
 import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
 import { branchSettings } from '../../git/upstream.ts'
+import { deleteTree } from '../../process/delete-tree.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
@@ -13,6 +13,7 @@ import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
 import { readPermissions } from './permissions.ts'
 import { repoOf } from '../repo-of.ts'
+import { outermost } from '../repositories-inside.ts'
 
 export type ToSave = ToKeep & {
   readonly codebase: Codebase
@@ -97,7 +98,7 @@ export const discardRestorePoint = async (context: IsolationContext, codebase: C
     })
     if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
   }
-  await rm(directory, { recursive: true, force: true })
+  await deleteTree(directory)
   await context.store.restorePoints.remove(id)
 }
 
@@ -107,7 +108,9 @@ const archive = async (
   to: string,
   refused: readonly string[],
 ): Promise<Archived> => {
-  const nested = (dirt?.untracked ?? []).filter((path) => path.endsWith('/'))
+  const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
+  const repositories = dirt?.repositories ?? []
+  const kept = repositories.filter((one) => !one.isLeftOut).map(({ path }) => path)
   return archiveBesideGit({
     from: tree.path,
     to,
@@ -116,7 +119,8 @@ const archive = async (
     parts: dirt === undefined || isDirty(dirt) ? 'all' : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
     ignored: dirt?.ignored ?? [],
     refused,
-    nested: [...new Set([...nested, ...(dirt?.submodules ?? []), ...(dirt?.embedded ?? []), ...(dirt?.strays ?? [])])],
+    nested: outermost([...untracked, ...(dirt?.submodules ?? []), ...kept]),
+    clonedAgain: repositories.filter((one) => one.isLeftOut).map(({ path }) => path),
     regenerable: context.settings.regenerable,
     limitBytes: context.settings.restoreIgnoredBytes,
   })

@@ -11,6 +11,7 @@ import {
   toSha,
 } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
+import { deleteTree } from '../../process/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { checkoutDetached, reapplySparse } from '../../git/checkout.ts'
@@ -212,7 +213,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   }
   for (const path of nested) {
     // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
-    await rm(bytesBelow(tree.path, path), { recursive: true, force: true })
+    await deleteTree(bytesBelow(tree.path, path))
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
@@ -268,7 +269,7 @@ const layFile = async (
 ): Promise<void> => {
   const target = bytesBelow(tree.path, path)
   await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
-  await rm(target, { recursive: true, force: true })
+  await deleteTree(target)
   if (mode === '120000') await symlink(bytes, target)
   else {
     await writeFile(target, bytes, { mode: 0o600, flag: 'wx' })
@@ -282,7 +283,7 @@ const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 
 const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {
     if (notBrought.has(name)) continue
-    await rm(join(tree.gitDir, name), { recursive: true, force: true })
+    await deleteTree(join(tree.gitDir, name))
     await copyTree(saved, tree.gitDir, name, leftOut)
   }
 }

@@ -12,6 +12,7 @@ import { submodulesOf } from '../../git/submodule.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { moveWorktree } from '../../git/worktree-move.ts'
+import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry, Spare, Store } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
@@ -21,6 +22,7 @@ import { locked } from '../locked.ts'
 import { prepareRoot, spareDirectory } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { leaveToUser, wasTaken } from './making-left.ts'
+import { walk } from '../walk.ts'
 import { type Making, moveForward } from './making.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../domain/missing.ts'
@@ -83,6 +85,8 @@ const retireSpare = async (
   const { headSha, changed, unmerged, untracked, ignored } = await readStatus(context.git, spare)
   if (changed.length + unmerged.length + untracked.length + ignored.length > 0) return
   if (headSha === undefined || !ours.includes(headSha)) return
+  const mounts = await mountsInside([spare.path, spare.gitDir])
+  if (mounts.length > 0 || (await walk(spare.path, context.clock())).gits.length > 0) return
   const root = dirname(dirname(spare.path))
   context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
   await forgetWorktree(context.git, repoOf(codebase), { dir: spare.gitDir })

@@ -8,13 +8,16 @@ import type { Tree } from '../../git/door.ts'
 import { withPrivateIndex } from '../../git/private-index.ts'
 import { resolveCommit } from '../../git/refs.ts'
 import { lostCommits } from '../../git/snapshot.ts'
-import { readStatus } from '../../git/status.ts'
+import { readTree } from '../../git/objects.ts'
+import { type Status, readStatus } from '../../git/status.ts'
 import type { TreePath } from '../../git/tree-path.ts'
 import { copyUntrusted } from '../../process/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
+import { type InnerRepository, repositoriesInside } from '../repositories-inside.ts'
+import { walk } from '../walk.ts'
 import { isOurAddition } from './additions.ts'
 import { shasIn } from './keep-objects.ts'
 import { type Laid, laidFrom } from './laid.ts'
@@ -79,10 +82,12 @@ const compareWith = async (
   const changed = await theirs(status.changed)
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
+  const repositories = await repositoriesOf(context, tree, start, status, laid)
   const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
-  const found = [changed, untracked, ignored, half, commits].some((list) => list.length > 0)
+  const work = repositories.filter((one) => one.work !== undefined)
+  const found = [changed, untracked, ignored, half, commits, work].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
   return {
@@ -94,15 +99,37 @@ const compareWith = async (
     additions: [],
     hidden: [],
     converted: [],
-    embedded: [],
-    strays: [],
     halfDone: half,
     submodules: [],
+    repositories,
+    worktrees: [],
     ignored,
     problems: [],
     fingerprint: '',
     glance: undefined,
   }
+}
+
+/** Those that the interrupted operation itself was bringing back are still where it took them from. */
+const repositoriesOf = async (
+  context: IsolationContext,
+  tree: Tree,
+  start: Sha,
+  status: Status,
+  laid: Laid,
+): Promise<InnerRepository[]> => {
+  const raw = (paths: readonly TreePath[]): string[] => paths.map(({ bytes }) => toRaw(bytes))
+  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
+  const { repositories } = await repositoriesInside(context, tree, await walk(tree.path, context.clock()), {
+    gitlinks: raw(tracked.filter(({ mode }) => mode === '160000')),
+    untracked: raw(status.untracked),
+    ignored: raw(status.ignored),
+    regenerable: new Set(context.settings.regenerable),
+    recordedPath: tree.path,
+  })
+  const found: InnerRepository[] = []
+  for (const one of repositories) if (!(await laid.has(`${one.path}/`))) found.push(one)
+  return found
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>

@@ -2,14 +2,20 @@ import { readdir, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { isSha } from '../../domain/names.ts'
+import { shownPath } from '../../domain/raw-path.ts'
 import { type AdminDir, clearLock } from '../../git/admin-dir.ts'
+import type { Tree } from '../../git/door.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { settleChild } from '../children.ts'
+import { deleteTree } from '../../process/delete-tree.ts'
+import { mountsInside } from '../../process/mounts.ts'
 import type { IsolationContext } from '../context.ts'
 import { managedRoot } from '../paths.ts'
 import { treeAt } from '../presence.ts'
 import { repoOf } from '../repo-of.ts'
+import { worktreesInside } from '../repositories-inside.ts'
+import { walk } from '../walk.ts'
 import { saveStrangersWork } from './strangers.ts'
 import { dropBranch } from './branch-fate.ts'
 import {
@@ -85,7 +91,9 @@ const takeBack = async (
   let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
   if (path !== undefined) {
     const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
-    if (when === 'after-crash') saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
+    saved = (await holdsOthers(context, tree, admin)) ? 'cannot-keep' : 'nothing'
+    if (saved === 'nothing' && when === 'after-crash')
+      saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
     if (saved === 'cannot-keep') {
       if (admin !== undefined) await clearLock(admin.dir)
       return saved
@@ -97,6 +105,16 @@ const takeBack = async (
   if (admin !== undefined) await forgetRecord(context, codebase, admin)
   await context.failpoint('undo.forgotten')
   return saved
+}
+
+/** A mount or somebody's worktree inside: no restore point can hold either, so it all stays. */
+const holdsOthers = async (context: IsolationContext, tree: Tree, admin: AdminDir | undefined): Promise<boolean> => {
+  const mounts = await mountsInside([tree.path, ...(admin === undefined ? [] : [admin.dir])])
+  const worktrees = mounts.length > 0 ? [] : await worktreesInside(tree, await walk(tree.path, context.clock()))
+  const inside = [...mounts.map(({ path }) => path), ...worktrees.map(({ path }) => shownPath(path))]
+  if (inside.length > 0)
+    context.log.warn('a half-made worktree was left: it holds something else', { path: tree.path, inside })
+  return inside.length > 0
 }
 
 const discard = async (context: IsolationContext, path: string, id: string): Promise<void> => {
@@ -130,7 +148,7 @@ const halfRecordFiles = [
 
 const removeHalfRecord = async (dir: string): Promise<void> => {
   for (const name of halfRecordFiles) await rm(join(dir, name), { force: true })
-  for (const name of ['logs', 'refs']) await rm(join(dir, name), { recursive: true, force: true })
+  for (const name of ['logs', 'refs']) await deleteTree(join(dir, name))
   await removeIfEmpty(dir)
 }
 

@@ -1,0 +1,34 @@
+import { dirname } from 'node:path'
+import { toAppError } from '../../domain/errors.ts'
+import { isDeletedClone } from '../../isolation/codebase-clone.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { isGivenUp, leaveLiveWorktree } from '../../isolation/worktree/trash.ts'
+import { deleteTreeSync } from '../../process/delete-tree.ts'
+import { command } from '../../conversations/commands/command.ts'
+
+/**
+ * Started in the background after a removal, so that nobody waits for a hundred thousand files. What it has to leave is
+ * in the log, and `coppice doctor` names it.
+ */
+export const deleteCommand = command<number>({
+  run: async (call) => {
+    const { context } = await call.open()
+    let deleted = 0
+    for (const path of call.words) if (await wasDeleted(context, path)) deleted += 1
+    return deleted
+  },
+  toText: () => '',
+  toJson: (deleted) => ({ deleted }),
+})
+
+const wasDeleted = async (context: IsolationContext, path: string): Promise<boolean> => {
+  // Whatever else it is asked to delete is somebody's.
+  if (!(await isGivenUp(context, path)) && !isDeletedClone(context, path)) return false
+  try {
+    deleteTreeSync(path, { leave: leaveLiveWorktree })
+    return true
+  } catch (error) {
+    context.log.warn('not everything could be deleted', { in: dirname(path), error: toAppError(error).message })
+    return false
+  }
+}

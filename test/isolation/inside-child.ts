@@ -1,0 +1,200 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { onConversationClosed } from '../../src/cleanup/closed.ts'
+import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { addClone } from '../../src/isolation/codebase-clone.ts'
+import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
+import type { RemoveOutcome } from '../../src/isolation/provider.ts'
+import { reconcile } from '../../src/isolation/reconcile.ts'
+import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import { ignoreFile, type Kind, keepable, kinds, unmountAll } from './inside-kinds.ts'
+import { conversation, inside, issue, remove } from './scene.ts'
+
+/** Every way to remove against everything that must outlive it: what became of it, by way and kind. */
+export type Seen = { readonly outcome: string; readonly isWhole: boolean }
+export type Report = Record<string, Record<string, Seen>>
+
+const report: Report = {}
+const note = (way: string, { name }: Kind, outcome: string, isWhole: boolean): void => {
+  report[way] = { ...report[way], [name]: { outcome, isWhole } }
+}
+
+const inWorld = async (options: WorldOptions, work: (world: World) => Promise<void>): Promise<void> => {
+  const prepare: WorldOptions['prepare'] = (repo) => void repo.commit('.gitignore', ignoreFile)
+  const world = await makeWorld({ prepare, ...options })
+  try {
+    await work(world)
+  } finally {
+    unmountAll(world.box.root)
+    await world[Symbol.asyncDispose]()
+  }
+}
+
+const outcomeOf = (answer: RemoveOutcome): string =>
+  answer.outcome === 'refused'
+    ? answer.reasons.map(({ gate, answer: said }) => `${gate} ${said}`).join()
+    : answer.outcome
+
+/** Merged work, so that nothing but what is inside it stands against its removal. */
+const landed = async (world: World, number: number): Promise<IsolatedEnvironment> => {
+  const environment = await issue(world, number)
+  inside(world, environment).commit(`file-${number}`, 'work\n')
+  world.repo.git('merge', '-q', '--no-ff', '-m', 'land', environment.branch)
+  return environment
+}
+
+/** Nothing is removed on any of these ways, so they all get the same environments. */
+await inWorld({}, async (world) => {
+  const { context, provider, codebase } = world
+  const all: { kind: Kind; environment: IsolatedEnvironment; isWhole: () => boolean }[] = []
+  for (const [number, kind] of kinds.entries()) {
+    const environment = await landed(world, number + 1)
+    all.push({ kind, environment, isWhole: kind.plant(world, environment.path) })
+  }
+  const ask = async (way: string, question: (environment: IsolatedEnvironment) => Promise<string>): Promise<void> => {
+    for (const { kind, environment, isWhole } of all) {
+      const outcome = await question(environment)
+      note(way, kind, outcome, isWhole() && existsSync(environment.path))
+    }
+  }
+  await ask('the command', async (environment) => outcomeOf(await remove(world, environment)))
+  await ask('the fleet', async (environment) => outcomeOf(await remove(world, environment, { trigger: 'fleet' })))
+  await ask('a closed conversation', async (environment) => {
+    const closed = await conversation(world, { environmentId: environment.id })
+    const answer = await onConversationClosed(context, provider, closed)
+    return answer.outcome === 'asked' ? outcomeOf(answer.removal) : answer.outcome
+  })
+  for (const only of ['merged', 'stale'] as const) {
+    const now = { ...context, settings: { ...context.settings, staleDays: 0 } }
+    const { skipped, removed } = await runScheduledCleanup(now, provider, codebase, { only })
+    await ask(`the sweep of what is ${only}`, async ({ id }) => {
+      if (removed.some((one) => one.environment.id === id)) return 'removed'
+      const found = skipped.find((one) => one.environment.id === id)
+      return found === undefined ? 'not asked' : outcomeOf({ outcome: 'refused', ...found })
+    })
+  }
+  const { removed } = await cleanupToMakeRoom(context, provider, codebase)
+  await ask('making room', async () => (removed === 0 ? 'kept' : 'removed'))
+  for (const { kind, environment, isWhole } of all) {
+    const answer = await remove(world, environment, { force: true })
+    if (answer.outcome === 'removed' && answer.restorePoint !== undefined) await provider.restore(answer.restorePoint)
+    note('the forced command', kind, outcomeOf(answer), isWhole())
+  }
+})
+
+/** It appears while a removal is under way. */
+for (const when of ['remove.saved', 'remove.moved', 'remove.checked']) {
+  let late: (() => void) | undefined
+  const failpoint = async (name: string): Promise<void> => {
+    if (name !== when) return
+    late?.()
+    late = undefined
+  }
+  await inWorld({ context: { failpoint } }, async (world) => {
+    for (const [number, kind] of kinds.entries()) {
+      const environment = await landed(world, number + 1)
+      const path =
+        when === 'remove.saved' ? environment.path : join(world.context.worktreesBase, '.trash', environment.id)
+      let isWhole = (): boolean => false
+      late = () => {
+        isWhole = kind.plant(world, path)
+      }
+      const outcome = await remove(world, environment).then(outcomeOf, () => 'failed')
+      const there = outcome === 'removed' ? '' : environment.path
+      note(
+        `after ${when}`,
+        kind,
+        outcome,
+        keepable.has(kind.name) ? existsSync(there) : isWhole() || isMoved(world, kind, environment),
+      )
+    }
+  })
+}
+
+/** Git's record still names the place in the trash, so its own questions about the worktree do not work there. */
+function isMoved(world: World, kind: Kind, environment: IsolatedEnvironment): boolean {
+  const places = [environment.path, join(world.context.worktreesBase, '.trash', `gone-${environment.id}`)]
+  const inner = {
+    'no-worktree-inside': ['.claude/worktrees/a/work', 'node_modules/deep/a/work'],
+    'no-mount': ['ign/gold'],
+  }
+  const files = kind.gate === 'no-worktree-inside' || kind.gate === 'no-mount' ? inner[kind.gate] : []
+  return places.some((place) => files.some((file) => existsSync(join(place, file))))
+}
+
+await inWorld({}, async (world) => {
+  const hung: string[] = []
+  // A dead process that got as far as this.
+  const self = { pid: 2 ** 22 + 1, startTime: '1' }
+  const failpoint = (name: string): Promise<void> => {
+    if (name !== 'create.dressed') return Promise.resolve()
+    reached()
+    return new Promise(() => undefined)
+  }
+  let reached = (): void => undefined
+  const dead: World = { ...world, context: { ...world.context, self, failpoint } }
+  const { createWorktreeProvider } = await import('../../src/isolation/worktree/provider.ts')
+  const whole: (() => boolean)[] = []
+  for (const [number, kind] of kinds.entries()) {
+    const arrived = new Promise<void>((resolve) => {
+      reached = resolve
+    })
+    void issue({ ...dead, provider: createWorktreeProvider(dead.context) }, number + 1)
+    await arrived
+    const path = join(world.context.worktreesBase, 'project', `issue-${number + 1}`)
+    hung.push(path)
+    whole.push(kind.plant(world, path))
+  }
+  await reconcile(world.context, world.codebase)
+  const points = await world.context.store.restorePoints.list(world.codebase.id)
+  for (const [number, kind] of kinds.entries()) {
+    const isLeft = existsSync(hung[number] ?? '')
+    const point = points.find(({ contents }) => contents.environment.branch === `issue-${number + 1}`)
+    if (!isLeft && point !== undefined) await world.provider.restore(point)
+    note('undoing an interrupted creation', kind, isLeft ? 'left' : 'undone', whole[number]?.() === true)
+  }
+})
+
+await inWorld({ settings: { spares: kinds.length } }, async (world) => {
+  await keepSpares(world.context, world.codebase)
+  const spares = await world.context.store.spares.list(world.codebase.id)
+  const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
+  await removeCodebase(world.context, world.codebase)
+  for (const [i, kind] of kinds.entries()) {
+    note('discarding a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
+  }
+})
+
+await inWorld({}, async (world) => {
+  await issue(world, 1)
+  const whole = kinds.map((kind, i) => {
+    const path = join(world.context.worktreesBase, '.trash', `gone-${i}`)
+    mkdirSync(path, { recursive: true })
+    return kind.plant(world, path)
+  })
+  await reconcile(world.context, world.codebase)
+  for (const [i, kind] of kinds.entries()) {
+    const isLeft = existsSync(join(world.context.worktreesBase, '.trash', `gone-${i}`))
+    note('emptying the trash', kind, isLeft ? 'left' : 'deleted', whole[i]?.() === true)
+  }
+})
+
+await inWorld({}, async (world) => {
+  const context = await makeContext(world.box, {}, { store: world.context.store })
+  for (const [i, kind] of kinds.entries()) {
+    const origin = world.box.path(`origin-${i}`)
+    world.box.raw(world.box.root, 'clone', '-q', '--bare', world.repo.path, origin)
+    const { codebase } = await addClone(context, `file://${origin}`, {})
+    const isWhole = kind.plant(world, codebase.repoPath)
+    const { cloneDeleted } = await removeCodebase(context, codebase)
+    const isLeft = !cloneDeleted && existsSync(codebase.repoPath)
+    note('removing a cloned codebase', kind, isLeft ? 'left' : 'deleted', isWhole())
+  }
+})
+
+process.stdout.write(JSON.stringify(report))
+// Creations that hang for ever hold nothing that matters, but timers of theirs may.
+process.exit(0)

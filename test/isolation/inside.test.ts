@@ -1,0 +1,70 @@
+import { join, resolve } from 'node:path'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { canMount, runWithMounts } from '../helpers/with-mounts.ts'
+import type { Report, Seen } from './inside-child.ts'
+import { type Kind, keepable, kinds } from './inside-kinds.ts'
+
+/** What becomes of the environment; whatever is inside it stays whole, except where `isWhole` says otherwise. */
+type Expected = (kind: Kind) => Partial<Seen>
+
+const refused: Expected = ({ gate }) => ({ outcome: `${gate} no` })
+const left: Expected = () => ({ outcome: 'left' })
+const isKept = ({ name }: Kind): boolean => keepable.has(name)
+const itself = 'a mount on the tree itself'
+
+const ways: Record<string, Expected> = {
+  'the command': refused,
+  'the fleet': refused,
+  'a closed conversation': refused,
+  'the sweep of what is merged': refused,
+  'the sweep of what is stale': refused,
+  'making room': () => ({ outcome: 'kept' }),
+  // Repositories are in the restore point, and it brings them back.
+  'the forced command': (kind) => (isKept(kind) ? { outcome: 'removed' } : refused(kind)),
+  'undoing an interrupted creation': (kind) => ({ outcome: isKept(kind) ? 'undone' : 'left' }),
+  'discarding a spare': left,
+  'removing a cloned codebase': left,
+  // What was given up is in a restore point; only what no restore point can hold is left.
+  'emptying the trash': (kind) => (isKept(kind) ? { outcome: 'deleted', isWhole: false } : { outcome: 'left' }),
+}
+
+const changed = 'nothing-uncommitted no'
+const moments: Record<string, Expected> = {
+  'after remove.saved': (kind) => {
+    if (kind.name === itself) return { outcome: 'failed' }
+    return { outcome: kind.gate === 'no-mount' ? 'no-mount no' : changed }
+  },
+  'after remove.moved': (kind) => {
+    if (kind.name === itself) return { outcome: 'failed' }
+    return { outcome: kind.gate === 'no-mount' ? 'no-mount no' : changed }
+  },
+  // Past the last look only the deletion itself can notice: it leaves mounts and worktrees.
+  'after remove.checked': (kind) => {
+    if (kind.name === itself) return { outcome: 'failed' }
+    return isKept(kind) ? { outcome: 'removed', isWhole: false } : { outcome: 'removed' }
+  },
+}
+
+const cases = (table: Record<string, Expected>) =>
+  Object.entries(table).flatMap(([way, expected]) =>
+    kinds.map((kind) => [way, JSON.stringify(kind.name).slice(1, -1), { way, kind, expected }] as const),
+  )
+
+let report: Report = {}
+beforeAll(async () => {
+  report = await runWithMounts<Report>(join(import.meta.dirname, 'inside-child.ts'), {}, resolve(import.meta.dirname))
+}, 300_000)
+
+describe('what is inside a worktree and not of it stays whole', () => {
+  test.each(cases(ways))('%s and %s', (_way, _kind, { way, kind, expected }) => {
+    expect(report[way]?.[kind.name]).toEqual({ isWhole: true, ...expected(kind) })
+  })
+
+  test.each(cases(moments))('appearing %s: %s', (_way, _kind, { way, kind, expected }) => {
+    expect(report[way]?.[kind.name]).toEqual({ isWhole: true, ...expected(kind) })
+  })
+
+  test('mounts are among it where the platform has them', () => {
+    expect(kinds.some(({ gate }) => gate === 'no-mount')).toBe(canMount)
+  })
+})
