@@ -95,6 +95,12 @@ const probes: readonly Probe[] = [
     how: 'HEAD makes no sense',
     fail: (w, e) => writeFileSync(join(adminDir(w, e), 'HEAD'), 'gibberish\n'),
   },
+  ...(['no-worktree-inside', 'no-repository-inside'] as const).map((gate) => ({
+    gate,
+    how: 'the record of another worktree cannot be read',
+    arrange: (w: World) => void w.repo.worktree('another', '--detach'),
+    fail: (w: World) => makeLoop(join(w.repo.commonDir, 'worktrees/another/gitdir')),
+  })),
   {
     gate: 'no-kept-files',
     how: 'what is tracked cannot be had',
@@ -133,7 +139,9 @@ describe('a question that cannot be answered removes nothing', () => {
   })
 
   test('every gate has one', () => {
-    expect(gateNames.filter((gate) => !probes.some((probe) => probe.gate === gate))).toEqual([])
+    // To fail, the mount table has to be mounted over: test/isolation/inside.test.ts does that.
+    const asked = new Set<GateName>(['no-mount', ...probes.map(({ gate }) => gate)])
+    expect(gateNames.filter((gate) => !asked.has(gate))).toEqual([])
   })
 })
 

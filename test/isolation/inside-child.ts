@@ -1,7 +1,9 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
+import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { addClone } from '../../src/isolation/codebase-clone.ts'
 import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
@@ -9,6 +11,9 @@ import type { RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { deleteTreeSync } from '../../src/process/delete-tree.ts'
+import { mountsByDevice } from '../../src/process/mounts.ts'
+import { canMount } from '../helpers/with-mounts.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ignoreFile, type Kind, keepable, kinds, unmountAll } from './inside-kinds.ts'
 import { conversation, inside, issue, remove } from './scene.ts'
@@ -16,8 +21,10 @@ import { conversation, inside, issue, remove } from './scene.ts'
 /** Every way to remove against everything that must outlive it: what became of it, by way and kind. */
 export type Seen = { readonly outcome: string; readonly isWhole: boolean }
 export type Report = Record<string, Record<string, Seen>>
+export type Told = { readonly report: Report; readonly more: Record<string, string> }
 
 const report: Report = {}
+const more: Record<string, string> = {}
 const note = (way: string, { name }: Kind, outcome: string, isWhole: boolean): void => {
   report[way] = { ...report[way], [name]: { outcome, isWhole } }
 }
@@ -195,6 +202,55 @@ await inWorld({}, async (world) => {
   }
 })
 
-process.stdout.write(JSON.stringify(report))
+if (canMount) {
+  const trash = 'gone-mounted'
+  await inWorld({}, async (world) => {
+    await issue(world, 1)
+    const at = join(world.context.worktreesBase, '.trash', trash)
+    mkdirSync(at, { recursive: true })
+    const isWhole = kinds[0]?.plant(world, at)
+    const findings = await examineHome(world.context, [world.codebase])
+    more['doctor'] = findings
+      .map(({ detail, remedy }) => `${detail} → ${remedy}`)
+      .join('\n')
+      .replaceAll(world.box.root, '')
+    kinds.find(({ name }) => name === 'a tmpfs')?.plant(world, at)
+    const byDevice = await mountsByDevice(Buffer.from(world.context.worktreesBase))
+    more['found by device'] = byDevice.map(({ path }) => path.replace(world.box.root, '')).join()
+    more['whole after doctor'] = String(isWhole?.())
+  })
+  await inWorld({}, async (world) => {
+    const [one, other] = [world.box.path('tree/one'), world.box.path('tree/other')]
+    for (const path of [one, other, world.box.path('outside')]) mkdirSync(path, { recursive: true })
+    for (const file of ['tree/one/.git', 'tree/other/.git', 'outside/gold'])
+      writeFileSync(world.box.path(file), 'gold\n')
+    let left = ''
+    // Both are listed before either is entered: the second becomes a mount while the first is being deleted.
+    let first: string | undefined
+    const leave = (directory: Buffer): undefined => {
+      first ??= directory.toString()
+      const second = first === one ? other : one
+      if (directory.toString() === first) execFileSync('mount', ['--bind', world.box.path('outside'), second])
+    }
+    try {
+      deleteTreeSync(world.box.path('tree'), { leave })
+    } catch (error) {
+      left = String(error)
+    }
+    more['mounted while it is deleted'] = String(existsSync(world.box.path('outside/gold')))
+    more['what was left'] = left.replaceAll(world.box.root, '')
+  })
+  await inWorld({}, async (world) => {
+    const environment = await landed(world, 1)
+    writeFileSync(world.box.path('nonsense'), 'nonsense\n')
+    const table = `/proc/${process.pid}/mountinfo`
+    execFileSync('mount', ['--bind', world.box.path('nonsense'), table])
+    const answers = [await remove(world, environment), await remove(world, environment, { force: true })]
+    execFileSync('umount', [table])
+    more['a mount table that makes no sense'] = answers.map(outcomeOf).join()
+  })
+}
+
+process.stdout.write(JSON.stringify({ report, more }))
 // Creations that hang for ever hold nothing that matters, but timers of theirs may.
 process.exit(0)

@@ -1,7 +1,7 @@
 import { join, resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { canMount, runWithMounts } from '../helpers/with-mounts.ts'
-import type { Report, Seen } from './inside-child.ts'
+import type { Seen, Told } from './inside-child.ts'
 import { type Kind, keepable, kinds } from './inside-kinds.ts'
 
 /** What becomes of the environment; whatever is inside it stays whole, except where `isWhole` says otherwise. */
@@ -50,9 +50,13 @@ const cases = (table: Record<string, Expected>) =>
     kinds.map((kind) => [way, JSON.stringify(kind.name).slice(1, -1), { way, kind, expected }] as const),
   )
 
-let report: Report = {}
+let { report, more }: Told = { report: {}, more: {} }
 beforeAll(async () => {
-  report = await runWithMounts<Report>(join(import.meta.dirname, 'inside-child.ts'), {}, resolve(import.meta.dirname))
+  ;({ report, more } = await runWithMounts<Told>(
+    join(import.meta.dirname, 'inside-child.ts'),
+    {},
+    resolve(import.meta.dirname),
+  ))
 }, 300_000)
 
 describe('what is inside a worktree and not of it stays whole', () => {
@@ -62,6 +66,28 @@ describe('what is inside a worktree and not of it stays whole', () => {
 
   test.each(cases(moments))('appearing %s: %s', (_way, _kind, { way, kind, expected }) => {
     expect(report[way]?.[kind.name]).toEqual({ isWhole: true, ...expected(kind) })
+  })
+
+  test.runIf(canMount)('a directory that becomes a mount while its siblings are deleted is left', () => {
+    expect(more['mounted while it is deleted']).toBe('true')
+    expect(more['what was left']).toMatch(/couldn't delete all of \/tree: \/tree\/\w+ \(something is mounted there\)/)
+  })
+
+  test.runIf(canMount)('a mount table that makes no sense removes nothing, with force neither', () => {
+    expect(more['a mount table that makes no sense']).toBe('no-mount cannot-tell,no-mount cannot-tell')
+  })
+
+  test.runIf(canMount)('doctor names what is mounted in the trash', () => {
+    const detail =
+      "/trees/.trash/gone-mounted/ign/data can't be deleted: something is mounted there (bind mount of /outside-"
+    expect(more['doctor']).toContain(detail)
+    expect(more['doctor']).toContain('umount /trees/.trash/gone-mounted/ign/data')
+    expect(more['whole after doctor']).toBe('true')
+  })
+
+  test.runIf(canMount)('where there is no mount table, another device tells', () => {
+    // A bind mount of the same device beside it is what this cannot see: Linux has the table for that.
+    expect(more['found by device']).toBe('/trees/.trash/gone-mounted/ign/volume')
   })
 
   test('mounts are among it where the platform has them', () => {

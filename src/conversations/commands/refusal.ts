@@ -79,7 +79,7 @@ const waysOutOfOthers = ({ reasons }: Refusal, view: View): Way[] => {
       const git = `git -C ${shellPath(owner, view)} worktree`
       return [
         { title: 'Remove that worktree', how: `${git} remove ${shellPath(path, view)}` },
-        { title: 'Or move it out', how: `${git} move ${shellPath(path, view)} <path>` },
+        { title: 'Move it out', how: `${git} move ${shellPath(path, view)} <path>` },
       ]
     }),
     ...(repository === undefined
