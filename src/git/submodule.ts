@@ -76,7 +76,7 @@ export const submoduleAddresses = async (
   })
   const found = new Map<string, { path?: string; url?: string }>()
   for (const entry of stdout.split('\0')) {
-    const [key = '', value = ''] = splitOnce(entry)
+    const [key, value] = splitOnce(entry)
     const { section, subsection, variable } = splitKey(key)
     if (section !== 'submodule' || subsection === undefined || (variable !== 'path' && variable !== 'url')) continue
     found.set(subsection, { ...found.get(subsection), [variable]: value })

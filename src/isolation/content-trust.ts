@@ -135,6 +135,6 @@ const madeHere = async (codebase: Codebase, { branch, gitDir }: Content): Promis
 const isCommit = (move: BranchMove, made: ReadonlySet<Sha>): move is BranchMove & { readonly to: Sha } => {
   const { from, to, message } = move
   if (to === undefined) return false
-  if (/^commit \(amend\):/.test(message)) return from !== undefined && made.has(from)
+  if (message.startsWith('commit (amend):')) return from !== undefined && made.has(from)
   return /^(?:commit(?: \((?:initial|merge)\))?|revert):/.test(message) || /: Merge made by /.test(message)
 }

@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
@@ -468,6 +469,29 @@ test('a spare that serves a fork has nothing copied into it', async () => {
   const found = await resolved(world, 'pr', 7)
   expect(gets(world, found)).toEqual(nothing)
   expect(await world.context.store.spares.list(world.codebase.id)).toEqual([])
+})
+
+test('large files are fetched for our own work, and for a stranger, whose commit may name the server, they are not', async () => {
+  await using world = await makeWorld(withSecrets)
+  const ran = world.box.path('lfs-ran')
+  appendFileSync(
+    join(world.box.home, '.gitconfig'),
+    `[filter "lfs"]\n\tsmudge = "echo %f >> ${ran}; cat"\n\tclean = cat\n\trequired = true\n`,
+  )
+  world.repo.git('switch', '-q', '-c', 'large')
+  world.repo.commit('.gitattributes', '*.bin filter=lfs\n')
+  const first = world.repo.commit('one.bin', 'pointer\n')
+  const second = world.repo.commit('two.bin', 'pointer\n')
+  world.repo.git('push', '-q', 'origin', `${first}:refs/pull/7/head`, `${second}:refs/heads/large`)
+  world.repo.git('switch', '-q', 'main')
+  world.repo.git('branch', '-q', '-D', 'large')
+  rmSync(ran, { force: true })
+  const { environment } = await resolved(world, 'pr', 7, { hints: { isForkPR: true, prSha: first } })
+  await resolved(world, 'pr', 7, { hints: { isForkPR: true, prSha: second } })
+  expect(inside(world, environment).read('two.bin')).toBe('pointer\n')
+  expect(existsSync(ran)).toBe(false)
+  await resolved(world, 'pr', 8, { hints: { isForkPR: false, prBranch: 'large' } })
+  expect(readFileSync(ran, 'utf8').trim().split('\n').toSorted()).toEqual(['one.bin', 'two.bin'])
 })
 
 test('a person vouches for a worktree: it gets what it was denied, and a setup that fails leaves it untrusted', async () => {
