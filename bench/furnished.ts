@@ -60,7 +60,7 @@ const row = ({ context, codebase }: World, number: number, path: string, start: 
   startSha: toSha(start),
   adminName: `issue-${number}`,
   baseBranch: 'main',
-  isFork: false,
+  trust: 'own',
   prNumber: undefined,
   prBranch: undefined,
 })

@@ -11,14 +11,16 @@ export type Asker = {
 /** Asks once on a terminal whether the repository's own commands may run. Anything but yes is no. */
 export const createApprove =
   ({ input, output, signal, before }: Asker) =>
-  async ({ codebase, commands }: ApprovalQuestion): Promise<boolean> => {
+  async ({ codebase, commands, forks }: ApprovalQuestion): Promise<boolean> => {
     before()
     const { createInterface } = await import('node:readline/promises')
     const lines = commands.map((line) => `  ${printable(line)}\n`).join('')
-    output.write(`${codebase} wants to run these commands in its environments:\n${lines}`)
+    if (commands.length > 0) output.write(`${codebase} wants to run these commands in its worktrees:\n${lines}`)
+    if (forks)
+      output.write(`${codebase} sets worktree.allowForks: pull requests from forks get setup and copied files too.\n`)
     const asking = createInterface({ input, output })
     try {
-      const answer = await asking.question('Run them, now and until they change? [y/N] ', { signal })
+      const answer = await asking.question('Allow this until it changes? [y/N] ', { signal })
       return /^y(?:es)?$/i.test(answer.trim())
     } catch {
       return false

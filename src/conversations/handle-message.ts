@@ -136,7 +136,9 @@ const answerOrRun = async (
     if (isAppError(error, 'not-found')) return undefined
     throw error
   })
-  const bound = { ...conversation, codebaseId: codebase?.id ?? conversation.codebaseId }
+  // A thread of a repository is about that one, whatever it was bound to before.
+  const fallback = message.details.github === undefined ? conversation.codebaseId : undefined
+  const bound = { ...conversation, codebaseId: codebase?.id ?? fallback }
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,

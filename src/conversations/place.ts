@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { isOwnMessage, isTrusted } from '../domain/trust.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
 import { followed } from '../isolation/moved.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
@@ -10,7 +11,12 @@ import { about, type Said, say } from './replies.ts'
 import type { AgentTask } from './run-agent.ts'
 
 /** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
-export type Place = { readonly directory: string; readonly environment: IsolatedEnvironment | undefined }
+export type Place = {
+  readonly directory: string
+  readonly environment: IsolatedEnvironment | undefined
+  /** The files there and the message are both the repository's own. */
+  readonly trusted: boolean
+}
 
 /** Where a message is worked on; the conversation is told when that is a new place. */
 export const placeFor = async (
@@ -18,7 +24,9 @@ export const placeFor = async (
   message: InboxMessage,
   task: AgentTask,
 ): Promise<Place | { readonly refusal: string }> => {
-  const place = readsOnly(task.asked?.command) ? await readingPlace(context, task) : undefined
+  // A stranger's pull request is read in a worktree of its own, never beside the checkout's secrets.
+  const readsHere = readsOnly(task.asked?.command) && isOwnMessage(workOf(message), message.details.hints ?? {})
+  const place = readsHere ? await readingPlace(context, task) : undefined
   return place ?? isolatedPlace(context, message, task)
 }
 
@@ -35,10 +43,11 @@ const readingPlace = async (
       : await isolation.store.environments.get(conversation.environmentId)
   if (own?.status === 'active') {
     const { environment } = await followed(isolation, codebase, own)
-    return { directory: environment.path, environment }
+    return { directory: environment.path, environment, trusted: isTrusted(environment.trust) }
   }
   // A bare repository has no files to read: then an environment is made after all.
-  return codebase.checkoutPath === undefined ? undefined : { directory: codebase.checkoutPath, environment: undefined }
+  const { checkoutPath } = codebase
+  return checkoutPath === undefined ? undefined : { directory: checkoutPath, environment: undefined, trusted: true }
 }
 
 const isolatedPlace = async (
@@ -59,7 +68,7 @@ const isolatedPlace = async (
   if (resolution.outcome === 'limit') {
     return { refusal: notices.limitNotice(resolution.report, isolation.settings.staleDays) }
   }
-  const { environment, how } = resolution
+  const { environment, how, trusted } = resolution
   const isNew = conversation.environmentId !== environment.id
   const told = isNew ? notices.placeNotices(resolution) : resolution.notices
   // In one transaction: told exactly if it is remembered, so a crash neither hides it nor says it twice.
@@ -78,7 +87,7 @@ const isolatedPlace = async (
     changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
     if (isolation.settings.spares > 0) keepSpares(codebase.id)
   }
-  return { directory: environment.path, environment }
+  return { directory: environment.path, environment, trusted }
 }
 
 /** What the platform says it is about; else the thread itself. */

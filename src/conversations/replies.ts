@@ -1,4 +1,5 @@
 import type { Role } from '../domain/message.ts'
+import { reachOf, withoutMachine } from '../domain/reach.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Redact } from '../process/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
@@ -21,7 +22,7 @@ export const say = async (
   await store.outbox.append(
     said.map((one) => ({
       ...one,
-      text: redact(one.text),
+      text: redact(one.role === 'system' && reachOf(to) === 'repository' ? withoutMachine(one.text) : one.text),
       id: ids(),
       platform,
       conversationId,

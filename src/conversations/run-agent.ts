@@ -82,7 +82,7 @@ const inPlace = async (
 ): Promise<Ran> => {
   const { isolation } = context
   const { conversation, codebase, run } = task
-  const { environment, directory } = place
+  const { environment } = place
   if (environment === undefined) return withAgent(context, message, task, agent, place)
   const done = await run.turns.take(environment.id, run.signal, async (wait) => {
     const text = notices.busyNotice(environment)
@@ -95,7 +95,7 @@ const inPlace = async (
     const lease = await acquireLease(isolation, codebase, environment, { purpose, signal: run.signal })
     try {
       await isolation.failpoint('message.leased')
-      return await withAgent(context, message, task, agent, { directory, environment })
+      return await withAgent(context, message, task, agent, place)
     } finally {
       await giveBack(context, lease)
     }
@@ -144,7 +144,7 @@ const withAgent = async (
     context: contextOf(message),
     session: session.agentSessionId,
     rules: rulesOf(asked?.command),
-    untrusted: place.environment?.isFork ?? false,
+    untrusted: !place.trusted,
     environment: await environmentOf(context, message, codebase, place),
     mark: watched.mark,
     signal: run.signal,

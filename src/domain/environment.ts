@@ -1,5 +1,6 @@
 import { AppError } from './errors.ts'
 import type { BranchName, CodebaseId, EnvironmentId, Sha } from './names.ts'
+import type { Trust } from './trust.ts'
 import type { Work } from './work.ts'
 
 export const environmentStatuses = ['creating', 'active', 'removing', 'removed', 'missing', 'released'] as const
@@ -60,7 +61,8 @@ export type IsolatedEnvironment = {
   /** The name of git's own record, `<common>/worktrees/<adminName>`; undefined until git has made one. */
   readonly adminName: string | undefined
   readonly baseBranch: string | undefined
-  readonly isFork: boolean
+  /** Where its content comes from; set when it is made, lowered but never raised except by a person. */
+  readonly trust: Trust
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
 }

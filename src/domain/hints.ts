@@ -6,6 +6,7 @@ export type IsolationHints = {
   workflowId?: string
   prBranch?: string
   prSha?: string
+  /** Only an explicit `false` proves that head and base are the same repository: undefined is *unknown*. */
   isForkPR?: boolean
   linkedIssues?: readonly number[]
   linkedPRs?: readonly number[]

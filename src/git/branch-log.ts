@@ -10,8 +10,15 @@ import { maxLogBytes } from './file-limits.ts'
 export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
 
 /** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
-export const branchMoves = async (repo: Repo, branch: string): Promise<BranchMove[]> => {
-  const lines = ((await readBranchLog(repo, branch))?.toString('utf8') ?? '').split('\n')
+export const branchMoves = async (repo: Repo, branch: string): Promise<BranchMove[]> =>
+  movesIn(await readBranchLog(repo, branch))
+
+/** The same of HEAD, of a worktree by its record or of the main one by the repository itself. */
+export const headMoves = async (gitDir: string): Promise<BranchMove[]> =>
+  movesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
+
+const movesIn = (log: Buffer | undefined): BranchMove[] => {
+  const lines = (log?.toString('utf8') ?? '').split('\n')
   return lines.filter((line) => line !== '').map(parse)
 }
 

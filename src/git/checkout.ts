@@ -1,38 +1,44 @@
 import type { Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
+import type { Setting } from './neutral.ts'
+
+export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] }
 
 /** Switches a worktree to a commit without a branch. Refuses, as git does, to overwrite changes. */
 export const checkoutDetached = async (
   git: Git,
   tree: Tree,
   sha: Sha,
-  { signal, onSpawn }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
+  { signal, settings, onSpawn }: CheckoutOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
 ): Promise<void> => {
   await git.run({
     operation: 'checkout',
     at: tree,
     args: ['checkout', '--quiet', '--detach', '--no-recurse-submodules', '--no-guess', sha, '--'],
     locks: true,
+    ...(settings && { settings }),
     ...(signal && { signal }),
     ...(onSpawn && { onSpawn }),
   })
 }
 
 /** Moves the checked-out branch forward, files included; git itself refuses anything but a fast-forward. */
-export const fastForward = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
+export const fastForward = async (git: Git, tree: Tree, to: Sha, { settings }: CheckoutOptions = {}): Promise<void> => {
   await git.run({
     operation: 'fast-forward',
     at: tree,
     // Without this git replaces an ignored file (`.env`) by a tracked one of the same name, without a word.
     args: ['merge', '--quiet', '--ff-only', '--no-overwrite-ignore', '--no-verify-signatures', to],
     locks: true,
+    ...(settings && { settings }),
   })
 }
 
 /** Moves the checked-out branch to another commit. `--keep` refuses when a changed file would be overwritten. */
-export const moveTo = async (git: Git, tree: Tree, to: Sha): Promise<void> => {
-  await git.run({ operation: 'move branch', at: tree, args: ['reset', '--quiet', '--keep', to, '--'], locks: true })
+export const moveTo = async (git: Git, tree: Tree, to: Sha, { settings }: CheckoutOptions = {}): Promise<void> => {
+  const args = ['reset', '--quiet', '--keep', to, '--']
+  await git.run({ operation: 'move branch', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
 /** Writes the files of a worktree as its index has them, over nothing that is there. */

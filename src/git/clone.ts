@@ -6,6 +6,7 @@ import { toBranchName, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { askRemoteHead, fetchRemote } from './fetch.ts'
+import type { Setting } from './neutral.ts'
 import type { Progress } from './progress.ts'
 import { validateRemoteUrl } from './remote-url.ts'
 
@@ -21,9 +22,15 @@ export const cloneBare = async (
   path: string,
   {
     signal,
+    settings,
     onProgress,
     onSpawn,
-  }: CallOptions & { onProgress?: (progress: Progress) => void; onSpawn?: (identity: ProcessIdentity) => void } = {},
+  }: CallOptions & {
+    /** More settings for the calls that speak to the remote. */
+    settings?: readonly Setting[]
+    onProgress?: (progress: Progress) => void
+    onSpawn?: (identity: ProcessIdentity) => void
+  } = {},
 ): Promise<Repo> => {
   validateRemoteUrl(url)
   assertFree(path)
@@ -35,14 +42,14 @@ export const cloneBare = async (
   await run('config', repo, ['config', '--local', 'remote.origin.fetch', branches])
   const refspecs = [branches, '+refs/tags/*:refs/tags/*']
   const spawned = onSpawn && { onSpawn }
-  const fetch = { remote: 'origin', refspecs, url, timeoutMs: cloneTimeoutMs, onProgress, ...spawned }
+  const fetch = { remote: 'origin', refspecs, url, timeoutMs: cloneTimeoutMs, onProgress, settings, ...spawned }
   const fetched = await fetchRemote(git, repo, fetch, { signal })
   if (fetched.outcome === 'unreachable') {
     throw new AppError('remote-unreachable', `it could not be cloned: ${fetched.detail}`, {
       remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
     })
   }
-  await noteHead(git, repo, url, run, signal)
+  await noteHead(git, repo, url, run, { signal, settings })
   return repo
 }
 
@@ -54,9 +61,9 @@ const noteHead = async (
   repo: Repo,
   url: string,
   run: (operation: string, at: Repo, args: readonly string[]) => Promise<unknown>,
-  signal: AbortSignal | undefined,
+  options: CallOptions & { settings: readonly Setting[] | undefined },
 ): Promise<void> => {
-  const branch = await askRemoteHead(git, repo, 'origin', { url, signal })
+  const branch = await askRemoteHead(git, repo, 'origin', { url, ...options })
   if (branch === undefined) return
   const name = toBranchName(branch)
   await run('symbolic-ref', repo, ['symbolic-ref', 'refs/remotes/origin/HEAD', `refs/remotes/origin/${name}`])

@@ -46,6 +46,8 @@ export type GitRequest = {
   readonly durable?: boolean
   /** Speaks to a remote: gets the askpass and a longer time-out. */
   readonly network?: boolean
+  /** Speaks to a remote without credentials of ours: no askpass, no credential helper. */
+  readonly anonymous?: boolean
   readonly indexFile?: string
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
@@ -181,15 +183,30 @@ export const createGit = (options: GitOptions): Git => {
       const settings = [...settingsFor(env, entries), ...(request.durable === true ? durable : [])]
       return start(request, {
         ...childEnvironment(env, entries),
-        ...settingsEnvironment([...settings, ...(request.settings ?? [])]),
+        ...settingsEnvironment([
+          ...settings,
+          ...(request.settings ?? []),
+          ...(request.anonymous === true ? noCredentials(entries) : []),
+        ]),
         ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
         ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
-        ...(request.network === true ? askpass(options, entries) : {}),
+        ...(request.network === true && request.anonymous !== true ? askpass(options, entries) : {}),
+        ...(request.anonymous === true ? { GIT_ASKPASS: '' } : {}),
         ...request.identity,
       })
     },
   }
 }
+
+/** An empty helper clears the list, whoever filled it. Headers, cookies and client certificates are credentials too. */
+const noCredentials = (entries: readonly ConfigEntry[]): Setting[] => [
+  ['credential.helper', ''],
+  ...entries
+    .filter(({ key }) =>
+      /^(?:credential\..*\.helper|http\.(?:.*\.)?(?:extraheader|cookiefile|sslcert|sslkey))$/s.test(key),
+    )
+    .map(({ key }): Setting => [key, '']),
+]
 
 /** By default git leaves loose objects and refs to the page cache, and a power cut leaves empty files. */
 const durable: readonly Setting[] = [

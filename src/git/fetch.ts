@@ -2,6 +2,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
+import type { Setting } from './neutral.ts'
 import { type Progress, progressReader } from './progress.ts'
 import { addressOf } from './remote.ts'
 
@@ -13,6 +14,7 @@ export type Fetch = {
   readonly onProgress?: ((progress: Progress) => void) | undefined
   readonly onSpawn?: (identity: ProcessIdentity) => void
   readonly timeoutMs?: number
+  readonly settings?: readonly Setting[] | undefined
 }
 
 export type Fetched =
@@ -34,7 +36,7 @@ const quiet = [
 export const fetchRemote = async (
   git: Git,
   repo: Repo,
-  { remote, refspecs, url, onProgress, onSpawn, timeoutMs }: Fetch,
+  { remote, refspecs, url, onProgress, onSpawn, timeoutMs, settings = [] }: Fetch,
   { signal }: CallOptions = {},
 ): Promise<Fetched> => {
   const address = await addressOf(git, repo, url === undefined ? { name: remote } : { url })
@@ -43,7 +45,7 @@ export const fetchRemote = async (
       operation: 'fetch',
       at: { commonDir: repo.commonDir },
       args: ['fetch', ...quiet, onProgress ? '--progress' : '--quiet', '--end-of-options', address.name, ...refspecs],
-      settings: address.settings,
+      settings: [...address.settings, ...settings],
       ok: [0, 1, 128],
       network: true,
       locks: true,
@@ -73,14 +75,14 @@ export const askRemoteHead = async (
   git: Git,
   repo: Repo,
   remote: string,
-  { url, signal }: CallOptions & { url?: string } = {},
+  { url, signal, settings = [] }: CallOptions & { url?: string; settings?: readonly Setting[] | undefined } = {},
 ): Promise<string | undefined> => {
   const address = await addressOf(git, repo, url === undefined ? { name: remote } : { url })
   const { exitCode, stdout, stderr } = await git.run({
     operation: 'ls-remote',
     at: { commonDir: repo.commonDir },
     args: ['ls-remote', '--symref', '--upload-pack=git-upload-pack', '--end-of-options', address.name, 'HEAD'],
-    settings: address.settings,
+    settings: [...address.settings, ...settings],
     ok: [0, 128],
     network: true,
     timeoutMs: 60_000,

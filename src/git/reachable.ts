@@ -50,6 +50,28 @@ export const notReachableFrom = async (
   return new Set(commits.filter((sha) => outside.has(sha)))
 }
 
+/**
+ * The commits in the history of `tip` and of none of `known`, at most `limit`. What is in `known` and not in this
+ * repository is passed over, since a remote may have branches that were never fetched; a `tip` that is not here throws.
+ */
+export const commitsOutside = async (
+  git: Git,
+  repo: Repo,
+  tip: Sha,
+  known: readonly Sha[],
+  { signal, limit }: CallOptions & { readonly limit: number },
+): Promise<Sha[]> => {
+  const call = { at: repo, ...(signal && { signal }) }
+  await git.run({ ...call, operation: 'cat-file', args: ['cat-file', '-e', `${tip}^{commit}`] })
+  const { stdout } = await git.run({
+    ...call,
+    operation: 'rev-list',
+    args: ['rev-list', '--ignore-missing', `--max-count=${limit}`, '--stdin'],
+    stdin: [tip, ...new Set(known.map((sha) => `^${sha}`))].join('\n') + '\n',
+  })
+  return shas(stdout)
+}
+
 /** All best common ancestors: more than one after criss-cross merges, none for unrelated histories. */
 export const forkPoints = async (
   git: Git,

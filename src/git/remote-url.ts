@@ -53,3 +53,23 @@ export const userRewritten = (url: string, entries: readonly ConfigEntry[]): str
   const best = rules.toSorted((a, b) => b.prefix.length - a.prefix.length)[0]
   return best === undefined ? url : best.base + url.slice(best.prefix.length)
 }
+
+/**
+ * A submodule's relative address, resolved as git does against the address of the repository's own remote. Undefined
+ * where there is nothing that it could be relative to.
+ */
+export const relativeTo = (remote: string | undefined, relative: string): string | undefined => {
+  if (remote === undefined) return undefined
+  let left = remote.replace(/\/+$/, '')
+  let right = relative
+  for (;;) {
+    if (right.startsWith('./')) right = right.slice(2)
+    else if (right.startsWith('../')) {
+      right = right.slice(3)
+      const cut = left.lastIndexOf('/')
+      // Not beyond the host: `https://host` has nothing above it.
+      if (cut <= left.indexOf('://') + 2) return undefined
+      left = left.slice(0, cut)
+    } else return right === '' ? left : `${left}/${right}`
+  }
+}

@@ -1,7 +1,9 @@
 import type { Sha } from '../domain/names.ts'
 import { toSha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { splitKey } from './config-entries.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import { withoutLargeFiles } from './large-files.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
 
 /** A place where another repository belongs, and the commit it should be at. */
@@ -48,6 +50,69 @@ export const initSubmodules = async (
     at: tree,
     args: ['submodule', '--quiet', 'update', '--init', '--recursive', '--checkout'],
     network: true,
+    locks: true,
+    ...(onSpawn && { onSpawn }),
+    ...(signal && { signal }),
+  })
+}
+
+/** Where `.gitmodules` says that a submodule comes from. */
+export type SubmoduleAddress = { readonly name: string; readonly path: string; readonly url: string }
+
+/** The addresses in a commit's `.gitmodules`, by path. Read as data; a path that two names claim is nobody's. */
+export const submoduleAddresses = async (
+  git: Git,
+  repo: Repo,
+  commit: Sha,
+  { signal }: CallOptions = {},
+): Promise<ReadonlyMap<string, SubmoduleAddress>> => {
+  const { stdout } = await git.run({
+    operation: 'config',
+    at: repo,
+    args: ['config', '-z', '--no-includes', '--blob', `${commit}:.gitmodules`, '--list'],
+    // No such file, or one that git cannot read: then there are no addresses in it.
+    ok: [0, 1, 128],
+    ...(signal && { signal }),
+  })
+  const found = new Map<string, { path?: string; url?: string }>()
+  for (const entry of stdout.split('\0')) {
+    const [key, value] = splitOnce(entry)
+    const { section, subsection, variable } = splitKey(key)
+    if (section !== 'submodule' || subsection === undefined || (variable !== 'path' && variable !== 'url')) continue
+    found.set(subsection, { ...found.get(subsection), [variable]: value })
+  }
+  const addresses = [...found].flatMap(([name, { path, url }]) =>
+    path === undefined || url === undefined ? [] : [{ name, path, url }],
+  )
+  const byPath = Map.groupBy(addresses, ({ path }) => path)
+  return new Map([...byPath].flatMap(([path, [only, ...more]]) => (only && more.length === 0 ? [[path, only]] : [])))
+}
+
+const splitOnce = (entry: string): [string, string] => {
+  const newline = entry.indexOf('\n')
+  return newline < 0 ? [entry, ''] : [entry.slice(0, newline), entry.slice(newline + 1)]
+}
+
+/** One submodule from exactly this address: https, no credentials, no redirects, none of its own submodules. */
+export const updateAnonymously = async (
+  git: Git,
+  tree: Tree,
+  { name, path, url }: SubmoduleAddress,
+  { signal, onSpawn }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
+): Promise<void> => {
+  await git.run({
+    operation: 'submodule update',
+    at: tree,
+    args: ['submodule', '--quiet', 'update', '--init', '--checkout', '--', path],
+    settings: [
+      [`submodule.${name}.url`, url],
+      ['protocol.allow', 'never'],
+      ['protocol.https.allow', 'always'],
+      ['http.followRedirects', 'false'],
+      ...withoutLargeFiles,
+    ],
+    network: true,
+    anonymous: true,
     locks: true,
     ...(onSpawn && { onSpawn }),
     ...(signal && { signal }),

@@ -3,6 +3,7 @@ import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readWorktreeLink } from './admin-dir.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import type { Setting } from './neutral.ts'
 
 export type AddWorktree = {
   /** Absolute. */
@@ -12,6 +13,7 @@ export type AddWorktree = {
   readonly at: Sha
   /** In git's `locked` file from the first instant, where otherwise `initializing` would stand after a crash. */
   readonly lockReason: string
+  readonly settings?: readonly Setting[]
   readonly onSpawn?: (identity: ProcessIdentity) => void
 }
 
@@ -19,7 +21,7 @@ export type AddWorktree = {
 export const addWorktree = async (
   git: Git,
   repo: Repo,
-  { path, branch, at, lockReason, onSpawn }: AddWorktree,
+  { path, branch, at, lockReason, settings, onSpawn }: AddWorktree,
   { signal }: CallOptions = {},
 ): Promise<Tree> => {
   const args = ['worktree', 'add', '--lock', '--reason', lockReason]
@@ -32,6 +34,7 @@ export const addWorktree = async (
       at: { commonDir: repo.commonDir },
       args,
       locks: true,
+      ...(settings && { settings }),
       ...(onSpawn && { onSpawn }),
       ...(signal && { signal }),
     })

@@ -4,6 +4,8 @@ import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
 import { cloneBare } from '../git/clone.ts'
+import type { Setting } from '../git/neutral.ts'
+import { publicAddress } from '../git/public-url.ts'
 import { listRefs } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
 import { validateRemoteUrl } from '../git/remote-url.ts'
@@ -22,6 +24,7 @@ import { syncDirectory } from './durable.ts'
  */
 export const addClone = async (context: IsolationContext, url: string, options: AddOptions): Promise<Added> => {
   validateRemoteUrl(url)
+  const settings = options.onlyPublic === true ? await publicAddress(url) : []
   await settleClones(context)
   const known = await cloneOf(context, url)
   if (known !== undefined) return { codebase: known, isNew: false }
@@ -29,7 +32,7 @@ export const addClone = async (context: IsolationContext, url: string, options: 
   const repos = reposDirectory(context)
   await mkdir(repos, { recursive: true, mode: 0o700 })
   const target = await placeFor(context, repos, name, url)
-  if (!target.isThere) await cloneTo(context, url, target.path, options)
+  if (!target.isThere) await cloneTo(context, url, target.path, settings, options)
   const codebase = { repoPath: target.path, checkoutPath: undefined, remote: { name: 'origin', url }, cloned: true }
   return register(context, codebase, name, options)
 }
@@ -78,6 +81,7 @@ const cloneTo = async (
   context: IsolationContext,
   url: string,
   target: string,
+  settings: readonly Setting[],
   { signal }: AddOptions,
 ): Promise<void> => {
   const entry = cloneEntry(context, target)
@@ -88,6 +92,7 @@ const cloneTo = async (
     const cloned = await withChild(context, entry.id, {}, (onSpawn) =>
       cloneBare(context.git, url, path, {
         onSpawn,
+        settings,
         onProgress: ({ phase, percent }) => context.progress(`cloning ${basename(target)}: ${phase} ${percent}%`),
         ...(signal && { signal }),
       }),

@@ -9,6 +9,8 @@ export type AddOptions = {
   readonly called?: string
   /** `owner/name` */
   readonly github?: string
+  /** The address comes from a chat: it may not reach into this machine or its network. */
+  readonly onlyPublic?: boolean
   readonly signal?: AbortSignal
 }
 export type Added = { readonly codebase: Codebase; readonly isNew: boolean }

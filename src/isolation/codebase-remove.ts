@@ -19,6 +19,7 @@ export type Trusted = {
   readonly codebase: Codebase
   readonly setup: readonly string[]
   readonly teardown: readonly string[]
+  readonly allowForks: boolean
 }
 
 /** Approves the repository's own commands as the base commit has them now; any change asks again. */
@@ -26,7 +27,8 @@ export const trustCodebase = async (context: IsolationContext, codebase: Codebas
   await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
   const { config } = await baseAndConfig(context, codebase)
   await context.store.codebases.update(codebase.id, { trustedConfig: scriptsDigest(config) })
-  return { codebase, setup: config.setup, teardown: config.teardown }
+  const { setup, teardown, allowForks } = config
+  return { codebase, setup, teardown, allowForks }
 }
 
 export type CodebaseRemoved = {

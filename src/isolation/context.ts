@@ -58,4 +58,9 @@ export type LostEnvironment = {
   readonly leftOut: readonly LeftOut[]
 }
 
-export type ApprovalQuestion = { readonly codebase: string; readonly commands: readonly string[] }
+export type ApprovalQuestion = {
+  readonly codebase: string
+  readonly commands: readonly string[]
+  /** They also run, with the copied files, in the worktrees of forks. */
+  readonly forks: boolean
+}

@@ -1,4 +1,5 @@
 import type { Codebase } from '../domain/environment.ts'
+import { isTrusted } from '../domain/trust.ts'
 import { type Work, isNumbered, sameWork } from '../domain/work.ts'
 import { commitsMentioning } from '../git/history.ts'
 import { baseAndConfig } from './base-and-config.ts'
@@ -10,7 +11,9 @@ export const offerMention = async (context: IsolationContext, codebase: Codebase
   if (!isNumbered(work.type)) return []
   try {
     const live = await context.store.environments.live(codebase.id)
-    const others = live.filter((other) => other.status === 'active' && !sameWork(other.work, work))
+    const others = live.filter(
+      (other) => other.status === 'active' && isTrusted(other.trust) && !sameWork(other.work, work),
+    )
     if (others.length === 0) return []
     const { base } = await baseAndConfig(context, codebase)
     const branches = others.map((other) => other.branch)

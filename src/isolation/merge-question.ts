@@ -16,14 +16,15 @@ export type BranchQuestion = {
 }
 
 export const questionAbout = (
-  { branch, startSha, prNumber, prBranch, isFork }: IsolatedEnvironment,
+  { branch, startSha, prNumber, prBranch }: IsolatedEnvironment,
   tip: Sha,
 ): BranchQuestion => ({
   branch,
   tip,
   start: startSha,
   borrowed: prNumber !== undefined,
-  pushesTo: isFork ? undefined : prBranch,
+  // A review pushes nowhere: the branch that it names is a fork's.
+  pushesTo: branch === `pr-${prNumber}-review` ? undefined : prBranch,
 })
 
 /** Its own tip, here or on any remote, is no base that it could have landed on. */

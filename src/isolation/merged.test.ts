@@ -551,7 +551,7 @@ describe('base', () => {
 })
 
 describe('its own branch is no base', () => {
-  const own = { branch: toBranchName('pr-7'), isFork: false, prNumber: 7, prBranch: 'x', startSha: undefined }
+  const own = { branch: toBranchName('pr-7'), prNumber: 7, prBranch: 'x', startSha: undefined }
   it.each([
     ['refs/heads/pr-7', {}, true],
     ['refs/remotes/origin/pr-7', {}, true],
@@ -560,7 +560,7 @@ describe('its own branch is no base', () => {
     ['refs/heads/my-pr-7', {}, false],
     ['refs/remotes/origin/main', {}, false],
     // A fork's own `main` is another branch than ours.
-    ['refs/remotes/origin/main', { isFork: true, prBranch: 'main' }, false],
+    ['refs/remotes/origin/main', { branch: toBranchName('pr-7-review'), prBranch: 'main' }, false],
   ])('%s, with %j: %s', (ref, more, expected) => {
     const question = questionAbout({ ...lab.environment, ...own, ...more }, start)
     expect(isItsOwnBase(question, { ref })).toBe(expected)

@@ -19,6 +19,8 @@ export type IsolationRequest = {
   readonly createdBy: string
   /** Other identities that find this environment from now on. */
   readonly aliases: readonly Work[]
+  /** Why a pull request counts as a fork's although nobody said that it is one. */
+  readonly doubt?: string | undefined
   readonly signal?: AbortSignal
 }
 
@@ -106,4 +108,6 @@ export type AdoptRequest = {
   readonly aliases: readonly Work[]
   /** A person says that it is theirs: an environment that Coppice made is then never deleted either. */
   readonly claim?: true
+  /** It is for a pull request that is not proven to be the repository's own: then its worktree is not either. */
+  readonly forFork?: boolean
 }

@@ -2,6 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
+import { isOwnMessage, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
 import type { Conversation } from '../store/store.ts'
 import { findAdoptable } from './adoptable.ts'
@@ -10,6 +11,7 @@ import { followPullRequest } from './follow.ts'
 import { offerMention } from './mention.ts'
 import { followMoves, movedNotice } from './moved.ts'
 import { presenceOf } from './presence.ts'
+import { settleOrigin } from './pull-request-origin.ts'
 import { whenSettled } from './settled.ts'
 import type { IsolationProvider } from './provider.ts'
 import { type LimitReport, cleanupToMakeRoom, limitReport } from './room.ts'
@@ -21,6 +23,8 @@ export type ResolveRequest = {
   readonly conversation?: Conversation
   readonly branch?: BranchName
   readonly base?: string
+  /** A person named the links in a command of their own, not an author in a pull request's text. */
+  readonly linkedByHand?: boolean
   readonly createdBy: string
   readonly signal?: AbortSignal
 }
@@ -30,15 +34,17 @@ export type Resolution =
       readonly outcome: 'resolved'
       readonly environment: IsolatedEnvironment
       readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
+      /** Both the environment and the message are proven to be the repository's own. */
+      readonly trusted: boolean
       readonly notices: readonly string[]
     }
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
 
-type Found = Extract<Resolution, { outcome: 'resolved' }>
+type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted'>
 
-/** `told`: what was noticed on the way, for the user. */
-type Asked = ResolveRequest & { readonly told: string[] }
+/** Its origin is settled: `isForkPR` says what is proven. `told`: what was noticed on the way, for the user. */
+type Settled = ResolveRequest & { readonly doubt: string | undefined; readonly told: string[] }
 
 /** Which environment is this message for? The only authority, in the order of SPEC.md 2.2. */
 export const resolveIsolation = async (
@@ -46,38 +52,64 @@ export const resolveIsolation = async (
   provider: IsolationProvider,
   asked: ResolveRequest,
 ): Promise<Resolution> => {
-  const request: Asked = { ...asked, told: [] }
+  const { codebase, work, signal } = asked
+  const settled = await settleOrigin(context, codebase, work, asked.hints, signal)
+  const request: Settled = { ...asked, ...settled, told: [] }
   const found =
     (await ownEnvironment(context, request)) ??
     (await sameWorkEnvironment(context, request)) ??
     (await linkedEnvironment(context, request)) ??
     (await adoptExisting(context, provider, request))
+  const ownMessage = isOwnMessage(work, request.hints)
   if (found === undefined) {
     const made = await makeOne(context, provider, request)
-    return made.outcome === 'limit' ? made : { ...made, notices: [...request.told, ...made.notices] }
+    return made.outcome === 'limit'
+      ? made
+      : {
+          ...made,
+          trusted: isTrustedRun(made.environment.trust, ownMessage),
+          notices: [...request.told, ...made.notices, ...(await offers(context, request))],
+        }
   }
   await touch(context, found.environment)
-  const moved = await followPullRequest(context, request.codebase, found.environment, request.work, request.hints)
-  return { ...found, notices: [...request.told, ...found.notices, ...moved] }
+  const moved = await followPullRequest(context, codebase, found.environment, work, request.hints)
+  const vouched = isVouchedFor(found.environment, work) && moved.current
+  return {
+    ...found,
+    trusted: isTrustedRun(found.environment.trust, ownMessage || vouched),
+    notices: [...request.told, ...found.notices, ...moved.notices],
+  }
 }
 
+/** Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. */
+const isVouchedFor = ({ trust, prNumber }: IsolatedEnvironment, work: Work): boolean =>
+  trust === 'vouched' && prNumber === Number(work.id)
+
+/**
+ * A pull request that was our own and is a fork's now (or merely stood where a branch of ours stands) does not get the
+ * worktree with our files. One that a person has linked or vouched for it does get, and runs in it untrusted.
+ */
+const mayUse = ({ trust, prNumber }: IsolatedEnvironment, { work, hints }: Settled): boolean =>
+  hints.isForkPR !== true || trust !== 'own' || prNumber !== Number(work.id)
+
 /** 1. The conversation's own. One that is gone is recorded as such and the reference cleared; nothing is deleted. */
-const ownEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
+const ownEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { conversation, codebase } = request
   if (conversation?.environmentId === undefined) return undefined
   const environment = await context.store.environments.get(conversation.environmentId)
-  const usable = environment?.codebaseId === codebase.id ? await usableRow(context, request, environment) : undefined
+  const isHere = environment?.codebaseId === codebase.id && mayUse(environment, request)
+  const usable = isHere ? await usableRow(context, request, environment) : undefined
   if (usable !== undefined) return { outcome: 'resolved', environment: usable, how: 'conversation', notices: [] }
   await context.store.conversations.update(conversation.id, { environmentId: undefined })
   return undefined
 }
 
 /** 2. The active environment of the same work, by its own identity or by an alias. */
-const sameWorkEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
+const sameWorkEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const identity of identities(request)) {
     const environment = await context.store.environments.liveByWork(codebase.id, identity)
-    if (environment === undefined) continue
+    if (environment === undefined || !mayUse(environment, request)) continue
     // `review 7` is the fork PR's environment, not that of a PR that works on its own branch.
     if (!sameWork(identity, work) && environment.branch !== `pr-${work.id}-review`) continue
     const usable = await usableRow(context, request, environment)
@@ -86,18 +118,18 @@ const sameWorkEnvironment = async (context: IsolationContext, request: Asked): P
   return undefined
 }
 
-const identities = ({ work, hints }: ResolveRequest): Work[] => {
+const identities = ({ work, hints }: Settled): Work[] => {
   // A PR of the same repository works on its own branch: the review's tree would not push to it.
-  const reviewed = hints.isForkPR === true || hints.prBranch === undefined
+  const reviewed = hints.isForkPR !== false || hints.prBranch === undefined
   if (work.type === 'pr' && reviewed) return [work, toWork('review', work.id)]
   if (work.type === 'review') return [work, toWork('pr', work.id)]
   return [work]
 }
 
 /** 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. */
-const linkedEnvironment = async (context: IsolationContext, request: Asked): Promise<Found | undefined> => {
+const linkedEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { codebase, work } = request
-  for (const linked of linkedWorks(request.hints)) {
+  for (const linked of trustedLinks(request)) {
     const known = await context.store.environments.liveByWork(codebase.id, linked)
     const environment = known && (await usableRow(context, request, known))
     if (environment === undefined) continue
@@ -106,14 +138,36 @@ const linkedEnvironment = async (context: IsolationContext, request: Asked): Pro
   return undefined
 }
 
+/** Anybody can write `Fixes #42` into a fork's pull request: such a link is offered and never followed. */
+const trustedLinks = (request: Settled): Work[] => (mayLink(request) ? linkedWorks(request.hints) : [])
+
+const mayLink = ({ work, hints, linkedByHand }: Settled): boolean =>
+  isOwnMessage(work, hints) || (linkedByHand === true && hints.isForkPR !== true)
+
 const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Work[] => [
   ...linkedIssues.map((number) => toWork('issue', String(number))),
   ...linkedPRs.map((number) => toWork('pr', String(number))),
 ]
 
+/** The links that were not followed, where there is something to share. */
+const offers = async (context: IsolationContext, request: Settled): Promise<string[]> => {
+  if (mayLink(request)) return []
+  const { codebase, hints } = request
+  const sentences: string[] = []
+  for (const linked of linkedWorks(hints)) {
+    const environment = await context.store.environments.liveByWork(codebase.id, linked)
+    if (environment === undefined) continue
+    const { branch } = environment
+    sentences.push(
+      `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${branch}\` to share it`,
+    )
+  }
+  return sentences
+}
+
 const share = async (
   context: IsolationContext,
-  { codebase }: ResolveRequest,
+  { codebase }: Settled,
   environment: IsolatedEnvironment,
   notice: string,
   work: Work,
@@ -126,9 +180,9 @@ const share = async (
 const adoptExisting = async (
   context: IsolationContext,
   provider: IsolationProvider,
-  request: Asked,
+  request: Settled,
 ): Promise<Found | undefined> => {
-  const { codebase, work, hints } = request
+  const { codebase, work } = request
   const candidate = await findAdoptable(context, request)
   if (candidate === undefined) return undefined
   if (candidate.kind === 'environment') {
@@ -136,8 +190,12 @@ const adoptExisting = async (
     if (environment === undefined) return undefined
     return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
   }
-  const aliases = linkedWorks(hints)
-  const environment = await provider.adopt(codebase, candidate.path, { work, createdBy: request.createdBy, aliases })
+  const environment = await provider.adopt(codebase, candidate.path, {
+    work,
+    createdBy: request.createdBy,
+    aliases: trustedLinks(request),
+    forFork: !isOwnMessage(work, request.hints),
+  })
   const notice = `Adopted the worktree at ${environment.path} (branch \`${environment.branch}\`)`
   return { outcome: 'resolved', environment, how: 'adopted', notices: [notice] }
 }
@@ -146,11 +204,13 @@ const adoptExisting = async (
 const makeOne = async (
   context: IsolationContext,
   provider: IsolationProvider,
-  request: ResolveRequest,
-): Promise<Resolution> => {
-  const { hints, work, codebase } = request
-  const fork = work.type === 'pr' && hints.isForkPR === true
-  const wanted = { ...request, aliases: [...linkedWorks(hints), ...(fork ? [toWork('review', work.id)] : [])] }
+  request: Settled,
+): Promise<Found | Extract<Resolution, { outcome: 'limit' }>> => {
+  const { codebase } = request
+  const work = await freeIdentity(context, request)
+  const fork = work.type === 'pr' && request.hints.isForkPR === true
+  const aliases = [...trustedLinks(request), ...(fork ? [toWork('review', work.id)] : [])]
+  const wanted = { ...request, work, aliases }
   // Beside the creation: it looks at history while git writes files.
   const offer = offerMention(context, codebase, work)
   let made = await provider.create(wanted)
@@ -177,10 +237,17 @@ const makeOne = async (
   }
 }
 
+/** A pull request whose own worktree it may not use is worked on as a review. */
+const freeIdentity = async (context: IsolationContext, request: Settled): Promise<Work> => {
+  const { codebase, work } = request
+  const held = await context.store.environments.liveByWork(codebase.id, work)
+  return held === undefined || mayUse(held, request) ? work : toWork('review', work.id)
+}
+
 /** The row as it is now, if the environment is really there: gone is `missing`, come back is `active`. */
 const usableRow = async (
   context: IsolationContext,
-  { codebase, signal, told }: Asked,
+  { codebase, signal, told }: Settled,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment | undefined> => {
   const environment = await whenSettled(context, codebase, known, signal)

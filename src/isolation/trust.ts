@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase } from '../domain/environment.ts'
+import { isTrusted, type Trust } from '../domain/trust.ts'
 import type { IsolationContext } from './context.ts'
 
 export type Permission =
@@ -8,20 +9,33 @@ export type Permission =
   /** No notice: there is nothing to run. */
   | { readonly run: false; readonly notice: string | undefined }
 
-/** Setup and teardown are code: one approval is for one content, and any change asks again. */
-export const scriptsDigest = ({ setup, teardown }: Pick<RepoConfig, 'setup' | 'teardown'>): string =>
-  createHash('sha256').update(JSON.stringify({ setup, teardown })).digest('hex')
+type Approved = Pick<RepoConfig, 'setup' | 'teardown' | 'allowForks'>
 
-/** Whether the repository's own commands may run. Asks a person at most once, and only where there is one. */
+/**
+ * Setup and teardown are code, and `allowForks` decides whose files they run on: one approval is for one content, and
+ * any change asks again.
+ */
+export const scriptsDigest = ({ setup, teardown, allowForks }: Approved): string =>
+  createHash('sha256')
+    // Without `allowForks` as before it was part of this, so that those approvals stay.
+    .update(JSON.stringify(allowForks ? { setup, teardown, allowForks } : { setup, teardown }))
+    .digest('hex')
+
+/**
+ * Whether the repository's own commands may run in a worktree, and for one that is not trusted whether it gets anything
+ * at all that a trusted one gets. Asks a person at most once, and only where there is one.
+ */
 export const mayRunScripts = async (
   context: Pick<IsolationContext, 'store' | 'approve'>,
   codebase: Codebase,
   config: RepoConfig,
-  { isFork }: { readonly isFork: boolean },
+  trust: Trust,
 ): Promise<Permission> => {
-  if (config.setup.length === 0 && config.teardown.length === 0) return { run: false, notice: undefined }
+  const hasScripts = config.setup.length + config.teardown.length > 0
+  const forFork = !isTrusted(trust)
+  if (!hasScripts && !(forFork && config.allowForks)) return { run: false, notice: undefined }
   // The commands are base's own, but what they run (`npm ci`, `make`) is the fork's.
-  if (isFork && !config.allowForks) {
+  if (forFork && !config.allowForks) {
     return {
       run: false,
       notice: `Setup and teardown do not run in the tree of a fork (worktree.allowForks of ${codebase.name} is not set).`,
@@ -31,11 +45,12 @@ export const mayRunScripts = async (
   // Read anew: somebody may have approved it since this codebase was loaded.
   const current = await context.store.codebases.get(codebase.id)
   if (current?.trustedConfig === digest) return { run: true }
-  const approved = await context.approve?.({ codebase: codebase.name, commands: [...config.setup, ...config.teardown] })
+  const commands = [...config.setup, ...config.teardown]
+  const approved = await context.approve?.({ codebase: codebase.name, commands, forks: config.allowForks })
   if (approved !== true) return { run: false, notice: notApproved(codebase.name) }
   await context.store.codebases.update(codebase.id, { trustedConfig: digest })
   return { run: true }
 }
 
 const notApproved = (name: string): string =>
-  `Setup and teardown of ${name} did not run, since nobody has approved them: coppice codebase trust ${name}`
+  `Setup and teardown of ${name} did not run: nobody has approved them. Approve them with: coppice codebase trust ${name}`

@@ -6,6 +6,7 @@ import {
   liveStatuses,
 } from '../domain/environment.ts'
 import { type BranchName, type Sha, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
+import type { Trust } from '../domain/trust.ts'
 import type { Work, WorkType } from '../domain/work.ts'
 import { fromFlag, orNull, orUndefined, toFlag } from './rows.ts'
 import type { EnvironmentPatch } from './store.ts'
@@ -32,6 +33,7 @@ export const patchColumns = {
   prBranch: 'pr_branch',
   prNumber: 'pr_number',
   baseBranch: 'base_branch',
+  trust: 'trust',
 } as const satisfies Record<keyof EnvironmentPatch, keyof EnvironmentRow>
 
 export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
@@ -52,7 +54,7 @@ export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
   start_sha: orNull(environment.startSha),
   admin_name: orNull(environment.adminName),
   base_branch: orNull(environment.baseBranch),
-  is_fork: toFlag(environment.isFork),
+  trust: environment.trust,
   pr_number: orNull(environment.prNumber),
   pr_branch: orNull(environment.prBranch),
 })
@@ -74,10 +76,13 @@ export const fromRow = (row: EnvironmentRow): IsolatedEnvironment => ({
   startSha: orUndefined(row.start_sha) as Sha | undefined,
   adminName: orUndefined(row.admin_name),
   baseBranch: orUndefined(row.base_branch),
-  isFork: fromFlag(row.is_fork),
+  trust: toTrust(row.trust),
   prNumber: orUndefined(row.pr_number),
   prBranch: orUndefined(row.pr_branch),
 })
+
+/** A word that this version does not know proves nothing. */
+const toTrust = (text: string): Trust => (text === 'own' || text === 'vouched' ? text : 'unproven')
 
 export const workOf = (row: { work_type: string; work_id: string }): Work => ({
   type: row.work_type as WorkType,

@@ -8,6 +8,7 @@ import * as mergeAnswers from './migrations/0004-merge-answers.ts'
 import * as repositoryInode from './migrations/0005-repository-inode.ts'
 import * as pageSessions from './migrations/0006-page-sessions.ts'
 import * as runWatches from './migrations/0007-run-watches.ts'
+import * as trust from './migrations/0008-trust.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -25,6 +26,7 @@ const migrations: readonly Migration[] = [
   { number: 5, name: 'repository-inode', up: repositoryInode.up },
   { number: 6, name: 'page-sessions', up: pageSessions.up },
   { number: 7, name: 'run-watches', up: runWatches.up },
+  { number: 8, name: 'trust', up: trust.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

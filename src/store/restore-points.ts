@@ -1,6 +1,8 @@
 import type { Kysely } from 'kysely'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { type Sha, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
 import type { RestoreContents, RestorePoint } from '../domain/restore-point.ts'
+import type { Trust } from '../domain/trust.ts'
 import { fromJson, toJson } from './rows.ts'
 import type { RestorePointStore } from './store.ts'
 import type { RestorePointRow, Tables } from './tables.ts'
@@ -50,5 +52,18 @@ const fromRow = (row: RestorePointRow): RestorePoint => ({
   expiresAt: row.expires_at,
   ref: row.ref,
   commit: row.commit_sha as Sha,
-  contents: fromJson(row.contents) as RestoreContents,
+  contents: withTrust(fromJson(row.contents) as StoredContents),
 })
+
+/** Points of earlier versions say `isFork`, which was also false where nobody had asked: those prove nothing. */
+type StoredContents = Omit<RestoreContents, 'environment'> & {
+  readonly environment: Omit<IsolatedEnvironment, 'trust'> & { readonly trust?: Trust; readonly isFork?: boolean }
+}
+
+const withTrust = ({
+  environment: { isFork, trust, ...environment },
+  ...contents
+}: StoredContents): RestoreContents => {
+  const wasOwn = isFork === false && environment.owned && !/^pr-.*-review$/.test(environment.branch)
+  return { ...contents, environment: { ...environment, trust: trust ?? (wasOwn ? 'own' : 'unproven') } }
+}

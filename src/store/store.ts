@@ -65,7 +65,7 @@ export type InsertOutcome =
 export type EnvironmentPatch = Partial<
   Omit<
     IsolatedEnvironment,
-    'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt' | 'isFork'
+    'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt'
   >
 >
 

@@ -64,7 +64,7 @@ export type EnvironmentRow = {
   start_sha: string | null
   admin_name: string | null
   base_branch: string | null
-  is_fork: number
+  trust: string
   pr_number: number | null
   pr_branch: string | null
 }

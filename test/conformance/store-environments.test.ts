@@ -26,7 +26,7 @@ onEachEngine((engine) => {
         startSha: aSha('a'),
         adminName: 'full1',
         baseBranch: 'trunk',
-        isFork: true,
+        trust: 'unproven',
         owned: false,
         prNumber: 9_999_999_999,
         prBranch: 'feature/x',

@@ -82,7 +82,6 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     environment,
     tree,
     config: { ...defaultRepoConfig, ...config },
-    isFork: false,
     ...more,
   })
   return {
@@ -139,7 +138,7 @@ const environmentOf = (codebase: Codebase, tree: Tree, branch: string, repo: Tes
   startSha: repo.sha(),
   adminName: tree.gitDir.slice(tree.gitDir.lastIndexOf('/') + 1),
   baseBranch: 'main',
-  isFork: false,
+  trust: 'own',
   prNumber: undefined,
   prBranch: undefined,
 })

@@ -39,7 +39,7 @@ export const anEnvironment = (key: string, change: Partial<IsolatedEnvironment> 
   startSha: undefined,
   adminName: undefined,
   baseBranch: undefined,
-  isFork: false,
+  trust: 'own',
   prNumber: undefined,
   prBranch: undefined,
   ...change,

@@ -210,7 +210,7 @@ describe.concurrent('a pull request of the same repository', () => {
     const { world, head } = await withPr()
     await using _ = world
     const { environment } = await pr(world, { prSha: head })
-    expect(environment).toMatchObject({ branch: 'feature/x', prNumber: 7, prBranch: 'feature/x', isFork: false })
+    expect(environment).toMatchObject({ branch: 'feature/x', prNumber: 7, prBranch: 'feature/x', trust: 'own' })
     const tree = inside(world, environment)
     const pushed = tree.commit('pr.txt', '2\n')
     tree.git('-c', 'push.default=upstream', 'push', '-q')
@@ -287,7 +287,7 @@ describe.concurrent("a fork's pull request", () => {
     const { world, first } = await withFork()
     await using _ = world
     const { environment, notices } = await fork(world)
-    expect(environment).toMatchObject({ branch: 'pr-7-review', isFork: true, startSha: first })
+    expect(environment).toMatchObject({ branch: 'pr-7-review', trust: 'unproven', startSha: first })
     expect(notices).toContain(`Reviewing PR at commit \`${first.slice(0, 7)}\` (branch: \`x\`)`)
     expect((await resolved(world, 'review', 7)).environment.id).toBe(environment.id)
   })

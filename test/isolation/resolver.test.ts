@@ -92,13 +92,14 @@ describe.concurrent('2. and 3. the same work and linked works', () => {
   test('a PR that fixes an issue gets its tree, says so, and finds it by itself from then on', async () => {
     await using world = await makeWorld()
     const first = await issue(world, 42)
-    const shared = await resolved(world, 'pr', 99, { hints: { linkedIssues: [42], prBranch: 'x' } })
+    const shared = await resolved(world, 'pr', 99, { hints: { isForkPR: false, linkedIssues: [42], prBranch: 'x' } })
     expect(shared).toMatchObject({
       how: 'linked',
       environment: { id: first.id },
       notices: ['Reusing worktree from issue #42'],
     })
-    expect(await resolved(world, 'pr', 99)).toMatchObject({ how: 'same-work', environment: { id: first.id } })
+    const again = await resolved(world, 'pr', 99, { hints: { isForkPR: false, prBranch: 'x' } })
+    expect(again).toMatchObject({ how: 'same-work', environment: { id: first.id } })
   })
 
   test('links are remembered at creation, so the issue that comes later finds the tree of the PR', async () => {

@@ -10,18 +10,24 @@ const run = async (call: Call): Promise<Trusted> => {
   return trustCodebase(context, codebase)
 }
 
-const toText = ({ codebase: { name }, setup, teardown }: Trusted, { paint }: View): string => {
-  if (setup.length + teardown.length === 0)
+const toText = ({ codebase: { name }, setup, teardown, allowForks }: Trusted, { paint }: View): string => {
+  if (setup.length + teardown.length === 0 && !allowForks)
     return `${name} has no setup or teardown commands, so there is nothing to trust.`
   return [
     `${paint('green', 'Trusted')}: ${paint('bold', name)} may run these, until they change:`,
     ...setup.map((line) => `  setup     ${printable(line)}`),
     ...teardown.map((line) => `  teardown  ${printable(line)}`),
+    ...(allowForks ? ['  allowForks: also in the worktrees of forks, with the copied files'] : []),
   ].join('\n')
 }
 
 export const codebaseTrust = command<Trusted>({
   run,
   toText,
-  toJson: ({ codebase, setup, teardown }) => ({ codebase: codebaseJson(codebase), setup, teardown }),
+  toJson: ({ codebase, setup, teardown, allowForks }) => ({
+    codebase: codebaseJson(codebase),
+    setup,
+    teardown,
+    allowForks,
+  }),
 })

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -296,7 +296,11 @@ describe('codebase', () => {
     await chat.say('/worktree create mine')
     const { environmentId } = await chat.conversation()
     await chat.startSession(await ownPath())
-    const cloned = await chat.say(`/clone file://${world.box.path('remote.git')}`)
+    // A public address whose ssh runs here.
+    const ssh = join(world.box.home, 'ssh.sh')
+    writeFileSync(ssh, '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n', { mode: 0o700 })
+    appendFileSync(join(world.box.home, '.gitconfig'), `[core]\n\tsshCommand = ${ssh}\n[ssh]\n\tvariant = simple\n`)
+    const cloned = await chat.say(`/clone ssh://git@203.0.113.7${world.box.path('remote.git')}`)
     expect(cloned).toBe('Cloned `remote`: this conversation is about it now.')
     expect(await chat.session()).toBeUndefined()
     expect((await chat.conversation()).environmentId).toBeUndefined()
@@ -306,6 +310,14 @@ describe('codebase', () => {
     expect(await chat.say('/codebase project')).toBe('This conversation is about `project` already.')
     expect(await chat.say('/codebase list')).toBe(await chat.say('/codebases'))
   })
+
+  test.each(['file:///etc', '/etc', 'https://127.0.0.1/a/b', 'https://localhost/a/b', 'git@10.0.0.1:a/b'])(
+    'a chat clones nothing of this machine or its network: %s',
+    async (url) => {
+      expect(await chat.say(`/clone ${url}`)).toMatch(/^This can't be cloned from a chat/)
+      expect(await world.context.store.codebases.list(world.context.host)).toHaveLength(1)
+    },
+  )
 
   test('the same one again changes nothing', async () => {
     await chat.say('/worktree create mine')

@@ -2,6 +2,7 @@ import { addCodebase } from '../../isolation/codebases.ts'
 import type { Added } from '../../isolation/codebase-register.ts'
 import { bindCodebase } from './codebase-bind.ts'
 import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
+import { assertWholeServer } from './here.ts'
 import { codebaseJson } from './json.ts'
 import { code, facts, tilde, type View } from './view.ts'
 
@@ -28,9 +29,10 @@ const run = async (call: Call): Promise<AddResult> => {
 
 /** A chat has no directory of its own: what it brings in is cloned, and it is about that from then on. */
 const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
+  assertWholeServer(chat, '/clone')
   const { context } = await call.open()
   const { addClone } = await import('../../isolation/codebase-clone.ts')
-  const added = await addClone(context, call.words[0] ?? '', { signal: call.signal })
+  const added = await addClone(context, call.words[0] ?? '', { signal: call.signal, onlyPublic: true })
   await bindCodebase(context, chat, added.codebase)
   return { ...added, bound: true }
 }

@@ -2,6 +2,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { type Call, type ChatCall, command } from './command.ts'
+import { assertWholeServer } from './here.ts'
 import { codebaseJson } from './json.ts'
 import { code, tilde } from './view.ts'
 import { onlyInChat } from './only-in-chat.ts'
@@ -30,6 +31,7 @@ const run = async (call: Call): Promise<BindResult> => {
   const { context } = await call.open()
   const [name = ''] = call.words
   const codebase = await context.store.codebases.byName(context.host, name)
+  if (codebase === undefined || codebase.id !== chat.conversation.codebaseId) assertWholeServer(chat, '/codebase')
   if (codebase !== undefined) return bindCodebase(context, chat, codebase)
   const names = (await context.store.codebases.list(context.host)).map((one) => one.name)
   throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {

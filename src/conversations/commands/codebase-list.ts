@@ -1,5 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { type Call, command } from './command.ts'
+import { visibleCodebases } from './here.ts'
 import { codebaseJson } from './json.ts'
 import { table, tilde, type View } from './view.ts'
 
@@ -7,7 +8,7 @@ type Row = { readonly codebase: Codebase; readonly environments: number }
 
 const run = async (call: Call): Promise<Row[]> => {
   const { context } = await call.open()
-  const codebases = await context.store.codebases.list(context.host)
+  const codebases = await visibleCodebases(context, call.chat)
   return Promise.all(
     codebases.map(async (codebase) => ({
       codebase,

@@ -1,7 +1,9 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
+import { reachOf } from '../../domain/reach.ts'
 import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
 import { environmentAround, followed, type Moved, movedNotice } from '../../isolation/moved.ts'
 import { isInside } from '../../isolation/paths.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
@@ -80,11 +82,28 @@ export const boundCodebase = async (
   return codebase?.host === context.host ? codebase : undefined
 }
 
+/** All of them, and in a thread of a repository that repository's own. */
+export const visibleCodebases = async (
+  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
+  chat: Pick<ChatCall, 'conversation'> | undefined,
+): Promise<Codebase[]> => {
+  const all = await store.codebases.list(host)
+  if (chat === undefined || reachOf(chat.conversation) === 'server') return all
+  return all.filter(({ id }) => id === chat.conversation.codebaseId)
+}
+
+/** A thread of a repository is about that one; what else is on this server is not its readers' business. */
+export const assertWholeServer = ({ conversation }: Pick<ChatCall, 'conversation'>, command: string): void => {
+  if (reachOf(conversation) === 'server') return
+  throw new AppError('usage', `${command} isn't available here: this conversation is about its own repository`, {
+    remedy: 'use another chat or a terminal for other repositories',
+  })
+}
+
 const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebase> => {
   const bound = await boundCodebase(workplace, chat)
   if (bound !== undefined) return bound
-  const { store, host } = workplace.context
-  const names = (await store.codebases.list(host)).map(({ name }) => name)
+  const names = (await visibleCodebases(workplace.context, chat)).map(({ name }) => name)
   throw new AppError('not-found', 'this conversation has no codebase yet', {
     remedy:
       names.length === 0

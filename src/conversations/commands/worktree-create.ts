@@ -2,6 +2,7 @@ import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { IsolationHints } from '../../domain/hints.ts'
 import { type BranchName, isSha, toBranchName } from '../../domain/names.ts'
+import { isTrusted } from '../../domain/trust.ts'
 import { taskWork, toWork, type Work, workLabel } from '../../domain/work.ts'
 import { resolveIsolation } from '../../isolation/resolve.ts'
 import type { LimitReport } from '../../isolation/room.ts'
@@ -33,6 +34,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   const request = {
     ...wanted,
     codebase,
+    linkedByHand: true,
     createdBy: call.chat === undefined ? 'cli' : askerOf(call),
     signal: call.signal,
   }
@@ -66,7 +68,7 @@ const unsaid = (
   const follows = environment.prNumber !== undefined && environment.owned
   const ignored = [
     ...(base !== undefined && base !== environment.baseBranch ? [`--base ${base}`] : []),
-    ...(isForkPR === true && !environment.isFork ? ['--fork'] : []),
+    ...(isForkPR === true && isTrusted(environment.trust) ? ['--fork'] : []),
     ...(prBranch !== undefined && prBranch !== environment.prBranch && prBranch !== environment.branch
       ? [`--pr-branch ${prBranch}`]
       : []),

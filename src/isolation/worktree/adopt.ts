@@ -3,13 +3,17 @@ import { dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../domain/names.ts'
+import { aliasesFor, type Trust } from '../../domain/trust.ts'
 import { type Work, parseWorkRef, toWork } from '../../domain/work.ts'
 import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { resolveCommit } from '../../git/refs.ts'
+import { contentTrust } from '../content-trust.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { environmentAt, followed } from '../moved.ts'
 import { isInternal } from '../paths.ts'
 import type { AdoptRequest } from '../provider.ts'
+import { repoOf } from '../repo-of.ts'
 import { makingReason, spareToken } from './marks.ts'
 
 /**
@@ -28,20 +32,35 @@ export const adoptWorktree = (
     const known = await knownAt(context, codebase, real)
     if (known !== undefined) return request.claim === true ? handOver(context, codebase, known) : known
     const { branch, adminName } = await examine(context, codebase, path, real)
-    const environment = adopted(context, codebase, { branch, adminName, path: real }, request)
+    const trust = await trustOf(context, codebase, { branch, adminName }, request)
+    const environment = { ...adopted(context, codebase, { branch, adminName, path: real }, request), trust }
     await context.failpoint('adopt.intent')
     // Adopting changes nothing but our own records: one transaction, so there is nothing to finish or to undo.
     await context.store.transaction(async (store) => {
       const inserted = await store.environments.insert(environment, undefined)
       if (inserted.outcome !== 'inserted')
         throw taken(environment, inserted.outcome === 'conflict' ? inserted.on : 'limit')
-      for (const alias of request.aliases) {
+      for (const alias of aliasesFor(trust, environment.work, request.aliases)) {
         await store.environments.addAlias(environment.id, codebase.id, alias, environment.createdAt)
       }
     })
     await context.failpoint('adopt.recorded')
     return environment
   })
+
+/** A person or another tool made it, perhaps from a fork's pull request: it has to be proven like everything else. */
+const trustOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, adminName }: { branch: BranchName; adminName: string },
+  { work, forFork }: AdoptRequest,
+): Promise<Trust> => {
+  if (forFork === true || (work ?? workOfBranch(branch)).type === 'review') return 'unproven'
+  const tip = await resolveCommit(context.git, repoOf(codebase), `refs/heads/${branch}`)
+  if (tip === undefined) return 'unproven'
+  const gitDir = join(codebase.repoPath, 'worktrees', adminName)
+  return (await contentTrust(context, codebase, { tip, branch, gitDir })).trust
+}
 
 /** By its token first: a worktree that was moved is the same environment, whatever row has that path. */
 const knownAt = async (
@@ -136,7 +155,7 @@ const adopted = (
   codebase: Codebase,
   { branch, adminName, path }: { branch: BranchName; adminName: string; path: string },
   request: AdoptRequest,
-): IsolatedEnvironment => {
+): Omit<IsolatedEnvironment, 'trust'> => {
   const at = context.clock()
   return {
     id: toEnvironmentId(context.ids()),
@@ -155,7 +174,6 @@ const adopted = (
     startSha: undefined,
     adminName,
     baseBranch: undefined,
-    isFork: false,
     prNumber: undefined,
     prBranch: undefined,
   }

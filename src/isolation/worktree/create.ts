@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, IsolationBlockedError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
+import { aliasesFor, isTrusted } from '../../domain/trust.ts'
 import { type Base, freshen } from '../base.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { withChild } from '../children.ts'
@@ -53,7 +54,6 @@ export const createEnvironment = async (
         environment: making.environment,
         tree: made.tree,
         config,
-        isFork: making.plan.isFork,
         onSpawn,
         ...(signal === undefined ? {} : { signal }),
       }),
@@ -64,7 +64,7 @@ export const createEnvironment = async (
       outcome: 'created',
       environment,
       fromSpare: made.fromSpare,
-      notices: [...offline, ...making.plan.notices, ...dressed.notices],
+      notices: [...offline, ...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
     }
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
@@ -74,6 +74,13 @@ export const createEnvironment = async (
     )
     throw error
   }
+}
+
+/** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
+const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): string[] => {
+  if (isTrusted(trust) || doubt === undefined) return []
+  const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
+  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${branch}`]
 }
 
 /** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
@@ -111,7 +118,7 @@ const begin = async (
     kind: 'create',
     environment: newEnvironment(context, request, plan, path, base),
     plan,
-    aliases: request.aliases,
+    aliases: aliasesFor(plan.trust, work, request.aliases),
     limit: context.settings.worktreesPerCodebase,
     useSpare: true,
     signal: request.signal,
@@ -179,7 +186,7 @@ const newEnvironment = (
   startSha: plan.start,
   adminName: undefined,
   baseBranch: base.branch,
-  isFork: plan.isFork,
+  trust: plan.trust,
   prNumber: plan.prNumber,
   prBranch: plan.prBranch,
 })

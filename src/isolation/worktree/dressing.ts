@@ -10,7 +10,6 @@ export type Dressing = {
   readonly tree: Tree
   /** As the base commit has it. */
   readonly config: RepoConfig
-  readonly isFork: boolean
   readonly signal?: AbortSignal | undefined
   /** A script may outlive us; the journal names it. */
   readonly onSpawn?: ((identity: ProcessIdentity) => void) | undefined

@@ -2,6 +2,7 @@ import { repoOf } from '../repo-of.ts'
 import type { BranchOrigin, Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, type Sha, isSha, toBranchName } from '../../domain/names.ts'
+import type { Trust } from '../../domain/trust.ts'
 import { branchForWork } from '../../domain/work.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import type { Repo } from '../../git/door.ts'
@@ -10,6 +11,7 @@ import { isAncestor } from '../../git/history.ts'
 import { listRefs, resolveCommit } from '../../git/refs.ts'
 import type { BranchSettings } from '../../git/upstream.ts'
 import type { Base } from '../base.ts'
+import { contentTrust } from '../content-trust.ts'
 import type { IsolationContext } from '../context.ts'
 import type { IsolationRequest } from '../provider.ts'
 
@@ -27,7 +29,9 @@ export type Plan = {
   readonly upstream?: { readonly remote: string; readonly branch: string }
   /** What a branch that comes back had set, its upstream included. */
   readonly branchSettings?: BranchSettings
-  readonly isFork: boolean
+  readonly trust: Trust
+  /** Why it counts as a fork's although nobody said that it is one. */
+  readonly doubt?: string | undefined
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
   readonly notices: readonly string[]
@@ -43,27 +47,35 @@ export const planCreation = async (context: IsolationContext, request: Isolation
 /** issue, task, thread, agent: a new branch from base. A branch that exists is used as it is, never reset. */
 const planBranch = async (
   context: IsolationContext,
-  { codebase, base: override }: IsolationRequest,
+  { codebase, base: override, signal }: IsolationRequest,
   branch: BranchName,
   base: Base,
 ): Promise<Plan> => {
-  const plain = { repo: repoOf(codebase), branch, isFork: false, prNumber: undefined, prBranch: undefined }
+  const plain = { repo: repoOf(codebase), branch, prNumber: undefined, prBranch: undefined }
   const { local, tracking } = await branchTips(context, codebase, branch)
   if (local !== undefined) {
     await assertNotCheckedOut(codebase, branch)
     const notices = override === undefined ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
-    return { ...plain, origin: 'existing', at: local, start: undefined, notices }
+    const judged = await contentTrust(context, codebase, { tip: local, branch }, { signal })
+    return { ...plain, ...judged, origin: 'existing', at: local, start: undefined, notices }
   }
   if (tracking !== undefined && override === undefined && branch !== base.branch) {
     return {
       ...plain,
+      // The ref may stand for anything that somebody fetched under this name.
+      ...(await contentTrust(context, codebase, { tip: tracking, branch: undefined }, { signal })),
       origin: 'created',
       at: tracking,
       start: tracking,
       notices: [`branch ${branch} exists on ${codebase.remote}: continuing from there`],
     }
   }
-  return { ...plain, origin: 'created', at: base.sha, start: base.sha, notices: [] }
+  // `--base` may name a stranger's commit; the repository's own base is what trust is measured by.
+  const judged: Pick<Plan, 'trust' | 'doubt'> =
+    override === undefined
+      ? { trust: 'own' }
+      : await contentTrust(context, codebase, { tip: base.sha, branch: undefined }, { signal })
+  return { ...plain, ...judged, origin: 'created', at: base.sha, start: base.sha, notices: [] }
 }
 
 const planPullRequest = async (context: IsolationContext, request: IsolationRequest): Promise<Plan> => {
@@ -75,33 +87,33 @@ const planPullRequest = async (context: IsolationContext, request: IsolationRequ
       remedy: 'add one with `git remote add origin <url>`',
     })
   }
-  const named = hints.prBranch === undefined ? undefined : toBranchName(hints.prBranch)
-  if (work.type === 'review' || hints.isForkPR === true) return planReview(context, request, remote, number)
-  const branch = named ?? (await branchOfPullRequest(context, codebase, remote, number))
-  return branch === undefined
-    ? planReview(context, request, remote, number)
-    : planOwnBranch(context, codebase, remote, number, branch)
+  if (hints.prBranch === undefined || hints.isForkPR === true || work.type === 'review') {
+    return planReview(context, request, remote, number)
+  }
+  return planOwnBranch(context, request, remote, number, toBranchName(hints.prBranch))
 }
 
 /** PR of the same repository: its own branch with upstream, so that a push updates the PR. */
 const planOwnBranch = async (
   context: IsolationContext,
-  codebase: Codebase,
+  request: IsolationRequest,
   remote: string,
   number: number,
   prBranch: BranchName,
 ): Promise<Plan> => {
+  const { codebase } = request
   const fetched = await fetch(context, codebase, remote, [`+refs/heads/${prBranch}:refs/remotes/${remote}/${prBranch}`])
   const { local, tracking } = await branchTips(context, codebase, prBranch)
   const offline =
     fetched === undefined ? [] : [`could not fetch ${prBranch} (${fetched}): continuing with what is here`]
   const plain = {
     repo: repoOf(codebase),
-    isFork: false,
     prNumber: number,
     prBranch,
     upstream: { remote, branch: prBranch },
   }
+  const judge = (at: Sha, branch: BranchName | undefined): Promise<Pick<Plan, 'trust' | 'doubt'>> =>
+    pullRequestTrust(context, request, { at, branch, fetched: fetched === undefined ? tracking : undefined })
   const tip = tracking ?? local
   if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched)
   const holder = await branchCheckedOut(codebase.repoPath, prBranch)
@@ -112,6 +124,7 @@ const planOwnBranch = async (
     if (own.local !== undefined) await assertNotCheckedOut(codebase, branch)
     return {
       ...plain,
+      ...(await judge(own.local ?? tip, own.local === undefined ? undefined : branch)),
       branch,
       origin: own.local === undefined ? 'created' : 'existing',
       at: own.local ?? tip,
@@ -122,15 +135,27 @@ const planOwnBranch = async (
       ],
     }
   }
-  if (local === undefined)
-    return { ...plain, branch: prBranch, origin: 'created', at: tip, start: tip, notices: offline }
-  return {
-    ...plain,
-    branch: prBranch,
-    origin: 'existing',
-    start: undefined,
-    ...(await meet(context, codebase, local, tracking, prBranch, offline)),
+  if (local === undefined) {
+    const judged = await judge(tip, undefined)
+    return { ...plain, ...judged, branch: prBranch, origin: 'created', at: tip, start: tip, notices: offline }
   }
+  const met = await meet(context, codebase, local, tracking, prBranch, offline)
+  const judged = await judge(met.at, prBranch)
+  return { ...plain, ...judged, branch: prBranch, origin: 'existing', start: undefined, ...met }
+}
+
+/**
+ * The remote's branch as it was fetched just now is the repository's own; so is the commit that the forge named for a
+ * pull request of the same repository. A local branch may hold anything.
+ */
+const pullRequestTrust = async (
+  context: IsolationContext,
+  { codebase, hints, doubt, signal }: IsolationRequest,
+  { at, branch, fetched }: { at: Sha; branch: BranchName | undefined; fetched: Sha | undefined },
+): Promise<Pick<Plan, 'trust' | 'doubt'>> => {
+  if (at === fetched || (hints.isForkPR === false && at === hints.prSha)) return { trust: 'own' }
+  const judged = await contentTrust(context, codebase, { tip: at, branch }, { signal })
+  return { ...judged, doubt: judged.doubt ?? doubt }
 }
 
 /** A local branch that is behind is moved forward; one that has diverged is left alone and named. */
@@ -156,7 +181,7 @@ const meet = async (
 /** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
 const planReview = async (
   context: IsolationContext,
-  { codebase, work, hints }: IsolationRequest,
+  { codebase, hints, doubt }: IsolationRequest,
   remote: string,
   number: number,
 ): Promise<Plan> => {
@@ -173,7 +198,8 @@ const planReview = async (
     origin: existing === undefined ? 'created' : 'existing',
     at,
     start: existing === undefined ? at : undefined,
-    isFork: hints.isForkPR === true || work.type === 'review',
+    trust: 'unproven',
+    doubt,
     prNumber: number,
     prBranch: hints.prBranch,
     notices: [
@@ -216,22 +242,6 @@ export const fetchPullRequestHead = async (
   return { sha, problem: undefined }
 }
 
-/** Which branch a PR comes from, when nobody said: the one remote branch that stands at the PR's head. */
-const branchOfPullRequest = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  remote: string,
-  number: number,
-): Promise<BranchName | undefined> => {
-  const { sha } = await fetchPullRequestHead(context, codebase, remote, number, undefined)
-  if (sha === undefined) return undefined
-  await fetch(context, codebase, remote, [`+refs/heads/*:refs/remotes/${remote}/*`])
-  const prefix = `refs/remotes/${remote}/`
-  const refs = await listRefs(context.git, repoOf(codebase), [prefix])
-  const at = refs.filter((ref) => ref.sha === sha && ref.name !== `${prefix}HEAD`)
-  return at.length === 1 ? toBranchName(at[0]!.name.slice(prefix.length)) : undefined
-}
-
 const fetch = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -242,6 +252,18 @@ const fetch = async (
   const repo = repoOf(codebase)
   const result = await fetchRemote(context.git, repo, { remote, refspecs })
   return result.outcome === 'fetched' ? undefined : result.detail
+}
+
+/** The remote's branch as it is now; undefined when it is not there or the remote does not answer. */
+export const fetchBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  branch: BranchName,
+): Promise<Sha | undefined> => {
+  const ref = `refs/remotes/${remote}/${branch}`
+  const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${ref}`])
+  return problem === undefined ? resolveCommit(context.git, repoOf(codebase), ref) : undefined
 }
 
 const branchTips = async (

@@ -151,7 +151,6 @@ const afterTeardown = async (
     environment,
     tree,
     config,
-    isFork: environment.isFork,
     signal: options.signal,
   }).catch((error: unknown) => {
     // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.

@@ -151,7 +151,7 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
     repo,
     at,
     start: environment.startSha,
-    isFork: environment.isFork,
+    trust: environment.trust,
     prNumber: environment.prNumber,
     prBranch: environment.prBranch,
     ...upstreamOf(codebase, environment),
@@ -179,9 +179,9 @@ const blockerOf = (branch: string, names: readonly string[]): string | undefined
 
 const upstreamOf = (
   { remote }: Codebase,
-  { prBranch, isFork, branch, prNumber }: IsolatedEnvironment,
+  { prBranch, branch, prNumber }: IsolatedEnvironment,
 ): Pick<Plan, 'upstream'> =>
-  remote === undefined || prBranch === undefined || isFork || branch === `pr-${prNumber}-review`
+  remote === undefined || prBranch === undefined || branch === `pr-${prNumber}-review`
     ? {}
     : { upstream: { remote, branch: prBranch } }
 

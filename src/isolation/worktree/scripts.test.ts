@@ -55,7 +55,8 @@ describe('setup', () => {
 
   it('does not run in the tree of a fork', async () => {
     await using made = await makeDressed(approving)
-    const notices = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }, { isFork: true }))
+    const environment = { ...made.environment, trust: 'unproven' } as const
+    const notices = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }, { environment }))
     expect(notices).toEqual([expect.stringContaining('fork')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })

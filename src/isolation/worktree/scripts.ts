@@ -6,10 +6,7 @@ import type { Dressing } from './dressing.ts'
 import { portVariables } from './ports.ts'
 import { type ScriptLog, openScriptLog } from './script-log.ts'
 
-export type ScriptRun = Pick<
-  Dressing,
-  'codebase' | 'environment' | 'tree' | 'config' | 'isFork' | 'signal' | 'onSpawn'
-> & {
+export type ScriptRun = Pick<Dressing, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
   /** For all commands together. */
   readonly timeoutMs?: number
 }
@@ -30,8 +27,8 @@ const shownLines = 40
 const shownBytes = 64 * 1024
 
 const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind): Promise<string[]> => {
-  const { codebase, config, environment, isFork } = run
-  const permission = await mayRunScripts(context, codebase, config, { isFork })
+  const { codebase, config, environment } = run
+  const permission = await mayRunScripts(context, codebase, config, environment.trust)
   if (!permission.run) return permission.notice === undefined ? [] : [permission.notice]
   if (config[kind].length === 0) return []
   const env = await scriptEnvironment(context, run)

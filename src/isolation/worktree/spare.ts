@@ -3,9 +3,11 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
+import { isTrusted } from '../../domain/trust.ts'
 import { clearLock, readAdminDir, readToken, readWorktreeLink, setLock, writeToken } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
+import { withoutLargeFiles } from '../../git/large-files.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
 import { readStatus } from '../../git/status.ts'
 import { submodulesOf } from '../../git/submodule.ts'
@@ -52,9 +54,10 @@ export const takeSpare = async (
   await setLock(found.gitDir, makingReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
+  const settings = isTrusted(plan.trust) ? [] : withoutLargeFiles
   try {
     await withChild(context, entry.id, {}, async (onSpawn) => {
-      if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn })
+      if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn, settings })
       await context.failpoint(`${kind}.spare-switched`)
       await moveWorktree(context.git, found, environment.path, { onSpawn })
     })

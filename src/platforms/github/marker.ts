@@ -1,3 +1,5 @@
+import { withoutMentions } from './mentions.ts'
+
 /*
  * Every comment of ours ends with a line that the page does not show: it says which reply it is, so that none is sent
  * twice, and that it is ours, so that we never answer ourselves.
@@ -6,7 +8,8 @@
 /** GitHub takes 65,536 characters; the marker and what shows that a reply goes on need some of them. */
 export const COMMENT_LIMIT = 65_000
 
-export const withMarker = (text: string, id: string): string => `${withoutForgery(text)}\n\n${markerOf(id)}`
+export const withMarker = (text: string, id: string): string =>
+  `${withoutMentions(withoutForgery(text))}\n\n${markerOf(id)}`
 
 /** Still being written: to be replaced by the reply itself. */
 export const asPreview = (text: string): string => {

@@ -6,6 +6,7 @@ import { isOurs } from './marker.ts'
 import { orderIn } from './mention.ts'
 import * as read from './payloads.ts'
 import { aboutPlace, aboutThread } from './thread-context.ts'
+import { visible } from './visible.ts'
 
 /** What a delivery comes to. Only a message needs leave; it is given elsewhere. */
 export type Parsed =
@@ -161,7 +162,7 @@ const said = (
   return {
     kind: 'message',
     conversationId,
-    text: order === '' ? thread.title : order,
+    text: order === '' ? wholeThread(thread, author) : order,
     author,
     deliveryId: remark.messageId,
     writtenAt: Date.parse(remark.at ?? ''),
@@ -182,6 +183,13 @@ const said = (
     },
   }
 }
+
+/**
+ * Only the bot's name: the thread itself is the task. Its title is an order only from whoever wrote it; to anybody else
+ * it is what the thread is about, which the context says.
+ */
+const wholeThread = ({ title, user, pull }: ThreadRead, author: read.Writer): string =>
+  user?.id === author.id ? visible(title) : `Please work on this ${pull ? 'pull request' : 'issue'}.`
 
 const isBot = ({ login, type }: read.Writer, bot: string): boolean =>
   type === 'Bot' || /\[bot\]$/i.test(login) || login.toLowerCase() === bot.toLowerCase()

@@ -77,3 +77,16 @@ test.each(['`', '*', '_', '**a', '[', '![](', '~~', '`` '])(
     expect(toMrkdwn(line).length).toBeGreaterThan(0)
   },
 )
+
+test.each([
+  '<!channel>',
+  '<!here>',
+  '<!subteam^S123>',
+  '<@U123>',
+  '`<!channel>`',
+  '[x](<!channel>)',
+  '@here',
+  '@channel now',
+])('nobody is called by what an agent writes: %s', (text) => {
+  expect(toMrkdwn(text)).not.toMatch(/<[!@]|@(?:here|channel|everyone)/)
+})

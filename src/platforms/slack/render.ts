@@ -39,7 +39,10 @@ export const toMrkdwn = (markdown: string): string => {
 }
 
 export const escapeMrkdwn = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(CALL, '@\u200B')
+
+/** Whatever a workspace's settings make of the plain words. */
+const CALL = /@(?=(?:here|channel|everyone|group)\b)/gi
 
 /** A zero-width space inside three backticks: within a longer fence they are text, to Slack they would be its end. */
 const inFence = (line: string): string => escapeMrkdwn(line).replaceAll('```', '`\u200B``')

@@ -100,7 +100,8 @@ export const createReplies = ({ client, clock, log }: RepliesParts): Replies => 
 
   const edit = async ({ thread }: Standing, ts: string, text: string, type: string, id: string): Promise<void> => {
     const metadata = { event_type: type, event_payload: { id } }
-    await client.chat.update({ channel: thread.channel, ts, text, metadata })
+    // Unlike a new message, an edited one is parsed as if a person had typed it, unless that is switched off.
+    await client.chat.update({ channel: thread.channel, ts, text, metadata, parse: 'none', link_names: false })
   }
 
   /** What is not needed any more. That it stays for now is no reason to fail: the next look takes it away. */

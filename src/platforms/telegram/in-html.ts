@@ -1,6 +1,6 @@
 import type { Logger } from '../../process/log.ts'
 import { isUnreadable } from './client.ts'
-import { lengthOf, toHtml } from './render.ts'
+import { lengthOf, toHtml, toPlain } from './render.ts'
 
 /** Telegram's own limit, counted without tags. */
 const LONGEST_MESSAGE = 4_096
@@ -13,7 +13,7 @@ export const inHtml = async <T>(
   log: Logger,
   send: (text: string, how: How) => Promise<T>,
 ): Promise<T> => {
-  const plain = markdown.slice(0, LONGEST_MESSAGE)
+  const plain = toPlain(markdown).slice(0, LONGEST_MESSAGE)
   const html = toHtml(markdown)
   const length = lengthOf(html)
   if (length > LONGEST_MESSAGE || html.trim() === '') return send(plain, {})

@@ -1,6 +1,6 @@
 import { array, assert, constantFrom, property } from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { lengthOf, toHtml } from './render.ts'
+import { lengthOf, toHtml, toPlain } from './render.ts'
 
 test.each([
   ['**bold** and __bold__', '<b>bold</b> and <b>bold</b>'],
@@ -58,6 +58,12 @@ test('nobody is called by a name that is written', () => {
   expect(toHtml('ask @alice_b or **@bobby**, ada@example.com, @slack/bolt')).toBe(
     'ask <code>@alice_b</code> or <b><code>@bobby</code></b>, ada@example.com, <code>@slack/bolt</code>',
   )
+})
+
+test.each(['.@alice_b', '/@alice_b', '@@alice_b', '(@alice_b)', '@alice_b'])('nor after a mark: %s', (text) => {
+  expect(toHtml(text)).toMatch(/<code>@alice_b<\/code>/)
+  expect(toPlain(text)).not.toContain('@alice_b')
+  expect(toPlain(text).replaceAll('\u200b', '')).toBe(text)
 })
 
 /** What is not closed in its turn, and whatever is no tag of ours. */

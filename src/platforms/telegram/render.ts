@@ -18,6 +18,9 @@ export const toHtml = (markdown: string): string => {
   return blocks.join('\n')
 }
 
+/** The same as plain text, for what cannot be sent as HTML: a name is broken up, so that nobody is called. */
+export const toPlain = (markdown: string): string => markdown.replaceAll(/(?<!\w)@(?=[A-Za-z]\w{3})/g, '@\u200b')
+
 /** What Telegram counts: the text without its tags. */
 export const lengthOf = (html: string): number =>
   html.replaceAll(/<[^>]*>/g, '').replaceAll(/&(?:amp|lt|gt|quot);/g, '.').length
@@ -84,7 +87,7 @@ const block = (given: string): string => {
 const span = spanPattern({
   addresses: [String.raw`(?<url>https?:\/\/[^\s<>]+)`],
   // Telegram would make a mention of it and call whoever has that name. In code it does not.
-  names: [String.raw`(?<![\w.@/])(?<name>@[A-Za-z]\w{3,}(?:\/[\w.-]+)?)`],
+  names: [String.raw`(?<!\w)(?<name>@[A-Za-z]\w{3,}(?:\/[\w.-]+)?)`],
 })
 
 const spans = (text: string): string => withSpans(text, span, escape, styled)

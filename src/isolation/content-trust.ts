@@ -1,0 +1,140 @@
+import type { Codebase } from '../domain/environment.ts'
+import { isAppError } from '../domain/errors.ts'
+import type { BranchName, Sha } from '../domain/names.ts'
+import type { RestoreContents } from '../domain/restore-point.ts'
+import type { Trust } from '../domain/trust.ts'
+import { type BranchMove, branchMoves, headMoves } from '../git/branch-log.ts'
+import { lastValue } from '../git/config-entries.ts'
+import type { CallOptions } from '../git/door.ts'
+import { commitsOutside } from '../git/reachable.ts'
+import { askRemoteRefs } from '../git/remote-refs.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import type { IsolationContext } from './context.ts'
+import { repoOf } from './repo-of.ts'
+
+export type Content = {
+  readonly tip: Sha
+  /** The local branch that holds it, if it is one. */
+  readonly branch: BranchName | undefined
+  /** Git's record of the worktree that it is checked out in, if it is. */
+  readonly gitDir?: string | undefined
+}
+
+export type ContentTrust = {
+  readonly trust: Exclude<Trust, 'vouched'>
+  /** Why it is not proven, in words that finish "not proven to be the repository's own: …". */
+  readonly doubt: string | undefined
+}
+
+/**
+ * Whether commits come from the repository's own people. Proof is: they are in base, they were committed here, or they
+ * are on a branch of our remote. The cheap questions come first; the remote is asked only if they leave a doubt.
+ */
+export const contentTrust = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  content: Content,
+  options: CallOptions = {},
+): Promise<ContentTrust> => {
+  const elsewhere = await followsElsewhere(context, codebase, content.branch)
+  if (elsewhere !== undefined) return unproven(elsewhere)
+  const earlier = await lastRemoved(context, codebase, content.branch)
+  // Taking a work up again changes nothing about where it comes from, as long as its branch has not moved meanwhile.
+  if (earlier?.environment.trust === 'own' && earlier.tip === content.tip) return own
+  const { base } = await baseAndConfig(context, codebase)
+  const repo = repoOf(codebase)
+  const outside = (known: readonly Sha[]): Promise<Sha[]> =>
+    commitsOutside(context.git, repo, content.tip, known, { ...options, limit: mostCommits })
+  const left = await outside([base.sha])
+  if (left.length === 0) return own
+  // What was committed in an unproven worktree may be a stranger's work in one commit of ours.
+  const made = earlier?.environment.trust === 'unproven' ? new Set<Sha>() : await madeHere(codebase, content)
+  if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
+  const heads = await remoteHeads(context, codebase, options)
+  if (heads === undefined) return unproven(doubtOf(left, made, `${codebase.remote ?? 'a remote'} could not be asked`))
+  const rest = await outside([base.sha, ...heads])
+  if (rest.length < mostCommits && rest.every((sha) => made.has(sha))) return own
+  return unproven(doubtOf(rest, made, 'on no branch of the remote and not committed here'))
+}
+
+const own: ContentTrust = { trust: 'own', doubt: undefined }
+const unproven = (doubt: string): ContentTrust => ({ trust: 'unproven', doubt })
+
+/** A branch with more commits of its own than this is not walked. */
+const mostCommits = 2_000
+
+const doubtOf = (commits: readonly Sha[], made: ReadonlySet<Sha>, why: string): string => {
+  const foreign = commits.filter((sha) => !made.has(sha))
+  const [first = ''] = foreign
+  return `${foreign.length === 1 ? `commit ${first.slice(0, 7)} is` : `${foreign.length} commits are`} ${why}`
+}
+
+/** `gh pr checkout` of a fork leaves its mark: the branch follows `refs/pull/…`, or pulls from or pushes to elsewhere. */
+const followsElsewhere = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  branch: BranchName | undefined,
+): Promise<string | undefined> => {
+  if (branch === undefined) return undefined
+  const entries = await git.config(repoOf(codebase))
+  const merge = lastValue(entries, `branch.${branch}.merge`)
+  if (merge !== undefined && !merge.startsWith('refs/heads/')) return `branch ${branch} follows ${merge}`
+  for (const key of ['remote', 'pushremote']) {
+    const remote = lastValue(entries, `branch.${branch}.${key}`)
+    if (remote !== undefined && remote !== '.' && remote !== codebase.remote) {
+      return `branch ${branch} ${key === 'remote' ? 'follows' : 'pushes to'} another repository`
+    }
+  }
+  return undefined
+}
+
+/** The newest removed environment on this branch, while it can be restored. */
+const lastRemoved = async (
+  { store }: IsolationContext,
+  codebase: Codebase,
+  branch: BranchName | undefined,
+): Promise<RestoreContents | undefined> => {
+  if (branch === undefined) return undefined
+  const points = await store.restorePoints.list(codebase.id)
+  return points.find(({ contents }) => contents.environment.branch === branch)?.contents
+}
+
+/** What the remote has as branches now; undefined when it does not answer. Without a remote there are none. */
+const remoteHeads = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  options: CallOptions,
+): Promise<readonly Sha[] | undefined> => {
+  if (codebase.remote === undefined) return []
+  try {
+    const refs = await askRemoteRefs(git, repoOf(codebase), codebase.remote, { ...options, only: ['refs/heads/*'] })
+    return [...refs.values()]
+  } catch (error) {
+    if (!isAppError(error, 'remote-unreachable')) throw error
+    return undefined
+  }
+}
+
+/** Commits that somebody committed in this repository, as its reflogs tell. */
+const madeHere = async (codebase: Codebase, { branch, gitDir }: Content): Promise<ReadonlySet<Sha>> => {
+  const repo = repoOf(codebase)
+  const logs = [
+    ...(branch === undefined ? [] : [await branchMoves(repo, branch)]),
+    await headMoves(repo.commonDir),
+    ...(gitDir === undefined ? [] : [await headMoves(gitDir)]),
+  ]
+  const made = new Set<Sha>()
+  for (const moves of logs) for (const move of moves) if (isCommit(move, made)) made.add(move.to)
+  return made
+}
+
+/**
+ * A rebase, a cherry-pick or `git am` replays what somebody else may have written, and an amended commit keeps what it
+ * amends: those prove nothing by themselves.
+ */
+const isCommit = (move: BranchMove, made: ReadonlySet<Sha>): move is BranchMove & { readonly to: Sha } => {
+  const { from, to, message } = move
+  if (to === undefined) return false
+  if (message.startsWith('commit (amend):')) return from !== undefined && made.has(from)
+  return /^(?:commit(?: \((?:initial|merge)\))?|revert):/.test(message) || /: Merge made by /.test(message)
+}

@@ -1,0 +1,531 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import type { IsolationHints } from '../../src/domain/hints.ts'
+import { toBranchName } from '../../src/domain/names.ts'
+import { toWork } from '../../src/domain/work.ts'
+import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { vouchFor } from '../../src/isolation/worktree/vouch.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import { ask, conversation, inside, issue, removed, resolved } from './scene.ts'
+
+/*
+ * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
+ * settings the agent gets. Trust needs proof; what is not proven gets nothing.
+ */
+
+const withSecrets: WorldOptions = {
+  remote: true,
+  settings: { worktreesPerCodebase: 100 },
+  context: { approve: () => Promise.resolve(true) },
+  prepare: (repo) => {
+    repo.commit('.gitignore', '.env\ncache\nran\n.beads/\n')
+    repo.commit(
+      '.coppice/config.yaml',
+      'worktree:\n  copy: [.env]\n  link: [cache]\n  setup: ["sh setup.sh 2>/dev/null; touch ran"]\n',
+    )
+    repo.write('.env', 'SECRET=1\n')
+    repo.write('.beads/beads.db', 'store')
+  },
+}
+
+/** A commit that is on no branch of ours, as a stranger would push it to a fork. */
+const strange = (world: World, name: string, parent = 'main'): string =>
+  world.repo.git('commit-tree', '-p', parent, '-m', `by a stranger: ${name}`, `${parent}^{tree}`)
+
+/** Everything that only a trusted worktree has, and whether the agent reads the settings that are in it. */
+const gets = (world: World, { environment, trusted }: { environment: IsolatedEnvironment; trusted: boolean }) => {
+  const tree = inside(world, environment)
+  const files = ['.env', 'cache', 'ran', '.beads/redirect'].filter((file) => tree.has(file))
+  return { files: files.length === 4 ? 'all' : files.length === 0 ? 'none' : files, settings: trusted }
+}
+
+const all = { files: 'all', settings: true }
+const nothing = { files: 'none', settings: false }
+
+describe('every way to a pull request, against every origin', () => {
+  const origins = ['own', 'own, deleted', 'fork', 'unknown', 'head at a branch', 'same name'] as const
+  type Origin = (typeof origins)[number]
+  type Asked = { readonly type: 'pr' | 'review'; readonly hints: (branch: string, sha: string) => IsolationHints }
+  const ways: Readonly<Record<string, Asked>> = {
+    '--pr': { type: 'pr', hints: () => ({}) },
+    '--pr --pr-branch, or a message that does not say': {
+      type: 'pr',
+      hints: (prBranch, prSha) => ({ prBranch, prSha }),
+    },
+    '--pr --fork, or a message from a fork': {
+      type: 'pr',
+      hints: (prBranch, prSha) => ({ prBranch, prSha, isForkPR: true }),
+    },
+    '--review': { type: 'review', hints: () => ({}) },
+    'a message that the forge calls our own': {
+      type: 'pr',
+      hints: (prBranch, prSha) => ({ prBranch, prSha, isForkPR: false }),
+    },
+  }
+  const trusted: Readonly<Record<string, readonly Origin[]>> = {
+    '--pr': ['own', 'head at a branch'],
+    '--pr --pr-branch, or a message that does not say': ['own', 'head at a branch'],
+    'a message that the forge calls our own': ['own', 'own, deleted'],
+  }
+  const cells = Object.keys(ways).flatMap((way, row) =>
+    origins
+      // The forge does not call a stranger's pull request ours.
+      .filter((origin) => !way.includes('our own') || origin.startsWith('own'))
+      .map((origin, column) => ({ way, origin, number: 1 + row * 10 + column, branch: `b${row}${column}` })),
+  )
+  const askedBy = (way: string): Asked => {
+    const asked = ways[way]
+    if (asked === undefined) throw new Error(way)
+    return asked
+  }
+  let world: World
+  const heads = new Map<number, string>()
+  beforeAll(async () => {
+    world = await makeWorld(withSecrets)
+    const pushed = cells.flatMap(({ origin, number, branch }) => {
+      const ours = strange(world, `ours ${number}`)
+      const theirs = strange(world, `theirs ${number}`)
+      const isOurs = origin.startsWith('own') || origin === 'head at a branch'
+      heads.set(number, isOurs ? ours : theirs)
+      return [
+        `${isOurs ? ours : theirs}:refs/pull/${number}/head`,
+        ...(isOurs || origin === 'same name' ? [`${ours}:refs/heads/${branch}`] : []),
+      ]
+    })
+    world.repo.git('push', '-q', 'origin', ...pushed)
+    world.repo.git('fetch', '-q')
+    const deleted = cells.filter(({ origin }) => origin === 'own, deleted').map(({ branch }) => `:${branch}`)
+    const tracking = cells
+      .filter(({ origin }) => origin === 'own, deleted')
+      .map(({ branch, number }) => {
+        return [`refs/remotes/origin/${branch}`, heads.get(number) ?? ''] as const
+      })
+    world.repo.git('push', '-q', 'origin', ...deleted)
+    // Git drops its own note of a branch that it deletes; one that somebody else deleted stays.
+    for (const [ref, sha] of tracking) world.repo.git('update-ref', ref, sha)
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+
+  test.each(cells)('$way: $origin', async ({ way, origin, number, branch }) => {
+    const { type, hints } = askedBy(way)
+    const found = await resolved(world, type, number, { hints: hints(branch, heads.get(number) ?? '') })
+    const isTrusted = trusted[way]?.includes(origin) === true
+    expect(gets(world, found)).toEqual(isTrusted ? all : nothing)
+    expect(found.environment).toMatchObject({
+      branch: isTrusted ? branch : `pr-${number}-review`,
+      trust: isTrusted ? 'own' : 'unproven',
+      startSha: heads.get(number),
+    })
+    const said = type === 'pr' && hints('', '').isForkPR === undefined && !isTrusted
+    expect(found.notices.join().includes(`coppice worktree trust pr-${number}-review`)).toBe(said)
+  })
+})
+
+describe.concurrent('a pull request without proof', () => {
+  test('is not proven by a tracking ref, which may hold refs/pull/* as well', async () => {
+    await using world = await makeWorld(withSecrets)
+    const theirs = strange(world, 'theirs')
+    world.repo.git('push', '-q', 'origin', `${theirs}:refs/pull/9/head`)
+    world.repo.git('fetch', '-q', 'origin', '+refs/pull/*/head:refs/remotes/origin/pr/*')
+    for (const [type, id, more] of [
+      ['pr', '9', { hints: { prBranch: 'pr/9' } }],
+      ['task', 'pr/9', { branch: toBranchName('pr/9') }],
+      ['task', 'based', { branch: toBranchName('based'), base: 'origin/pr/9' }],
+      ['task', 'exact', { branch: toBranchName('exact'), base: theirs }],
+    ] as const) {
+      expect(gets(world, await resolved(world, type, id, more))).toEqual(nothing)
+    }
+  })
+
+  test('is not proven by base, which every fork has, nor by one of several branches', async () => {
+    await using world = await makeWorld(withSecrets)
+    const twice = strange(world, 'twice')
+    world.repo.git(
+      'push',
+      '-q',
+      'origin',
+      'main:refs/pull/1/head',
+      `${twice}:refs/heads/one`,
+      `${twice}:refs/heads/two`,
+    )
+    world.repo.git('push', '-q', 'origin', `${twice}:refs/pull/2/head`)
+    expect((await resolved(world, 'pr', 1)).environment.branch).toBe('pr-1-review')
+    const several = await resolved(world, 'pr', 2)
+    expect(gets(world, several)).toEqual(nothing)
+    expect(several.notices.join()).toContain('--pr-branch')
+    expect(gets(world, await resolved(world, 'pr', 3, { hints: { prBranch: 'one' } }))).toEqual(all)
+  })
+
+  test('is not proven where the remote does not answer, and the message runs untrusted in the worktree it has', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'x')}:refs/heads/x`)
+    const first = await resolved(world, 'pr', 1, { hints: { prBranch: 'x' } })
+    expect(gets(world, first)).toEqual(all)
+    world.repo.git('remote', 'set-url', 'origin', world.box.path('nowhere.git'))
+    const again = await resolved(world, 'pr', 1, { hints: { prBranch: 'x' } })
+    expect(again).toMatchObject({ environment: { id: first.environment.id }, trusted: false })
+    const other = await resolved(world, 'pr', 2, { hints: { prBranch: 'x' } })
+    expect(other.trusted).toBe(false)
+  })
+})
+
+describe.concurrent('a head that moves', () => {
+  const own = async () => {
+    const world = await makeWorld(withSecrets)
+    const first = strange(world, 'first')
+    world.repo.git('push', '-q', 'origin', `${first}:refs/heads/x`, `${first}:refs/pull/7/head`)
+    const found = await resolved(world, 'pr', 7)
+    expect(gets(world, found)).toEqual(all)
+    const theirs = strange(world, 'theirs', first)
+    return { world, first, theirs, environment: found.environment }
+  }
+  const headOf = (world: World, environment: IsolatedEnvironment): string =>
+    inside(world, environment).git('rev-parse', 'HEAD')
+
+  test('from a branch of ours to a stranger’s commit gets a worktree of its own, without our files', async () => {
+    const { world, first, theirs, environment } = await own()
+    await using _ = world
+    world.repo.git('push', '-q', 'origin', `${theirs}:refs/pull/7/head`)
+    const said: IsolationHints[] = [
+      {},
+      { prBranch: 'x', prSha: theirs },
+      { prBranch: 'x', prSha: theirs, isForkPR: true },
+    ]
+    const talk = await conversation(world, { environmentId: environment.id })
+    for (const hints of said) {
+      const found = await resolved(world, 'pr', 7, { hints, conversation: talk })
+      expect(found.environment).toMatchObject({ branch: 'pr-7-review', work: { type: 'review', id: '7' } })
+      expect(gets(world, found)).toEqual(nothing)
+    }
+    expect(headOf(world, environment)).toBe(first)
+  })
+
+  test('never takes a trusted worktree off its branch, whatever commit a message names', async () => {
+    const { world, first, theirs, environment } = await own()
+    await using _ = world
+    world.repo.git('push', '-q', 'origin', `${theirs}:refs/other/elsewhere`)
+    for (const hints of [
+      { prBranch: 'x', prSha: theirs },
+      { prBranch: 'x', prSha: theirs, isForkPR: false },
+    ]) {
+      await resolved(world, 'pr', 7, { hints })
+      expect(headOf(world, environment)).toBe(first)
+    }
+    const { notices } = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: theirs, isForkPR: false } })
+    expect(notices.join()).toContain('that commit is not on origin/x')
+  })
+
+  test('along our branch is followed, and stays trusted', async () => {
+    const { world, first, environment } = await own()
+    await using _ = world
+    const second = strange(world, 'second', first)
+    world.repo.git('push', '-q', 'origin', `${second}:refs/heads/x`, `${second}:refs/pull/7/head`)
+    const found = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: second } })
+    expect(gets(world, found)).toEqual(all)
+    expect(headOf(world, environment)).toBe(second)
+  })
+
+  test('whose branch is deleted on the remote is not proven any more', async () => {
+    const { world, environment } = await own()
+    await using _ = world
+    world.repo.git('push', '-q', 'origin', ':x', ':refs/pull/7/head')
+    const found = await resolved(world, 'pr', 7, { hints: { prBranch: 'x' } })
+    expect(found).toMatchObject({ trusted: false, environment: { id: environment.id } })
+  })
+
+  test('past what a person vouched for is left, and runs untrusted again', async () => {
+    await using world = await makeWorld(withSecrets)
+    const first = strange(world, 'first')
+    world.repo.git('push', '-q', 'origin', `${first}:refs/pull/7/head`)
+    const hints = { isForkPR: true, prSha: first }
+    const { environment } = await resolved(world, 'pr', 7, { hints })
+    await vouchFor(world.context, world.codebase, environment)
+    expect(gets(world, await resolved(world, 'pr', 7, { hints }))).toEqual(all)
+    const second = strange(world, 'second', first)
+    world.repo.git('push', '-q', 'origin', `${second}:refs/pull/7/head`)
+    const moved = await resolved(world, 'pr', 7, { hints: { ...hints, prSha: second } })
+    expect(moved.trusted).toBe(false)
+    expect(headOf(world, environment)).toBe(first)
+    expect(moved.notices.join()).toContain('nobody has vouched for that commit')
+  })
+})
+
+describe.concurrent('an adopted worktree', () => {
+  /** What a person has checked out in a worktree, and whether its content is proven to be ours. */
+  const kinds: readonly [string, boolean, (world: World, path: string) => void][] = [
+    ['a new branch at base', true, (world, path) => world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)],
+    [
+      'commits made in it',
+      true,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        inside(world, { path }).commit('a', 'a\n')
+        inside(world, { path }).git('commit', '-q', '--amend', '-m', 'in other words')
+      },
+    ],
+    [
+      'a branch of our remote',
+      true,
+      (world, path) => {
+        world.repo.git('push', '-q', 'origin', `${strange(world, 'pushed')}:refs/heads/mine`)
+        world.repo.git('fetch', '-q')
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, 'origin/mine')
+      },
+    ],
+    [
+      'a pull request head',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+      },
+    ],
+    [
+      'a commit of ours on top of a pull request head',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+        inside(world, { path }).commit('a', 'a\n')
+      },
+    ],
+    [
+      'a pull request head that was amended',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+        inside(world, { path }).git('commit', '-q', '--amend', '--allow-empty', '-m', 'mine now')
+      },
+    ],
+    [
+      'a pull request head that was picked',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        inside(world, { path }).git('cherry-pick', '--allow-empty', strange(world, 'theirs'))
+      },
+    ],
+    [
+      'a merge of a pull request head',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        inside(world, { path }).git('merge', '-q', '--no-ff', '-m', 'merge', strange(world, 'theirs'))
+      },
+    ],
+    [
+      'what `gh pr checkout` leaves of a fork',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        world.repo.git('config', 'branch.mine.remote', 'origin')
+        world.repo.git('config', 'branch.mine.merge', 'refs/pull/7/head')
+      },
+    ],
+    [
+      'a branch that pushes to a fork',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        world.repo.git('config', 'branch.mine.pushRemote', 'https://example.org/fork.git')
+      },
+    ],
+    ['a review', false, (world, path) => world.repo.git('worktree', 'add', '-q', '-b', 'pr-7-review', path)],
+  ]
+
+  test.each(kinds)('of %s is trusted: %s', async (_what, isTrusted, arrange) => {
+    await using world = await makeWorld(withSecrets)
+    const path = world.box.path('mine')
+    arrange(world, path)
+    const adopted = await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+    expect(adopted.trust).toBe(isTrusted ? 'own' : 'unproven')
+    if (isTrusted) return
+    await vouchFor(world.context, world.codebase, adopted)
+    expect((await world.context.store.environments.get(adopted.id))?.trust).toBe('vouched')
+    // It is a person's own: nothing of ours is put into it.
+    expect(readdirSync(path)).not.toContain('.env')
+  })
+
+  test('is found for a pull request by its branch, and is trusted only if its content is', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('worktree', 'add', '-q', '-b', 'x', world.box.path('x'), strange(world, 'theirs'))
+    world.repo.git('worktree', 'add', '-q', '-b', 'wip', world.box.path('wip'))
+    const own = { isForkPR: false, prBranch: 'x' }
+    expect(await resolved(world, 'pr', 1, { hints: own })).toMatchObject({ how: 'adopted', trusted: false })
+    const suggested = { isForkPR: false, prBranch: 'gone', suggestedBranch: 'wip' }
+    expect(await resolved(world, 'pr', 2, { hints: suggested })).toMatchObject({ how: 'adopted', trusted: true })
+  })
+
+  test('is not found by the branch that a fork suggests', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('worktree', 'add', '-q', '-b', 'wip', world.box.path('wip'))
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/3/head`)
+    for (const isForkPR of [{ isForkPR: true }, {}]) {
+      const found = await resolved(world, 'pr', 3, { hints: { ...isForkPR, suggestedBranch: 'wip', prBranch: 'wip' } })
+      expect(found.environment.branch).toBe('pr-3-review')
+      expect(gets(world, found)).toEqual(nothing)
+    }
+  })
+})
+
+describe.concurrent('links', () => {
+  const withFork = async () => {
+    const world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/98/head`)
+    return world
+  }
+  const claims: readonly IsolationHints[] = [{ isForkPR: true }, {}, { prBranch: 'main' }]
+
+  test.each(claims)('of a pull request that is not proven are offered, never followed: %j', async (claim) => {
+    await using world = await withFork()
+    const hints = { ...claim, linkedIssues: [50, 51], linkedPRs: [52] }
+    const ours = await issue(world, 50)
+    const pull = await resolved(world, 'pr', 98, { hints, linkedByHand: true })
+    expect(pull.environment.id).not.toBe(ours.id)
+    expect(gets(world, pull)).toEqual(nothing)
+    expect(pull.notices).toContain(
+      'This pull request names issue #50, which has a worktree: `/worktree link issue-50` to share it',
+    )
+    const later = await resolved(world, 'issue', 51)
+    expect(later.environment.id).not.toBe(pull.environment.id)
+    expect(gets(world, later)).toEqual(all)
+    expect((await resolved(world, 'pr', 98, { hints })).environment.id).toBe(pull.environment.id)
+    expect(await world.context.store.environments.aliases(pull.environment.id)).toEqual([{ type: 'review', id: '98' }])
+  })
+
+  test('made by hand let a fork’s conversation into our worktree, where it runs untrusted', async () => {
+    await using world = await withFork()
+    const ours = await issue(world, 50)
+    const linked = await conversation(world, { environmentId: ours.id })
+    const hints = { isForkPR: true }
+    const found = await resolved(world, 'pr', 98, { hints, conversation: linked })
+    expect(found).toMatchObject({ environment: { id: ours.id, trust: 'own' }, trusted: false })
+    expect((await resolved(world, 'issue', 50)).trusted).toBe(true)
+  })
+
+  test('made by hand to a fork’s worktree do not make it trusted', async () => {
+    await using world = await withFork()
+    const theirs = (await resolved(world, 'pr', 98, { hints: { isForkPR: true } })).environment
+    const linked = await conversation(world, { environmentId: theirs.id })
+    expect(await resolved(world, 'issue', 50, { conversation: linked })).toMatchObject({
+      environment: { id: theirs.id },
+      trusted: false,
+    })
+    const named = await resolved(world, 'task', 'pr-98-review', { branch: toBranchName('pr-98-review') })
+    expect(named).toMatchObject({ environment: { id: theirs.id }, trusted: false })
+  })
+
+  test('in the commits of an unproven worktree are not offered to others', async () => {
+    await using world = await withFork()
+    const { environment } = await resolved(world, 'pr', 98, { hints: { isForkPR: true } })
+    inside(world, environment).commit('a', 'a\n', 'this is about #50')
+    expect((await resolved(world, 'issue', 50)).notices).toEqual([])
+  })
+})
+
+describe.concurrent('what comes back', () => {
+  test('a restored worktree is as trusted as it was, and a work taken up again gains nothing', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+    const theirs = (await resolved(world, 'pr', 7)).environment
+    const { restorePoint } = await removed(world, theirs, { force: true })
+    const back = (await world.provider.restore(restorePoint)).environment
+    expect(back.trust).toBe('unproven')
+    // All of it in one commit of our own, which the branch keeps.
+    inside(world, back).git('reset', '-q', '--soft', 'main')
+    inside(world, back).commit('mine', 'mine\n')
+    await removed(world, back, { force: true })
+    const again = await resolved(world, 'task', 'pr-7-review', { branch: toBranchName('pr-7-review') })
+    expect(gets(world, again)).toEqual(nothing)
+  })
+
+  test('a branch of ours that was rebased and never pushed is still ours when its work is taken up again', async () => {
+    await using world = await makeWorld(withSecrets)
+    const first = await issue(world, 42)
+    inside(world, first).commit('a', 'a\n')
+    world.repo.commit('later', 'later\n')
+    world.repo.git('push', '-q', 'origin', 'main')
+    inside(world, first).git('rebase', '-q', 'main')
+    await removed(world, first, { force: true })
+    expect(gets(world, await resolved(world, 'issue', 42))).toEqual(all)
+  })
+
+  test('a branch that a stranger’s commit was put on meanwhile is not', async () => {
+    await using world = await makeWorld(withSecrets)
+    await removed(world, await issue(world, 42))
+    world.repo.git('branch', '-f', 'issue-42', strange(world, 'theirs'))
+    const again = await resolved(world, 'issue', 42)
+    expect(gets(world, again)).toEqual(nothing)
+    expect(again.notices.join()).toContain('coppice worktree trust issue-42')
+  })
+})
+
+test('a spare that serves a fork has nothing copied into it', async () => {
+  await using world = await makeWorld({ ...withSecrets, settings: { spares: 1 } })
+  await keepSpares(world.context, world.codebase)
+  const [spare] = await world.context.store.spares.list(world.codebase.id)
+  expect(readdirSync(spare?.path ?? '').toSorted()).toEqual(['.coppice', '.git', '.gitignore', 'README'])
+  world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+  const found = await resolved(world, 'pr', 7)
+  expect(gets(world, found)).toEqual(nothing)
+  expect(await world.context.store.spares.list(world.codebase.id)).toEqual([])
+})
+
+test('large files are fetched for our own work, and for a stranger, whose commit may name the server, they are not', async () => {
+  await using world = await makeWorld(withSecrets)
+  const ran = world.box.path('lfs-ran')
+  appendFileSync(
+    join(world.box.home, '.gitconfig'),
+    `[filter "lfs"]\n\tsmudge = "echo %f >> ${ran}; cat"\n\tclean = cat\n\trequired = true\n`,
+  )
+  world.repo.git('switch', '-q', '-c', 'large')
+  world.repo.commit('.gitattributes', '*.bin filter=lfs\n')
+  const first = world.repo.commit('one.bin', 'pointer\n')
+  const second = world.repo.commit('two.bin', 'pointer\n')
+  world.repo.git('push', '-q', 'origin', `${first}:refs/pull/7/head`, `${second}:refs/heads/large`)
+  world.repo.git('switch', '-q', 'main')
+  world.repo.git('branch', '-q', '-D', 'large')
+  rmSync(ran, { force: true })
+  const { environment } = await resolved(world, 'pr', 7, { hints: { isForkPR: true, prSha: first } })
+  await resolved(world, 'pr', 7, { hints: { isForkPR: true, prSha: second } })
+  expect(inside(world, environment).read('two.bin')).toBe('pointer\n')
+  expect(existsSync(ran)).toBe(false)
+  await resolved(world, 'pr', 8, { hints: { isForkPR: false, prBranch: 'large' } })
+  expect(readFileSync(ran, 'utf8').trim().split('\n').toSorted()).toEqual(['one.bin', 'two.bin'])
+})
+
+test('a person vouches for a worktree: it gets what it was denied, and a setup that fails leaves it untrusted', async () => {
+  await using world = await makeWorld(withSecrets)
+  const theirs = strange(world, 'theirs')
+  world.repo.git('push', '-q', 'origin', `${theirs}:refs/pull/7/head`)
+  const { environment } = await resolved(world, 'pr', 7)
+  const refused = { ...world.context, approve: () => Promise.reject(new Error('the terminal is gone')) }
+  await expect(vouchFor(refused, world.codebase, environment)).rejects.toThrow('the terminal is gone')
+  expect((await world.context.store.environments.get(environment.id))?.trust).toBe('unproven')
+  await vouchFor(world.context, world.codebase, environment)
+  expect(gets(world, await resolved(world, 'pr', 7))).toEqual(all)
+  const again = await vouchFor(world.context, world.codebase, { ...environment, trust: 'vouched' })
+  expect(again.wasTrusted).toBe(true)
+})
+
+test('worktree.allowForks gives a fork our files only after a person has approved that', async () => {
+  for (const approved of [false, true]) {
+    await using world = await makeWorld({
+      remote: true,
+      context: { approve: () => Promise.resolve(approved) },
+      prepare: (repo) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  copy: [.env]\n  allowForks: true\n')
+        repo.write('.env', 'SECRET=1\n')
+      },
+    })
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+    const { environment } = await resolved(world, 'pr', 7)
+    expect(inside(world, environment).has('.env')).toBe(approved)
+  }
+})
+
+test('an environment that does not exist is nobody’s: a pull request that cannot be fetched makes nothing', async () => {
+  await using world = await makeWorld(withSecrets)
+  await expect(ask(world, 'pr', 7)).rejects.toMatchObject({ code: 'pr-not-found' })
+  expect(await world.provider.get(world.codebase, toWork('pr', '7'))).toBeUndefined()
+})
