@@ -21,6 +21,7 @@ const say = (...reasons: GateAnswer[]): string =>
       restoreDays: 30,
       codebase: 'app',
       checkoutPath: '/app',
+      repoPath: '/app/.git',
       push: undefined,
     },
     view,
