@@ -58,6 +58,7 @@ const opensFiles: Record<string, string> = {
   'src/isolation/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
   'src/isolation/paths.ts': 'makes a new file (O_EXCL)',
   'src/agents/acp/inside.ts': 'writes, and opens directories, with O_NONBLOCK and O_NOFOLLOW',
+  'src/server/connections.ts': 'reads /proc',
   'src/server/token-file.ts': 'opens with O_NONBLOCK and O_NOFOLLOW: it also corrects the mode',
   'src/store/sqlite.ts': 'makes a new file (O_EXCL)',
   'src/store/archon-sqlite.ts': "reads another program's database, which a person named",

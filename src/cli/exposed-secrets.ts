@@ -1,8 +1,9 @@
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { shellWord } from '../conversations/commands/shell.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { readPlatformSettings, secretsOf } from '../platforms/settings.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 /** Says so when other users can read a `config.yaml` that holds secrets. */
 export const exposedSecrets = ({
@@ -10,8 +11,9 @@ export const exposedSecrets = ({
   settings: { databaseUrl = '' },
 }: Pick<IsolationContext, 'home' | 'settings'>): { readonly problem: string; readonly remedy: string } | undefined => {
   const file = join(home, 'config.yaml')
-  if (!existsSync(file) || (statSync(file).mode & 0o077) === 0) return undefined
-  const text = readFileSync(file, 'utf8')
+  const mode = statSync(file, { throwIfNoEntry: false })?.mode ?? 0
+  const text = (mode & 0o077) === 0 ? undefined : readUntrustedTextSync(file, { followLink: true })
+  if (text === undefined) return undefined
   const ofPlatforms = secretsOf(readPlatformSettings({ homeText: text, homeFile: file, env: {} }))
   const hasPassword = (URL.parse(databaseUrl)?.password ?? '') !== '' && text.includes(databaseUrl)
   if (ofPlatforms.length === 0 && !hasPassword) return undefined

@@ -227,8 +227,6 @@ describe('an id that somebody else has written', () => {
         truncateSync(path, 1024 ** 3)
       },
     ],
-    ['a FIFO', (path) => execFileSync('mkfifo', [path])],
-    ['a link', (path) => symlinkSync('/dev/zero', path)],
   ]
 
   test.each(forgeries)('%s takes nothing over from a codebase that is there', async (_, forge) => {
@@ -241,6 +239,19 @@ describe('an id that somebody else has written', () => {
     expect((await at(world, fresh.path)).id).not.toBe(world.codebase.id)
     expect((await at(world, known.path)).id).toBe(id)
     expect(readFileSync(idFile(known.commonDir), 'utf8')).toBe(`this-host ${id}\n`)
+    expect(await at(world, world.repo.path)).toMatchObject({ id: world.codebase.id, repoPath: world.repo.commonDir })
+  })
+
+  const unusable: readonly [string, (path: string) => void][] = [
+    ['a FIFO', (path) => execFileSync('mkfifo', [path])],
+    ['a link to a device', (path) => symlinkSync('/dev/zero', path)],
+  ]
+
+  test.each(unusable)('%s takes nothing over, and is named: git is not started beside it', async (_, forge) => {
+    await using world = await marked()
+    const fresh = world.box.repo('fresh')
+    forge(idFile(fresh.commonDir))
+    expect(await messageOf(at(world, fresh.path))).toContain(idFile(fresh.commonDir))
     expect(await at(world, world.repo.path)).toMatchObject({ id: world.codebase.id, repoPath: world.repo.commonDir })
   })
 

@@ -5,7 +5,7 @@ import { orphans } from '../../isolation/orphans.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
 /** Each environment against git's record of it and its directory. */
@@ -77,8 +77,9 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
       return `move it away, and look at what is in it: mv ${file} ${file}.away && ${link}`
     }
     case 'clear': {
-      const file = shellWord(repair.file)
-      return `move it away, then run \`coppice doctor\` again: mv ${file} ${file}.away`
+      // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
+      const away = shellWord(`${environment.path}.${basename(repair.file)}.away`)
+      return `move it away, then run \`coppice doctor\` again: mv ${shellWord(repair.file)} ${away}`
     }
     case 'give-up':
       return giveUp(codebase, environment)
