@@ -112,8 +112,7 @@ export const createEndedRunLook = (context: ConversationsContext): (() => Promis
 const report = async (context: ConversationsContext, watch: RunWatch): Promise<void> => {
   const { store, clock } = context.isolation
   const codebase = await store.codebases.get(watch.codebaseId)
-  // Its rows go with the codebase.
-  if (codebase === undefined) return
+  if (codebase === undefined) return dropIfOver(context, watch)
   const { environmentId } = watch.data
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   const settled = await settle(context, codebase, watch)
@@ -131,4 +130,10 @@ const report = async (context: ConversationsContext, watch: RunWatch): Promise<v
     await settled.record(inside, watch.data.reported || texts.length > 0)
   })
   if (texts.length > 0) context.queue.spoke()
+}
+
+/** The codebase was removed: there is nobody to tell anything, and only the cgroup to clear away. */
+const dropIfOver = async ({ isolation: { store } }: ConversationsContext, { id, data }: RunWatch): Promise<void> => {
+  if (isAnythingLeft(await stillThere(data.mark, []))) return
+  if (data.mark.cgroup === undefined || removeCgroup(data.mark.cgroup)) await store.runWatches.remove(id)
 }

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
@@ -6,6 +6,7 @@ import { writeIn } from '../../test/helpers/repo.ts'
 import { issue } from '../../test/isolation/scene.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { changesSince, type GitLooks, lookAtGit } from './git-looks.ts'
+import { gitChangesBetweenRuns, lookAtRepository } from './git-wire.ts'
 
 let world: World
 let environment: IsolatedEnvironment
@@ -53,6 +54,26 @@ test('what was set, changed and removed in the configuration is told by its key'
     "the repository's configuration: set `core.fsmonitor = /other`",
     "the repository's configuration: removed `core.fsmonitor = /evil`",
   ])
+})
+
+test.each([
+  [
+    'after a header of another section in the same line',
+    '[branch "x"][core] fsmonitor = /evil\n',
+    'core.fsmonitor = /evil',
+  ],
+  [
+    'below a header that is the end of a value',
+    '[core]\n\tx = a\\\n[branch "x"]\n\tfsmonitor = /evil\n',
+    'core.fsmonitor = /evil',
+  ],
+  ['in a section whose name has a bracket', '[filter "a]b"]\n\tclean = /evil\n', 'filter.a]b.clean = /evil'],
+  ['by lines that end as on Windows', '[core]\r\n\tfsmonitor = /evil\r\n', 'core.fsmonitor = /evil'],
+])('a program that is planted %s is told, also between runs', async (_name, text, told) => {
+  appendFileSync(join(world.repo.commonDir, 'config'), text)
+  expect((await wire()).join('\n')).toContain(`set \`${told}\``)
+  const now = lookAtRepository(world.codebase)
+  expect(gitChangesBetweenRuns(before.repository, now).join('\n')).toContain(`set \`${told}\``)
 })
 
 test("the worktree's own configuration counts too", async () => {

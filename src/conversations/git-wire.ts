@@ -76,11 +76,9 @@ const withoutEveryday = (given: GitLook): GitLook =>
         ),
       }
 
-/** By whole keys: a section alone could be made to look like another one to us and not to git. */
+/** A branch's merge options go to `git merge`, which can run a strategy of any name. */
 const isEveryday = (key: string): boolean =>
-  /^(?:coppice\.\w+|submodule\..*\.(?:url|active)|branch\..*\.(?:vscode-merge-base|gh-merge-base|github-pr-[\w-]+))$/i.test(
-    key,
-  )
+  /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.mergeoptions$)/i.test(key)
 
 const look = (configs: readonly [string, string][], files: () => readonly [string, string][]): GitLook => {
   try {
@@ -129,15 +127,33 @@ const entriesIn = (file: string): Entry[] => {
   if (!stat.isFile() || stat.size > MOST_HASHED) return [entryOf('', `it is ${printOf(file) ?? 'gone'}`)]
   const entries: Entry[] = []
   let section = ''
-  for (const line of (readUntrustedTextSync(file, { maxBytes: MOST_HASHED }) ?? '').split('\n')) {
-    const [, name, rest] = /^\s*\[([^\]]*)\]\s*(.*)$/.exec(line) ?? []
-    if (name !== undefined) section = sectionName(name)
-    const entry = (rest ?? line).trim()
+  for (const line of linesOf(readUntrustedTextSync(file, { maxBytes: MOST_HASHED }) ?? '')) {
+    let entry = line.trim()
+    // Git reads on after a header, so that one line can hold several: the last one counts.
+    for (let header = HEADER.exec(entry); header !== null; header = HEADER.exec(entry)) {
+      section = sectionName(header[1] ?? '')
+      entry = entry.slice(header[0].length).trim()
+    }
     if (entry === '' || entry.startsWith('#') || entry.startsWith(';')) continue
     if (section.startsWith('branch.') && /^(?:remote|merge|rebase|pushremote|description)\s*=/i.test(entry)) continue
     entries.push(entryOf(section, entry))
   }
   return entries
+}
+
+/** A `]` inside of quotes is part of the name. */
+const HEADER = /^\[((?:[^\]"]|"(?:[^"\\]|\\.)*")*)\]/
+
+/** A value goes on in the next line after a backslash, so that what looks like a header there is none. */
+const linesOf = (text: string): readonly string[] => {
+  const lines: string[] = []
+  let open = false
+  for (const line of text.replace(/^\uFEFF/, '').split(/\r?\n/)) {
+    if (open) lines.push(`${lines.pop() ?? ''}${line}`)
+    else lines.push(line)
+    open = /(?:^|[^\\])(?:\\\\)*\\$/.test(line) && !/^\s*[#;]/.test(lines.at(-1) ?? '')
+  }
+  return lines
 }
 
 const sectionName = (text: string): string => {
@@ -156,7 +172,9 @@ type Seen = Exclude<GitLook, { readonly problem: string }>
 const differences = (before: Seen, after: Seen): string[] => {
   const lines: string[] = []
   for (const [name, entries] of Object.entries(after.configs)) {
-    const old = before.configs[name] ?? []
+    const old = before.configs[name]
+    // Kept by a version that did not look at this file.
+    if (old === undefined) continue
     for (const entry of lacking(entries, old)) lines.push(`${name}: set \`${entry.shown}\``)
     for (const entry of lacking(old, entries)) lines.push(`${name}: removed \`${entry.shown}\``)
   }

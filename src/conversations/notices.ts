@@ -4,7 +4,7 @@ import { toAppError } from '../domain/errors.ts'
 import type { GateAnswer } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
-import { isAnythingLeft, type LeftProcess, type Leftovers } from './leftovers.ts'
+import type { Leftovers, LeftProcess } from './leftovers.ts'
 import type { Stopped } from './stop-run.ts'
 
 /*
@@ -103,13 +103,17 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
   [
     ...(own.length === 0
       ? []
-      : [`The agent has ended, but it left ${processes(own.length)} running:`, ...pids(own), 'To end them: `/stop`']),
+      : [
+          `The agent has ended, but it left ${processes(own.length)} running:`,
+          ...pids(own),
+          'To end what is left: `/stop`',
+        ]),
     ...(unknown.length === 0
       ? []
       : [
-          `In the worktree ${unknown.length === 1 ? 'runs' : 'run'} ${processes(unknown.length)} that started after the agent did. They may be yours:`,
+          `${processes(unknown.length)} in the worktree started after the agent did and may be yours:`,
           ...pids(unknown),
-          `To end them: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
+          `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
         ]),
     ...(problem === undefined ? [] : [`Coppice could not check which processes the agent left running: ${problem}`]),
   ].join('\n')
@@ -117,17 +121,16 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
 /** What `/stop` answers. */
 export const stopNotice = ({ outcome, left }: Stopped): string => {
   if (outcome === 'nothing-running') return 'Nothing is running here.'
-  if (!isAnythingLeft(left)) return everythingEnded()
-  const { own, unknown } = left
+  const { own, unknown, problem } = left
   return [
     ...(own.length === 0
-      ? [everythingEnded()]
+      ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
       : [
           `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
           ...pids(own),
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
-    ...(unknown.length === 0 && left.problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
+    ...(unknown.length === 0 && problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
   ].join('\n')
 }
 

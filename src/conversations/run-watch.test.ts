@@ -11,6 +11,7 @@ import { writableCgroup } from '../process/cgroup.ts'
 import { identifySync, liveness } from '../process/identity.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import { createEndRun } from './end-run.ts'
+import { stopNotice } from './notices.ts'
 import { createOutbox } from './outbox.ts'
 import { createStoreQueue } from './queue-of-store.ts'
 
@@ -149,7 +150,7 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
     const [pid = 0] = pids()
     expect(said.slice(-2)).toEqual([
       'done',
-      `The agent has ended, but it left 1 process running:\n- ${pid} \`sleep\`\nTo end them: \`/stop\``,
+      `The agent has ended, but it left 1 process running:\n- ${pid} \`sleep\`\nTo end what is left: \`/stop\``,
     ])
     expect(isAlive(pid)).toBe(true)
     await note()
@@ -188,13 +189,33 @@ test("a person's own processes in the worktree are named, never ended", async ()
   expect(said).toBe(
     [
       'Stopped: the agent and all processes it started have ended.',
-      'In the worktree runs 1 process that started after the agent did. They may be yours:',
+      '1 process in the worktree started after the agent did and may be yours:',
       `- ${shell} \`sleep\``,
-      `To end them: \`kill ${shell}\``,
+      `If not: \`kill ${shell}\``,
     ].join('\n'),
   )
   expect([editor, shell, elsewhere].map(isAlive)).toEqual([true, true, true])
   await done(id)
+})
+
+test('a child that has shed every mark on purpose is named, since it works in the worktree', async () => {
+  const shed = 'ulimit -S -w unlimited 2>/dev/null || ulimit -S -x unlimited; exec sleep 300'
+  agentThat(`${escaped(shed)}\ntouch '${file('runs')}'; sleep 300`)
+  const engine = await startEngine()
+  await say(engine, 'work')
+  await until(() => existsSync(file('runs')))
+  expect(await ask(engine, '/stop')).toEqual([expect.stringContaining(`may be yours:\n- ${pids()[0]} \`sleep\``)])
+  expect(pids().map(isAlive)).toEqual([true])
+})
+
+test('/stop says what it could not end, and how to', () => {
+  const own = [{ pid: 7, startTime: 'x', command: 'node' }]
+  expect(stopNotice({ outcome: 'stopped', left: { own, unknown: [] } })).toBe(
+    'Stopped the agent, but 1 process it started could not be ended:\n- 7 `node`\nTry: `kill -9 7`',
+  )
+  expect(stopNotice({ outcome: 'stopped', left: { own: [], unknown: [], problem: 'no /proc' } })).toContain(
+    'Coppice could not check which processes the agent left running: no /proc',
+  )
 })
 
 describe('git’s own files and the shared checkout', () => {

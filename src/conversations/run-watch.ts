@@ -54,8 +54,9 @@ export const watchRun = async (
         : [{ key: `between-runs:${message.attempts}`, text: betweenRunsNotice(codebase, between) }]),
     ].map((one) => ({ ...one, role: 'system' }))
     await say(context, store, about(message), said)
-    await late.record(store)
+    // Looks before watches, as everywhere: two transactions that lock rows in two orders wait for each other for ever.
     await keepLooks(context, store, before)
+    await late.record(store)
     await store.runWatches.insert(watch)
   })
   if (late.reports.length + between.length > 0) context.queue.spoke()
@@ -143,9 +144,14 @@ const armed = (context: ConversationsContext, { watch, before, codebase, place, 
     },
     leave: async () => {
       const found = await left()
-      if (mark.cgroup !== undefined) removeCgroup(mark.cgroup)
+      const empty = mark.cgroup === undefined || removeCgroup(mark.cgroup)
+      const over = empty && !isAnythingLeft(found)
+      // Now, if nothing is left: what people do in the checkout while no server runs is nobody's business.
+      const quiet = over && (await tripped(isolation, codebase, watch.data.checkout)).length === 0
+      const { runWatches } = isolation.store
+      const record = quiet ? runWatches.remove(watch.id) : runWatches.update(watch.id, ended(found))
       // Without it the row names an owner that will be dead one day, and is found then.
-      await isolation.store.runWatches.update(watch.id, ended(found)).catch((error: unknown) => {
+      await record.catch((error: unknown) => {
         isolation.log.warn('the end of a run could not be recorded yet', { error: toAppError(error).message })
       })
       return found

@@ -59,12 +59,12 @@ onEachEngine((engine) => {
       expect(await runWatches.ofHost('host-a')).toEqual([])
     })
 
-    test('go with their codebase', async () => {
+    test('outlive their codebase, and looks do not', async () => {
       const store = await start(engine)
       await store.runWatches.insert(aWatch('a'))
       await store.gitLooks.put(aLook('repository', {}))
       await store.codebases.remove(codebase.id)
-      expect(await store.runWatches.ofHost('host-a')).toEqual([])
+      expect(await store.runWatches.ofHost('host-a')).toEqual([aWatch('a')])
       expect(await store.gitLooks.get('host-a', 'repository')).toBeUndefined()
     })
   })

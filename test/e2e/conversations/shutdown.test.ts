@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -98,7 +99,7 @@ onEachDatabase((database) => {
     await world.project()
     const began = world.box.path('began')
     const agent = [
-      `if [ "$COPPICE_ATTEMPT" = 1 ]; then ${escaped(world.box.path('escaped'))}; echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
+      `if [ "$COPPICE_ATTEMPT" = 1 ]; then pwd > '${world.box.path('tree')}'; ${escaped(world.box.path('escaped'))}; echo $$ > '${began}.new'; mv '${began}.new' '${began}'; while [ -e '${began}' ]; do sleep 0.05; done; fi`,
       'echo "attempt $COPPICE_ATTEMPT"; cat "$COPPICE_CONTEXT"',
     ].join('\n')
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
@@ -106,11 +107,19 @@ onEachDatabase((database) => {
     const pid = await until('the agent runs', async () =>
       existsSync(began) ? Number(readFileSync(began, 'utf8')) : undefined,
     )
+    // A person's own shell, opened while the agent ran.
+    const tree = readFileSync(world.box.path('tree'), 'utf8').trim()
+    const person = Number(
+      spawnSync('sh', ['-c', 'sleep 300 > /dev/null 2>&1 & echo $!'], { cwd: tree, encoding: 'utf8' }).stdout,
+    )
     await server.stop('SIGKILL')
     expect(isAlive(pidIn(world.box.path('escaped'))), 'it outlives the server').toBe(true)
     const next = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
     await next.quiet()
-    expect([isAlive(pid), isAlive(pidIn(world.box.path('escaped')))]).toEqual([false, false])
+    expect([isAlive(pid), isAlive(pidIn(world.box.path('escaped'))), isAlive(person)]).toEqual([false, false, true])
+    process.kill(person)
+    const system = (await next.messages('long')).filter(({ role }) => role === 'system')
+    expect(textsOf(system).join('\n')).toContain(`may be yours:\n- ${person} \`sleep\``)
     expect(cgroupsOf(world.home), 'nothing of it is left in /sys/fs/cgroup').toEqual([])
     const agents = (await next.messages('long')).filter(({ role }) => role === 'agent')
     expect(textsOf(agents)).toEqual([expect.stringMatching(/^attempt 2\nThis request was being worked on/)])
