@@ -11,6 +11,7 @@ import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
 import { createQuestions } from './questions.ts'
+import { nothingRunning } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
 let world: World
@@ -61,7 +62,7 @@ const send = async (text: string, { platform = 'github', conversationId, details
     signal: new AbortController().signal,
     turns: createTurns(),
     questions: createQuestions(),
-    stop: async () => 'nothing-running',
+    stop: async () => nothingRunning,
   })
   const said = await world.context.store.outbox.ofConversation(message, 100)
   const own = said.filter(({ inboxId }) => inboxId === message.id).map((reply) => reply.text)

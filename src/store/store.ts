@@ -63,10 +63,7 @@ export type InsertOutcome =
 
 /** Status has transitions of its own; what the others say never changes. */
 export type EnvironmentPatch = Partial<
-  Omit<
-    IsolatedEnvironment,
-    'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt'
-  >
+  Omit<IsolatedEnvironment, 'id' | 'host' | 'codebaseId' | 'work' | 'provider' | 'status' | 'createdBy' | 'createdAt'>
 >
 
 export type EnvironmentStore = {
