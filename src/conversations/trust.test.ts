@@ -63,6 +63,7 @@ const send = async (text: string, { platform = 'github', conversationId, details
     turns: createTurns(),
     questions: createQuestions(),
     stop: async () => nothingRunning,
+    whileWaiting: (work) => work(),
   })
   const said = await world.context.store.outbox.ofConversation(message, 100)
   const own = said.filter(({ inboxId }) => inboxId === message.id).map((reply) => reply.text)
