@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
-import { isOwnMessage, isTrustedRun } from '../domain/trust.ts'
+import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
 import type { Conversation } from '../store/store.ts'
 import { findAdoptable } from './adoptable.ts'
@@ -197,7 +197,10 @@ const adoptExisting = async (
     forFork: !isOwnMessage(work, request.hints),
   })
   const notice = `Adopted the worktree at ${environment.path} (branch \`${environment.branch}\`)`
-  return { outcome: 'resolved', environment, how: 'adopted', notices: [notice] }
+  const untrusted = isTrusted(environment.trust)
+    ? []
+    : [`It is treated like a fork. If you trust it: coppice worktree trust ${environment.branch}`]
+  return { outcome: 'resolved', environment, how: 'adopted', notices: [notice, ...untrusted] }
 }
 
 /** 5. Room: what is provably merged goes first. 6. Create. */

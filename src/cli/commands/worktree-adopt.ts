@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
+import { isTrusted } from '../../domain/trust.ts'
 import { workLabel } from '../../domain/work.ts'
 import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 import { discoverRepository } from '../../git/discover.ts'
@@ -82,6 +83,12 @@ export const worktreeAdopt = command<AdoptResult>({
     [
       `${view.paint('green', 'Adopted')} ${view.paint('bold', environment.branch)} for ${workLabel(environment.work)}`,
       `  ${tilde(environment.path, view)} stays yours: Coppice will not delete it`,
+      ...(isTrusted(environment.trust)
+        ? []
+        : [
+            `  its commits aren't proven to be this repository's own, so agents there ignore its settings`,
+            `  if you trust it: ${view.say(`worktree trust ${shellWord(environment.branch)}`)}`,
+          ]),
     ].join('\n'),
   toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),
 })

@@ -1,5 +1,6 @@
 import type { EnvironmentStatus } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
+import { isTrusted } from '../../domain/trust.ts'
 import { workLabel } from '../../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../../isolation/facts.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
@@ -68,7 +69,7 @@ const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {
   return [
     { text: current ? '*' : '', style: 'green' },
     { text: environment.branch, style: 'bold' },
-    { text: workLabel(environment.work) },
+    { text: `${workLabel(environment.work)}${isTrusted(environment.trust) ? '' : ' (untrusted)'}` },
     files(facts),
     { text: position(facts) },
     merged(facts.merged),
