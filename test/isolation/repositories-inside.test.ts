@@ -223,6 +223,7 @@ test('whatever cannot be asked about itself keeps the tree, and nothing else doe
   await using world = await makeWorld(prepare)
   const environment = await issue(world, 42)
   const tree = inside(world, environment)
+  const answers: [string, string | undefined][] = []
   for (const [what, plant, expected] of oddities) {
     plant(tree, world)
     const outcome = await remove(world, environment, { dryRun: true })
@@ -230,13 +231,13 @@ test('whatever cannot be asked about itself keeps the tree, and nothing else doe
       outcome.outcome === 'refused'
         ? outcome.reasons.map(({ gate, detail }) => `${gate}: ${detail}`).join('\n')
         : undefined
-    if (expected === undefined) expect(said, what).toBeUndefined()
-    else expect(said, what).toContain(expected)
+    answers.push([what, expected !== undefined && said?.includes(expected) === true ? expected : said])
     rmSync(join(tree.path, 'ign'), { recursive: true })
   }
+  expect(answers).toEqual(oddities.map(([what, , expected]) => [what, expected]))
 })
 
-test('test data that looks like a bare repository and is tracked file by file is no repository', async () => {
+test('data that looks like a bare repository and is tracked file by file is no repository', async () => {
   await using world = await makeWorld(prepare)
   const environment = await issue(world, 42)
   const tree = inside(world, environment)
