@@ -28,7 +28,7 @@ export const unmountAll = (root: string): void => {
   const unescaped = (text: string): string =>
     text.replaceAll(/\\([0-7]{3})/g, (_all, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)))
   const points = table.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''))
-  for (const at of points.filter((one) => one.startsWith(`${root}/`)).reverse()) execFileSync('umount', ['-l', at])
+  for (const at of points.filter((one) => one.startsWith(`${root}/`)).toReversed()) execFileSync('umount', ['-l', at])
 }
 
 /** A directory outside of every tree, with something precious in it. */
