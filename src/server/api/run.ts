@@ -1,6 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { environmentJson } from '../../conversations/commands/json.ts'
-import { workLabel } from '../../domain/work.ts'
 import type { App, ServerDeps } from '../deps.ts'
 import { HttpError } from '../errors.ts'
 import { failures, json, missing } from '../routes.ts'
@@ -26,7 +25,7 @@ const route = createRoute({
           codebase: z.string(),
           environment: environmentAnswer.nullable(),
           branch: z.string().nullable(),
-          work: z.string().nullable(),
+          work: environmentAnswer.shape.work.nullable(),
         })
         .openapi('Run'),
     ),
@@ -55,7 +54,7 @@ export const addRun = (app: App, { context }: ServerDeps): void => {
         codebase,
         environment: environment === undefined ? null : environmentJson(environment, () => codebase),
         branch: environment?.branch ?? null,
-        work: environment === undefined ? null : workLabel(environment.work),
+        work: environment?.work ?? null,
       },
       200,
     )
