@@ -10,6 +10,7 @@ import { startAnthropicServer } from '../test/helpers/model-servers/anthropic.ts
 import { startOpenAiServer } from '../test/helpers/model-servers/openai.ts'
 import { interleaved, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage } from './stage.ts'
+import { createSecrets } from '../src/process/redact.ts'
 
 const rounds = 15
 
@@ -118,6 +119,7 @@ const throughCoppice = async (agent: Agent, { cwd, env }: ByHand, heard: () => v
     environment: { PATH, HOME, LC_ALL },
     mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
+    secrets: createSecrets(),
     emit: ({ type }) => {
       if (type === 'text') heard()
     },

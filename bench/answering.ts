@@ -2,7 +2,7 @@ import type { Agent } from '../src/agents/agent.ts'
 import { createConversations } from '../src/conversations/conversations.ts'
 import type { Delivery } from '../src/conversations/delivery.ts'
 import { createEngine, type Engine } from '../src/main/engine.ts'
-import { createRedactor } from '../src/process/redact.ts'
+import { createSecrets } from '../src/process/redact.ts'
 import type { World } from './stage.ts'
 
 /** The product's engine with one agent that answers at once and starts no process: what is measured is ours alone. */
@@ -12,12 +12,12 @@ export const answeringEngine = (
   onRun: (prompt: string, directory: string) => void,
 ): Engine => {
   const workplace = {
-    context: isolation,
+    context: { ...isolation, secrets: createSecrets(['a-secret-of-the-bench']) },
     provider: async () => provider,
     keepSpares: () => undefined,
     databaseName: 'SQLite',
   }
-  const engine = createEngine(workplace, { deliveries, redact: createRedactor(['a-secret-of-the-bench']) })
+  const engine = createEngine(workplace, { deliveries })
   const agent = answeringAgent(onRun)
   const context = { ...engine.context, agents: new Map([[agent.name, agent]]) }
   return { ...engine, context, conversations: createConversations(context, { outbox: engine.outbox }) }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Conversations } from '../src/conversations/conversations.ts'
 import { localPlatforms, startPlatforms } from '../src/platforms/registry.ts'
-import { createRedactor } from '../src/process/redact.ts'
+import { createSecrets } from '../src/process/redact.ts'
 import { startServer } from '../src/server/listen.ts'
 import { createMetrics } from '../src/server/metrics.ts'
 import { ensureToken } from '../src/server/token-file.ts'
@@ -45,7 +45,7 @@ const server = await startServer(
     token,
     version: '0.0.0',
     databaseName: 'SQLite',
-    redact: createRedactor([token]),
+    redact: createSecrets([token]).redact,
     wake: () => conversations.wake(),
     ready: () => true,
     metrics,

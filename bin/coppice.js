@@ -67,6 +67,7 @@ async function mirror(runtime, args) {
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     env: { ...process.env, COPPICE_PARENT_PIPE: '3' },
   })
+  await forgetEnvironment()
   // A terminal sends Ctrl-C to the whole group: passed on, it would reach the child twice.
   const onTerminal = isatty(0) || isatty(1) || isatty(2)
   const fromTerminal = ['SIGINT', 'SIGQUIT', 'SIGWINCH']
@@ -86,6 +87,31 @@ async function mirror(runtime, args) {
     process.kill(process.pid, signal)
     setTimeout(() => process.exit(128 + (constants.signals[signal] ?? 0)), 100)
   })
+}
+
+/**
+ * The child has our variables, and we need none any more. As long as we live, every program of the same user could read
+ * them in /proc/<pid>/environ, secrets among them, so they are overwritten where the kernel reads them from. The child
+ * does the same for itself, by its own rules: src/main/take-environment.ts.
+ */
+async function forgetEnvironment() {
+  for (const name of Object.keys(process.env)) delete process.env[name]
+  if (process.platform !== 'linux') return
+  const { closeSync, openSync, readFileSync, writeSync } = await import('node:fs')
+  try {
+    const stat = readFileSync('/proc/self/stat', 'latin1')
+    // Fields 50 and 51 of proc(5); the command in field 2 may hold spaces and parentheses.
+    const [start, end] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(47, 49)
+      .map(Number)
+    const memory = openSync('/proc/self/mem', 'r+')
+    writeSync(memory, Buffer.alloc(end - start), 0, end - start, start)
+    closeSync(memory)
+  } catch {
+    // Where the system does not allow it, the server says at its start what can be read.
+  }
 }
 
 /** In the child of `mirror`: SIGTERM, as the parent would have passed it on, when the parent is gone. */

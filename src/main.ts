@@ -6,8 +6,9 @@ import { hostId, prepareHome } from './cli/host-id.ts'
 import { appendToLog } from './cli/log-file.ts'
 import { createProgress } from './cli/progress.ts'
 import { type OpenOptions, runCli } from './cli/run.ts'
+import { failureDetails } from './conversations/commands/failure.ts'
 import { paintFor, printable } from './conversations/commands/view.ts'
-import { type Env, homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
+import { homeDirectory, resolveSettings, type Settings, worktreeBase } from './domain/config.ts'
 import { AppError } from './domain/errors.ts'
 import { createOnLetGo } from './conversations/let-go.ts'
 import { toRepoPath } from './domain/names.ts'
@@ -20,8 +21,11 @@ import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
 import { createLogger, type Logger } from './process/log.ts'
 import { readUntrustedTextSync } from './process/read-untrusted.ts'
-import { createRedactor, type Redact } from './process/redact.ts'
+import { createSecrets } from './process/redact.ts'
+import { passwordsIn } from './process/secret-names.ts'
 import { openStore } from './store/open.ts'
+import { configSecrets, environmentSecrets, homeToken } from './main/secrets.ts'
+import { takeEnvironment } from './main/take-environment.ts'
 
 /*
  * The composition root: the only place that reads the environment and constructs things. What looking needs is imported
@@ -29,12 +33,12 @@ import { openStore } from './store/open.ts'
  * is read for it takes about half a millisecond.
  */
 
-const env: Env = process.env
+const { env, exposed } = takeEnvironment()
 const clock = Date.now
 const cancel = new AbortController()
-const secrets = secretsIn(env)
-let redactKnown = createRedactor(secrets)
-const redact: Redact = (text) => redactKnown(text)
+let apiToken: () => readonly string[] = () => noSecrets
+const noSecrets: readonly string[] = []
+const secrets = createSecrets(environmentSecrets(env), () => apiToken())
 const progress = createProgress({
   write: (text) => process.stderr.write(text),
   isTerminal: process.stderr.isTTY,
@@ -70,6 +74,11 @@ for (const stream of [process.stdout, process.stderr]) {
   })
 }
 
+process.on('uncaughtException', (error) => {
+  process.stderr.write(`coppice: ${secrets.redact(failureDetails(error))}\n`)
+  process.exit(1)
+})
+
 const exitCode = await runCli({
   argv: process.argv.slice(2),
   env,
@@ -83,18 +92,18 @@ const exitCode = await runCli({
   columns: columnsOf(process.stdout),
   paintErr: paintFor(process.stderr, env),
   progress,
-  redact,
+  secrets,
   version,
   open,
   serve: async (workplace, options) => {
     const { serve } = await import('./main/serve.ts')
     const { readPlatformSettings, secretsOf } = await import('./platforms/settings.ts')
     const platformSettings = readPlatformSettings({ ...homeConfig(workplace.context.home), env })
-    redactKnown = createRedactor([...secrets, ...secretsOf(platformSettings)])
-    return serve(workplace, options, { version: version(), redact, platformSettings })
+    secrets.add(...secretsOf(platformSettings))
+    return serve(workplace, options, { version: version(), platformSettings, exposed })
   },
   ownEngine: async (workplace, conversationId) =>
-    (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId, redact),
+    (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId),
 })
 // An answer that nobody could read is a failure, whatever was done; the error may come after this line as well.
 if (process.exitCode === undefined) {
@@ -110,12 +119,15 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     // Whoever named it may have mistyped it, and would wonder where everything is.
     if (named !== undefined || env['COPPICE_HOME']) process.stderr.write(`Made a new home at ${printable(made)}\n`)
   })
-  const settings = await settingsOf(home)
-  const git = createGit({ env, home, now: clock, token: await tokenOf(settings) })
+  const { homeFile, homeText } = homeConfig(home)
+  apiToken = homeToken(home)
+  if (homeText !== undefined) secrets.add(...(await configSecrets(homeText)))
+  const settings = await resolveSettings({ homeFile, ...(homeText !== undefined && { homeText }), env })
+  const git = createGit({ env, home, now: clock, token: await tokenOf(settings), redact: secrets.redact })
   const asked = askAhead(git, near)
   const log = await loggerFor(home, verbose)
   const sqliteFile = join(home, 'coppice.db')
-  const { databaseUrl } = settings
+  const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
   const context: IsolationContext = {
     store: await recogniseFullHome(home, () =>
       openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
@@ -125,6 +137,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     clock,
     ids: randomUUID,
     log,
+    secrets,
     settings,
     host: hostId(home, randomUUID),
     home,
@@ -132,9 +145,9 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     self: selfIdentity(),
     programEnvironment: allowedEnvironment(env),
     ownEnvironment: env,
-    progress: progress.say,
+    progress: (message) => progress.say(secrets.redact(message)),
     approve: await approveOnTerminal(),
-    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock }, redact }),
+    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock }, redact: secrets.redact }),
     reap: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
@@ -178,10 +191,6 @@ function inBackground(log: Logger, home: string, words: readonly string[]): void
     .catch((error: unknown) => log.warn('work in the background could not be started', { words, error }))
 }
 
-async function settingsOf(home: string): Promise<Settings> {
-  return resolveSettings({ ...homeConfig(home), env })
-}
-
 function homeConfig(home: string): { homeFile: string; homeText?: string } {
   const homeFile = join(home, 'config.yaml')
   const homeText = readUntrustedTextSync(homeFile, { followLink: true })
@@ -208,24 +217,14 @@ async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
     write: verbose ? (line) => void process.stderr.write(line) : file,
     level: verbose ? 'debug' : 'warn',
     clock,
-    redact,
+    redact: secrets.redact,
   })
 }
 
-function secretsIn(variables: Env): string[] {
-  const named = Object.entries(variables).filter(([name]) => /TOKEN|SECRET|PASSWORD|API_?KEY/.test(name))
-  const passwords = ['COPPICE_DATABASE_URL', 'ARCHON_DATABASE_URL'].map(
-    (name) => URL.parse(variables[name] ?? '')?.password ?? '',
-  )
-  return [...named.map(([, value]) => value ?? ''), ...passwords, ...passwords.map(decoded)]
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
+/** `pg` would look it up in our environment, where it is not any more. */
+function withPassword(url: string | undefined, password: string | undefined): string | undefined {
+  if (url === undefined || password === undefined || password === '' || passwordsIn(url).length > 0) return url
+  return `${url}${url.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`
 }
 
 /** `COLUMNS` where somebody exports it, as for ps and git; else the terminal's own width. */

@@ -1,4 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { Secrets } from '../process/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
 
 /** The seam: Claude Code, Codex, an ACP agent, a command, the demo. One conformance suite over all of them. */
@@ -37,6 +38,8 @@ export type AgentRequest = {
   /** Put on every process of the run, by which what it leaves behind is found. */
   readonly mark: RunMark
   readonly signal: AbortSignal
+  /** What must not be said. Hidden here, before a reply or a line is cut: of half a secret nobody knows that it is one. */
+  readonly secrets: Pick<Secrets, 'redact' | 'stream'>
   readonly emit: (event: AgentEvent) => void
   /** Called with the process as soon as it exists and awaited before it is given anything to do. */
   readonly onStart: (process: ProcessIdentity) => Promise<void>

@@ -57,7 +57,7 @@ export const createClaudeReader = (
       const deed = id === undefined ? undefined : tools.get(id)
       if (id === undefined || deed === undefined) continue
       tools.delete(id)
-      emit({ type: 'tool', line: block['is_error'] === true ? deed.failed : deed.done })
+      reply.tool(block['is_error'] === true ? deed.failed : deed.done)
     }
   }
   const onEvent = (event: ProgramEvent): void => {
@@ -67,7 +67,7 @@ export const createClaudeReader = (
       case 'system':
         if (event['subtype'] === 'init' && session !== undefined) emit({ type: 'session', id: session })
         // It tries for minutes before it gives up, and says nothing else meanwhile.
-        if (event['subtype'] === 'api_retry') emit({ type: 'tool', line: 'the model did not answer; trying again' })
+        if (event['subtype'] === 'api_retry') reply.tool('the model did not answer; trying again')
         return
       case 'stream_event':
         if (own) onStream(fieldsOf(event['event']))

@@ -41,7 +41,7 @@ const runOnce = async (
   granted: Readonly<Record<string, string>>,
   request: AgentRequest,
 ): Promise<AgentResult | 'no-such-session'> => {
-  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const reader = createClaudeReader(request.directory, { reply, emit: request.emit })
   const { permissionMode: mode, command, clock, silenceMs } = options
   const run = {
@@ -63,7 +63,7 @@ const runOnce = async (
   if (end.how === 'ended' && end.exitCode === 0 && ending?.failed === false) return { outcome: 'done', text, ...usage }
   const failure =
     end.how === 'ended' && ending?.failed === true && ending.words !== ''
-      ? ownWords(ending)
+      ? ownWords({ ...ending, words: request.secrets.redact(ending.words) })
       : endFailure(end, { ...words, silenceMs, directory: request.directory })
   return { outcome: 'failed', text, ...failure, ...usage }
 }

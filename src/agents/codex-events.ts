@@ -31,7 +31,7 @@ export const createCodexReader = (
       reply.part()
       reply.add(textOf(item['text']) ?? '')
     }
-    if (did !== undefined) emit({ type: 'tool', line: worked(item) ? did.done : did.failed })
+    if (did !== undefined) reply.tool(worked(item) ? did.done : did.failed)
   }
   const onEvent = (event: ProgramEvent): void => {
     const thread = textOf(event['thread_id'])

@@ -55,7 +55,7 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
   const { rules, directory } = request
   const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, works, inContainer })
   if (typeof sandbox !== 'string') return { outcome: 'failed', text: '', ...sandbox }
-  const reply = createReply(parts.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const reply = createReply(parts.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const reader = createCodexReader(directory, { reply, emit: request.emit })
   const run = {
     command,
@@ -80,7 +80,7 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
   }
   const failure =
     end.how === 'ended' && ending?.failed === true && ending.words !== ''
-      ? ownWords(ending)
+      ? ownWords({ ...ending, words: request.secrets.redact(ending.words) })
       : endFailure(end, { ...words, silenceMs, directory })
   return { outcome: 'failed', text, ...failure }
 }

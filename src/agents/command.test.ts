@@ -8,6 +8,7 @@ import { identifySync, liveness, selfIdentity } from '../process/identity.ts'
 import { spawnDetached } from '../process/spawn.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from './agent.ts'
 import { createCommandAgent } from './command.ts'
+import { createSecrets } from '../process/redact.ts'
 
 let root = ''
 let directory = ''
@@ -44,6 +45,7 @@ const run = async (
     environment: { PATH },
     mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
+    secrets: createSecrets(),
     emit: (event) => events.push(event),
     onStart: async () => {},
     ...overrides,

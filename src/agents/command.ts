@@ -1,10 +1,10 @@
 import type { Clock, Ids } from '../domain/clock.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { withPrivateFile } from '../process/private-file.ts'
 import { runVariable } from '../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
-import { withContextFile } from './context-file.ts'
 import { createReply, type ReplyText } from './reply.ts'
 import { endStrays } from './strays.ts'
 
@@ -32,9 +32,10 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
     // A session is a name under which the program may keep what it likes.
     const session = request.session ?? options.ids()
     request.emit({ type: 'session', id: session })
-    const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
-    const context = { directory: options.contextDirectory, self: options.self, text: request.context ?? '' }
-    return withContextFile(context, async (file) => {
+    const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
+    const { contextDirectory: directory, self } = options
+    const context = { directory, self, name: 'context.md', text: request.context ?? '' }
+    return withPrivateFile(context, async (file) => {
       try {
         const ended = await runProgram({
           ...program(options, request),
@@ -57,7 +58,7 @@ const KEPT_BYTES = 16_000
 
 const program = (
   { command, clock }: CommandAgentOptions,
-  { directory, prompt, signal, onStart, mark }: AgentRequest,
+  { directory, prompt, signal, secrets, onStart, mark }: AgentRequest,
 ) => ({
   shell: command,
   cwd: directory,
@@ -65,6 +66,7 @@ const program = (
   stdin: prompt,
   signal,
   outputLimitBytes: KEPT_BYTES,
+  redact: { secrets, streams: ['stderr'] as const },
   beforeWork: onStart,
   mark,
 })

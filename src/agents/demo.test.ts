@@ -6,6 +6,7 @@ import { makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../test/he
 import { selfIdentity } from '../process/identity.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from './agent.ts'
 import { createDemoAgent } from './demo.ts'
+import { createSecrets } from '../process/redact.ts'
 
 let box: Sandbox
 let repo: TestRepo
@@ -34,6 +35,7 @@ const run = async (
     environment: message === undefined ? {} : { COPPICE_MESSAGE: message },
     mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
+    secrets: createSecrets(),
     emit: (event) => events.push(event),
     onStart: async () => {},
     ...overrides,

@@ -51,9 +51,11 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
       stdin: run.stdin,
       signal: AbortSignal.any([request.signal, silence.signal]),
       outputLimitBytes: KEPT_BYTES,
+      // Of standard output the text in its events is hidden: a replacement in between could break their JSON.
+      redact: { secrets: request.secrets, streams: ['stderr'] },
       beforeWork: request.onStart,
+      onActivity: silence.heard,
       onOutput: (text, stream) => {
-        silence.heard()
         if (stream === 'stdout') lines.add(text)
       },
     })

@@ -1,10 +1,13 @@
 import { expect, test } from 'vitest'
+import { createSecrets } from '../process/redact.ts'
 import type { AgentEvent } from './agent.ts'
 import { createReply } from './reply.ts'
 
+const secrets = createSecrets(['correct horse battery staple'])
+
 const sayAll = (limit: number, pieces: readonly string[]): { text: string; events: string[] } => {
   const events: AgentEvent[] = []
-  const reply = createReply(limit, (event) => events.push(event))
+  const reply = createReply(limit, { emit: (event) => events.push(event), secrets })
   for (const piece of pieces) reply.add(piece)
   const text = reply.end()
   return { text, events: events.map((event) => (event.type === 'text' ? event.text : event.type)) }
@@ -40,4 +43,25 @@ test('no character is cut in half, wherever the limit falls', () => {
 
 test('a NUL, which no database and no platform takes, is left out', () => {
   expect(sayAll(100, ['a\0b', '\0']).text).toBe('ab')
+})
+
+test('a secret is hidden before the reply is cut, so that no half of it is left at the cut', () => {
+  for (let before = 0; before < 60; before++) {
+    const { text } = sayAll(40, ['x'.repeat(before), ' correct horse', ' battery staple ', 'y'.repeat(60)])
+    expect(text).not.toMatch(/correct|horse|battery|staple/)
+  }
+})
+
+test('a tool line is hidden before it is cut, and comes after what was said before it', () => {
+  const events: AgentEvent[] = []
+  const reply = createReply(1_000, { emit: (event) => events.push(event), secrets })
+  reply.add('let me look')
+  reply.tool(`ran ${'x'.repeat(100)} correct horse battery staple`)
+  reply.tool(`ran ${'x'.repeat(200)}`)
+  expect(events).toEqual([
+    { type: 'text', text: 'let me ' },
+    { type: 'text', text: 'look' },
+    { type: 'tool', line: `ran ${'x'.repeat(100)} [hidden]` },
+    { type: 'tool', line: `ran ${'x'.repeat(115)}…` },
+  ])
 })

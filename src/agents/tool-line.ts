@@ -4,8 +4,8 @@ import { isAbsolute, relative } from 'node:path'
 export type Deed = { readonly done: string; readonly failed: string }
 
 export const deed = (did: string, toDo: string, what: string): Deed => ({
-  done: short(`${did} ${what}`),
-  failed: short(`could not ${toDo} ${what}`),
+  done: oneLine(`${did} ${what}`),
+  failed: oneLine(`could not ${toDo} ${what}`),
 })
 
 export const ran = (command: string): Deed => deed('ran', 'run', firstLine(command))
@@ -25,9 +25,4 @@ export const firstLine = (text: string): string => {
   return rest.length === 0 ? first : `${first} …`
 }
 
-const LONGEST = 120
-
-const short = (line: string): string => {
-  const plain = line.replaceAll(/\s+/g, ' ').trim()
-  return plain.length > LONGEST ? `${plain.slice(0, LONGEST - 1).toWellFormed()}…` : plain
-}
+const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()

@@ -13,6 +13,7 @@ import {
   withWordsOf,
 } from '../conversations/commands/failure.ts'
 import type { Parsed } from '../conversations/commands/parse.ts'
+import type { Secrets } from '../process/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
 import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
 import { helpFor, overview } from './help.ts'
@@ -39,7 +40,7 @@ export type Terminal = {
   readonly paintErr: Paint
   readonly progress: Progress
   readonly version: () => string
-  readonly redact: (text: string) => string
+  readonly secrets: Pick<Secrets, 'redact' | 'redactKnown'>
   readonly open: (options: OpenOptions) => Promise<Workplace>
   readonly serve: (workplace: Workplace, options: ServeOptions) => Promise<Serving>
   readonly ownEngine: (workplace: Workplace, conversationId: string) => Promise<OwnEngine>
@@ -63,7 +64,7 @@ export const runCli = async (terminal: Terminal): Promise<number> => {
     const { fault, cancelled } = faultOf(thrown, terminal.signal)
     if (cancelled) terminal.err('Cancelled: nothing was left half done.\n')
     else tell(terminal, fault, wantsJson)
-    if (verbose) terminal.err(`${terminal.redact(failureDetails(thrown))}\n`)
+    if (verbose) terminal.err(`${terminal.secrets.redact(failureDetails(thrown))}\n`)
     return cancelled ? exitCodes.interrupted : exitCodeOf(toAppError(thrown))
   }
 }
@@ -103,7 +104,7 @@ const runCommand = async (
     signal: terminal.signal,
     open,
     notice: (text) => notices.push(text),
-    live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.redact(text)),
+    live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.secrets.redact(text)),
     showSecret: isSet(values, 'json') || !terminal.isTerminal ? undefined : terminal.out,
     serve: async (options) => terminal.serve(await open(), options),
     ownEngine: async (conversationId) => terminal.ownEngine(await open(), conversationId),
@@ -114,13 +115,13 @@ const runCommand = async (
     const answered = await loaded.execute(call)
     terminal.progress.clear()
     for (const notice of notices)
-      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.redact(notice))}\n`)
+      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.secrets.redact(notice))}\n`)
     const view = viewOf(terminal, values)
     if (isSet(values, 'json')) {
       const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
-      terminal.out(`${JSON.stringify(json, undefined, 2)}\n`)
+      terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
     } else {
-      const text = answered.text(view)
+      const text = terminal.secrets.redactKnown(answered.text(view))
       // A refusal is no answer to go on with: it must not end up in a pipe or a variable.
       const write = answered.exitCode === exitCodes.refused ? terminal.err : terminal.out
       if (text !== '') write(`${text}\n`)
@@ -139,6 +140,12 @@ const runCommand = async (
     }
   }
 }
+
+/** String by string: a secret in it must not break the JSON, and a name that merely looks like one must stay. */
+const withoutSecrets =
+  ({ secrets }: Pick<Terminal, 'secrets'>) =>
+  (_key: string, value: unknown): unknown =>
+    typeof value === 'string' ? secrets.redactKnown(value) : value
 
 const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>, values: Values): View => ({
   paint: terminal.paint,
@@ -163,6 +170,6 @@ const sayWith =
   }
 
 const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
-  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.redact), undefined, 2)}\n`)
-  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.redact(failureText(fault))}\n`)
+  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.secrets.redact), undefined, 2)}\n`)
+  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault))}\n`)
 }

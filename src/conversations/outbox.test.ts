@@ -32,6 +32,7 @@ const outboxTo = (answer: Answer, { limit, now }: { limit?: number; now?: () => 
     changes: createChanges(),
     clock: now ?? Date.now,
     log,
+    redact: (text) => text,
     failpoint: async () => undefined,
   })
   return { sent, outbox }
@@ -113,6 +114,7 @@ describe('the outbox', () => {
       changes: createChanges(),
       clock: Date.now,
       log,
+      redact: (text) => text,
       failpoint: async () => undefined,
     })
     await recordFor('slow', 'a', 'late', 'last')

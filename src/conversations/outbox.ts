@@ -1,5 +1,6 @@
 import type { Clock } from '../domain/clock.ts'
 import type { Logger } from '../process/log.ts'
+import type { Redact } from '../process/redact.ts'
 import type { Reply, Store } from '../store/store.ts'
 import type { Changes } from './changes.ts'
 import { type Delivery, DeliveryError } from './delivery.ts'
@@ -12,6 +13,8 @@ export type OutboxDependencies = {
   readonly changes: Changes
   readonly clock: Clock
   readonly log: Logger
+  /** Over what a platform says went wrong: an address may have the token in it. */
+  readonly redact: Redact
   readonly failpoint: (name: string) => Promise<void>
 }
 
@@ -108,7 +111,7 @@ const LONGEST_SLEEP_MS = 60_000
 const RETRY_STORE_MS = 5_000
 
 const deliver = async (
-  { store, deliveries, changes, clock, log, failpoint }: OutboxDependencies,
+  { store, deliveries, changes, clock, log, redact, failpoint }: OutboxDependencies,
   reply: Reply,
   stopping: AbortSignal,
 ): Promise<void> => {
@@ -138,15 +141,19 @@ const deliver = async (
     changes.emit({ type: 'reply', platform, conversationId, id, role, text })
     await failpoint('reply.recorded')
   } catch (error) {
-    await postpone(store, reply, error, clock, log)
+    await postpone({ store, clock, log, redact }, reply, error)
   }
 }
 
 /** *The service said no* is final for this reply, and the next ones go on; *never reached* is tried again for ever. */
-const postpone = async (store: Store, reply: Reply, error: unknown, clock: Clock, log: Logger): Promise<void> => {
+const postpone = async (
+  { store, clock, log, redact }: Pick<OutboxDependencies, 'store' | 'clock' | 'log' | 'redact'>,
+  reply: Reply,
+  error: unknown,
+): Promise<void> => {
   const { id, platform, conversationId } = reply
   const attempts = reply.attempts + 1
-  const message = error instanceof Error ? error.message : String(error)
+  const message = redact(error instanceof Error ? error.message : String(error))
   if (error instanceof DeliveryError && error.kind === 'refused') {
     log.error('a reply was refused by its platform', { id, platform, conversationId, error })
     await store.outbox.update(id, { state: 'failed', attempts, error: message })

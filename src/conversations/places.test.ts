@@ -45,7 +45,7 @@ const running = async (
     },
   }
   const context = chatContext(world, [agent])
-  const outbox = createOutbox({ ...world.context, deliveries: new Map(), changes: context.changes })
+  const outbox = createOutbox({ ...world.context, ...context, deliveries: new Map() })
   const conversations = createConversations(context, { outbox, endMs: 100 })
   await conversations.start()
   onTestFinished(async () => {

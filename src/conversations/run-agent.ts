@@ -2,11 +2,10 @@ import type { Agent, AgentEvent, AgentRequest, AgentResult, AgentRules } from '.
 import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { workLabel } from '../domain/work.ts'
 import { presentCodebase } from '../isolation/codebase-recognise.ts'
 import { acquireLease } from '../isolation/lease.ts'
-import { portVariables } from '../isolation/worktree/ports.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
+import { agentEnvironment } from './agent-environment.ts'
 import { recordUsage } from './budget.ts'
 import type { ConversationsContext } from './context.ts'
 import { giveBack } from './give-back.ts'
@@ -122,6 +121,8 @@ const withAgent = async (
   const emit = (event: AgentEvent): void => {
     switch (event.type) {
       case 'session':
+        // Whatever the agent calls its session is kept, so it is no place for a secret either.
+        if (isolation.secrets.redactKnown(event.id) !== event.id) return
         // At once: after a crash the next run goes on from it.
         saving = saving
           .then(() => isolation.store.sessions.update(session.id, { agentSessionId: event.id }))
@@ -129,8 +130,9 @@ const withAgent = async (
           .catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
         return
       case 'text':
-        said += event.text
-        delivery?.preview?.(conversationId, redact(said))
+        // Agents hide secrets themselves, where they can be split; this is for one that forgot.
+        said += redact(event.text)
+        delivery?.preview?.(conversationId, said)
         changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: redact(event.text) })
         return
       case 'tool':
@@ -138,16 +140,19 @@ const withAgent = async (
     }
   }
   const asking = new AbortController()
+  const untrusted = !place.trusted
+  const environment = await agentEnvironment(context, message, codebase, { ...place, untrusted })
   const request: AgentRequest = {
     directory: place.directory,
     prompt: asked?.prompt ?? message.text,
     context: contextOf(message),
     session: session.agentSessionId,
     rules: rulesOf(asked?.command),
-    untrusted: !place.trusted,
-    environment: await environmentOf(context, message, codebase, place),
+    untrusted,
+    environment: environment.variables,
     mark: watched.mark,
     signal: run.signal,
+    secrets: isolation.secrets,
     emit,
     ask: askInThread(context, message, { ...run, signal: AbortSignal.any([run.signal, asking.signal]) }),
     onStart: async (child) => {
@@ -159,7 +164,10 @@ const withAgent = async (
   }
   try {
     // A question that its agent did not wait for must not stop the clock for what comes after.
-    const result = await agent.run(request).finally(() => asking.abort())
+    const result = await agent.run(request).finally(() => {
+      environment.revoke()
+      asking.abort()
+    })
     await saving
     const interrupted = interruptionOf(run.signal)
     // A shutdown is no answer: the message goes back, and what was left or changed is found when it runs again.
@@ -190,26 +198,6 @@ const contextOf = ({ attempts, details }: InboxMessage): string | undefined => {
   ]
   return parts.length === 0 ? undefined : parts.join('\n\n')
 }
-
-const environmentOf = async (
-  { isolation }: ConversationsContext,
-  message: InboxMessage,
-  codebase: Codebase,
-  { directory, environment }: Place,
-): Promise<Record<string, string>> => ({
-  ...isolation.programEnvironment,
-  ...(environment === undefined ? {} : await portVariables(isolation, environment)),
-  COPPICE_HOME: isolation.home,
-  COPPICE_DIR: directory,
-  COPPICE_CODEBASE: codebase.name,
-  ...(environment !== undefined && {
-    COPPICE_BRANCH: environment.branch,
-    COPPICE_WORK: workLabel(environment.work),
-  }),
-  COPPICE_CONVERSATION: `${message.platform}:${message.conversationId}`,
-  COPPICE_MESSAGE: message.id,
-  COPPICE_ATTEMPT: String(message.attempts),
-})
 
 const worked = (
   { isolation }: ConversationsContext,

@@ -46,7 +46,7 @@ const startEngine = async ({ cgroup, tickMs = 3_600_000 }: EngineOptions = {}): 
   })
   const queue = createStoreQueue({ ...context, endRun: createEndRun(context) })
   const talk = { ...chatContext(world, [agent]), queue, cgroup }
-  const outbox = createOutbox({ ...context, deliveries: new Map(), changes: talk.changes })
+  const outbox = createOutbox({ ...context, deliveries: new Map(), changes: talk.changes, redact: talk.redact })
   const engine = createConversations(talk, { outbox, tickMs })
   engines.push(engine)
   await engine.start()

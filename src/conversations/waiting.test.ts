@@ -25,7 +25,7 @@ test('who waits long is told so once, and is not written to again however often 
     },
   }
   const context = { ...chatContext(world, [agent]), isolation }
-  const outbox = createOutbox({ ...isolation, deliveries: new Map(), changes: context.changes })
+  const outbox = createOutbox({ ...context, ...isolation, deliveries: new Map() })
   const conversations = createConversations(context, { outbox })
   await conversations.start()
   try {

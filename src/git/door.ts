@@ -5,8 +5,8 @@ import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { createRedactor } from '../process/redact.ts'
-import { askpassEnvironment, type HostToken, writeAskpass } from './askpass.ts'
+import { createSecrets, type Redact } from '../process/redact.ts'
+import { type HostToken, withAskpass } from './askpass.ts'
 import { refuseAborted, runChild } from './child.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
 import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
@@ -92,6 +92,8 @@ export type GitOptions = {
   readonly now: Clock
   /** `GITHUB_TOKEN` and the host it is for. */
   readonly token?: HostToken | undefined
+  /** Over what git says; without it only the token is hidden. */
+  readonly redact?: Redact
   /** Another git than the one on PATH. */
   readonly program?: string | undefined
   /** After this long git is slow, and what it may be waiting for is looked for (default: 1 s). */
@@ -101,7 +103,7 @@ export type GitOptions = {
 /** The only place that starts git. Every call is neutralised against the repository's own configuration. */
 export const createGit = (options: GitOptions): Git => {
   const { env, now, program = 'git' } = options
-  const redact = createRedactor(options.token === undefined ? [] : [options.token.secret])
+  const redact = options.redact ?? createSecrets([options.token?.secret]).redact
   let started = 0
   const running = new Set<number>()
 
@@ -181,7 +183,7 @@ export const createGit = (options: GitOptions): Git => {
       refuseAborted(request)
       const entries = await config(request.at, request.operation.startsWith('submodule'))
       const settings = [...settingsFor(env, entries), ...(request.durable === true ? durable : [])]
-      return start(request, {
+      const environment = {
         ...childEnvironment(env, entries),
         ...settingsEnvironment([
           ...settings,
@@ -190,10 +192,13 @@ export const createGit = (options: GitOptions): Git => {
         ]),
         ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
         ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
-        ...(request.network === true && request.anonymous !== true ? askpass(options, entries) : {}),
         ...(request.anonymous === true ? { GIT_ASKPASS: '' } : {}),
         ...request.identity,
-      })
+      }
+      const { home, token } = options
+      if (request.network !== true || request.anonymous === true || token === undefined) return start(request, environment)
+      const next = lastValue(entries.filter(isUserScope), 'core.askpass')
+      return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
     },
   }
 }
@@ -213,11 +218,6 @@ const durable: readonly Setting[] = [
   ['core.fsync', 'all'],
   ['core.fsyncMethod', 'fsync'],
 ]
-
-const askpass = ({ home, token }: GitOptions, entries: readonly ConfigEntry[]): Record<string, string> =>
-  token === undefined
-    ? {}
-    : askpassEnvironment(writeAskpass(home), token, lastValue(entries.filter(isUserScope), 'core.askpass'))
 
 /** The record of a worktree and its `.git` file are an agent's to rewrite: git is told where everything is. */
 const placeEnvironment = (at: GitRequest['at']): Record<string, string> => {

@@ -5,6 +5,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { LeftOut } from '../domain/restore-point.ts'
 import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
+import type { Secrets } from '../process/redact.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { RepositoryLock } from './lock.ts'
 import type { RemoveOptions } from './provider.ts'
@@ -17,6 +18,8 @@ export type IsolationContext = {
   readonly clock: Clock
   readonly ids: Ids
   readonly log: Logger
+  /** What must not be said or kept. */
+  readonly secrets: Secrets
   readonly settings: Settings
   /** An id kept in the home: a path means something on one host only. */
   readonly host: string

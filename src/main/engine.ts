@@ -10,8 +10,8 @@ import { createOutbox, type Outbox } from '../conversations/outbox.ts'
 import type { MessageQueue } from '../conversations/queue.ts'
 import { createStoreQueue } from '../conversations/queue-of-store.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
+import type { RunTokens } from '../conversations/run-tokens.ts'
 import { writableCgroup } from '../process/cgroup.ts'
-import type { Redact } from '../process/redact.ts'
 import type { Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 
@@ -23,7 +23,8 @@ export type Engine = {
 }
 
 export type EngineOptions = {
-  readonly redact: Redact
+  /** Only a server has an address at which an agent could use one. */
+  readonly runTokens?: RunTokens
   readonly deliveries: ReadonlyMap<string, Delivery>
   /** Who answers one conversation only: the command line without a server. */
   readonly conversation?: ConversationKey
@@ -35,9 +36,10 @@ export type EngineOptions = {
 /** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
 export const createEngine = (
   { context: isolation, provider, keepSpares }: Workplace,
-  { deliveries, redact, conversation, takes = () => true, onHandled }: EngineOptions,
+  { deliveries, runTokens, conversation, takes = () => true, onHandled }: EngineOptions,
 ): Engine => {
-  const { store, host, self, clock, ids, log, settings, git, home, failpoint } = isolation
+  const { store, host, self, clock, ids, log, settings, git, home, secrets, failpoint } = isolation
+  const { redact } = secrets
   const changes = createChanges()
   const all = createStoreQueue({
     store,
@@ -63,11 +65,12 @@ export const createEngine = (
     deliveries,
     changes,
     redact,
+    ...(runTokens !== undefined && { runTokens }),
     keepSpares,
     repoCommands: new Map(),
     cgroup: writableCgroup(),
   }
-  const outbox = createOutbox({ store, deliveries, changes, clock, log, failpoint })
+  const outbox = createOutbox({ store, deliveries, changes, clock, log, redact, failpoint })
   const conversations = createConversations(context, { outbox, ...(onHandled !== undefined && { onHandled }) })
   return { context, conversations, outbox, changes }
 }

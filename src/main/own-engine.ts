@@ -1,22 +1,16 @@
 import type { OwnEngine } from '../cli/chat/without-server.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
 import { createCliPlatform } from '../platforms/cli/platform.ts'
-import type { Redact } from '../process/redact.ts'
 import { createEngine } from './engine.ts'
 
 /** `coppice chat` without a server: one conversation, worked on in this very process. */
-export const createOwnEngine = async (
-  workplace: Workplace,
-  conversationId: string,
-  redact: Redact,
-): Promise<OwnEngine> => {
+export const createOwnEngine = async (workplace: Workplace, conversationId: string): Promise<OwnEngine> => {
   const { platform, ...cli } = createCliPlatform()
   const deliveries = new Map([[platform, { platform, ...cli }]])
   let last: string | undefined
   let begun = false
   const engine = createEngine(workplace, {
     deliveries,
-    redact,
     conversation: { platform, conversationId },
     takes: (lane) => lane === 'at-once' || !begun,
   })

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createSchedule } from '../cleanup/schedule.ts'
@@ -5,6 +6,7 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import { exposedSecrets } from '../cli/exposed-secrets.ts'
 import type { Workplace } from '../conversations/commands/command.ts'
+import { createRunTokens } from '../conversations/run-tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -16,14 +18,14 @@ import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
 import { ensureToken } from '../server/token-file.ts'
-import type { Redact } from '../process/redact.ts'
 import { createEngine, type Engine } from './engine.ts'
 import { reconcileAll } from './reconcile-all.ts'
 
 export type ServeParts = {
   readonly version: string
-  readonly redact: Redact
   readonly platformSettings: PlatformSettings
+  /** Secrets that programs of the same user can read in our environment. */
+  readonly exposed: readonly string[]
 }
 
 /** Becomes the server of this home. Answers when it listens; `stopped` when it has put everything away. */
@@ -78,10 +80,16 @@ const run = async (
   const remote = await remotePlatforms({ ...context, settings: parts.platformSettings })
   const platforms = new Map<string, Platform>([...locals, ...remote.platforms])
   const refused: Refused[] = [...remote.refused]
+  let agentsUrl: string | undefined
+  const runTokens = createRunTokens({
+    secrets: context.secrets,
+    random: () => randomBytes(32).toString('hex'),
+    url: () => agentsUrl,
+  })
   let metrics: ReturnType<typeof createMetrics> | undefined
   const engine = createEngine(
     { ...workplace, context: quiet },
-    { deliveries: platforms, redact: parts.redact, onHandled: (_message, handled) => metrics?.handled(handled) },
+    { deliveries: platforms, runTokens, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
   const accept = metrics.counting((message) => engine.conversations.accept(message))
@@ -96,7 +104,7 @@ const run = async (
       token,
       version: parts.version,
       databaseName: workplace.databaseName,
-      redact: parts.redact,
+      redact: context.secrets.redact,
       wake: () => engine.conversations.wake(),
       ready: () => ready,
       allowedHosts: options.allowedHosts,
@@ -104,6 +112,7 @@ const run = async (
     },
     options,
   )
+  agentsUrl = fromThisMachine(server.url)
   // Only who has the port begins to work: a start that fails leaves every message to the next one.
   await engine.conversations.start().catch(async (error: unknown) => {
     await server.stop(0)
@@ -125,7 +134,7 @@ const run = async (
     url: server.url,
     tokenFile,
     newToken: created ? token : undefined,
-    notices: [...notices, ...refused.map(offNotice)],
+    notices: [...notices, ...exposedNotice(parts.exposed), ...refused.map(offNotice)],
   })
   const lost = await untilEnded(options.signal, context.store)
   ready = false
@@ -138,6 +147,18 @@ const run = async (
   if (lost !== undefined) throw lost
   return ended
 }
+
+/** A server that listens on every address has none by which it could be called. */
+const fromThisMachine = (url: string): string =>
+  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+
+const exposedNotice = (names: readonly string[]): string[] =>
+  names.length === 0
+    ? []
+    : [
+        `agents can read ${names.join(', ')}: this system does not let a process clear its own environment. ` +
+          'Run Coppice as a user of its own, or in a container',
+      ]
 
 const offNotice = ({ platform, problem, remedy }: Refused): string =>
   `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`

@@ -7,13 +7,13 @@ export const allowedEnvironment = (
   env: Readonly<Record<string, string | undefined>>,
   extra: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string> => {
-  const inherited = Object.entries(env).filter(([name]) => isAllowed(name))
+  const inherited = Object.entries(env).filter(([name]) => isAllowedVariable(name))
   return Object.fromEntries(
     [...inherited, ...Object.entries(extra)].filter((entry): entry is [string, string] => entry[1] !== undefined),
   )
 }
 
-const isAllowed = (name: string): boolean =>
+export const isAllowedVariable = (name: string): boolean =>
   ALLOWED_NAMES.has(name) || ALLOWED_PREFIXES.some((prefix) => name.startsWith(prefix))
 
 const ALLOWED_PREFIXES = ['LC_', 'XDG_']

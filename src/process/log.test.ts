@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '../domain/errors.ts'
 import { createLogger } from './log.ts'
 import type { LogLevel } from './log.ts'
-import { createRedactor } from './redact.ts'
+import { createSecrets } from './redact.ts'
 
 const logger = (level: LogLevel = 'debug') => {
   const lines: string[] = []
@@ -10,7 +10,7 @@ const logger = (level: LogLevel = 'debug') => {
     write: (line) => lines.push(line),
     level,
     clock: () => 0,
-    redact: createRedactor(['s3cr3t-value']),
+    redact: createSecrets(['s3cr3t-value']).redact,
   })
   return { log, lines, last: () => JSON.parse(lines.at(-1) ?? 'null') as Record<string, unknown> }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts'
-import { HIDDEN } from './redact.ts'
+import { HIDDEN } from './hide.ts'
 import type { Redact } from './redact.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'

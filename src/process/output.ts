@@ -1,27 +1,56 @@
 import { StringDecoder } from 'node:string_decoder'
+import type { Secrets } from './redact.ts'
 
 export type OutputStream = 'stdout' | 'stderr'
 
 export type Output = {
   readonly add: (stream: OutputStream, chunk: Buffer) => void
+  /** Nothing more counts: what a redacted stream kept back goes out. */
+  readonly end: () => void
   readonly result: () => { stdout: string; stderr: string; output: string; truncated: boolean }
 }
 
+export type OutputOptions = {
+  readonly limitBytes: number
+  readonly onOutput?: ((text: string, stream: OutputStream) => void) | undefined
+  /** Called for every chunk, also for one that is kept back for a while. */
+  readonly onActivity?: (() => void) | undefined
+  /** Hides secrets in what is kept and handed on, before any of it is cut. */
+  readonly redact?: Redacted | undefined
+}
+
+export type Redacted = { readonly secrets: Pick<Secrets, 'stream'>; readonly streams: readonly OutputStream[] }
+
 /** Keeps what a program prints: each stream by itself, and both in the order in which they came. */
-export const createOutput = (
-  limitBytes: number,
-  onOutput: ((text: string, stream: OutputStream) => void) | undefined,
-): Output => {
+export const createOutput = ({ limitBytes, onOutput, onActivity, redact }: OutputOptions): Output => {
   const kept = { stdout: createTail(limitBytes), stderr: createTail(limitBytes) }
   const both = createTail(limitBytes)
   // a character of several bytes may be split between two chunks
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
+  const keep = (stream: OutputStream, chunk: Buffer): void => {
+    kept[stream].add(chunk)
+    both.add(chunk)
+  }
+  const hiding = (stream: OutputStream) => {
+    if (redact?.streams.includes(stream) !== true) return undefined
+    return redact.secrets.stream((text) => {
+      keep(stream, Buffer.from(text))
+      onOutput?.(text, stream)
+    })
+  }
+  const redacted = { stdout: hiding('stdout'), stderr: hiding('stderr') }
   return {
     add: (stream, chunk) => {
-      kept[stream].add(chunk)
-      both.add(chunk)
+      onActivity?.()
       const text = decoders[stream].write(chunk)
+      const hidden = redacted[stream]
+      if (hidden !== undefined) return hidden.push(text)
+      keep(stream, chunk)
       if (text !== '') onOutput?.(text, stream)
+    },
+    end: () => {
+      redacted.stdout?.end()
+      redacted.stderr?.end()
     },
     result: () => ({
       stdout: kept.stdout.text(),

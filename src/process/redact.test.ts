@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { createRedactor } from './redact.ts'
+import { createSecrets } from './redact.ts'
 
 const SECRET = 'hunter2/ä "pass"+word'
-const redact = createRedactor([SECRET, 'abc', ''])
+const { redact } = createSecrets([SECRET, 'abc', '', undefined])
 
 test.each([
   ['plain', SECRET],
@@ -25,16 +25,80 @@ test.each(['', 'u', 'us', 'usr', 'x-access-token:'])('a secret is hidden in base
   }
 })
 
+/** As a home's token is written: 64 hex digits. */
+const TOKEN = '0f1e2d3c4b5a69788796a5b4c3d2e1f0'.repeat(2)
+const KEY = [
+  '-----BEGIN RSA PRIVATE',
+  ' KEY-----\nMIIEpAIBAAKCAQEA0Z3VS5JJcds3\nxfnygWyF8PbnGy0AHB7MhgHc\n-----END RSA ',
+  'PRIVATE KEY-----',
+].join('')
+const ESC = '\u001b'
+
+test.each([
+  ['hex in capitals', TOKEN, TOKEN.toUpperCase()],
+  ['hex in both cases', TOKEN, TOKEN.replace('f', 'F')],
+  ['hex of its bytes', SECRET, Buffer.from(SECRET).toString('hex')],
+  ['hex of its bytes, in capitals', SECRET, Buffer.from(SECRET).toString('hex').toUpperCase()],
+  ['JSON inside JSON', SECRET, JSON.stringify(JSON.stringify({ a: SECRET }))],
+  ['HTML', '<b>&"quoted"</b>', '&lt;b&gt;&amp;&quot;quoted&quot;&lt;/b&gt;'],
+  ['a word of a shell', "it's a secret", String.raw`'it'\''s a secret'`],
+  ['escapes of Go', 'fish&chips<>', String.raw`fish\u0026chips\u003c\u003e`],
+  [
+    'base64 in lines of 76',
+    TOKEN + TOKEN,
+    Buffer.from(TOKEN + TOKEN)
+      .toString('base64')
+      .replaceAll(/.{76}/g, '$&\n'),
+  ],
+  ['a wrapped and indented line', TOKEN, `${TOKEN.slice(0, 40)}\r\n    ${TOKEN.slice(40)}`],
+  [
+    'the colours of grep',
+    TOKEN,
+    `${TOKEN.slice(0, 9)}${ESC}[01;31m${ESC}[K${TOKEN.slice(9, 20)}${ESC}[m${TOKEN.slice(20)}`,
+  ],
+  ['characters without width', 'hunter2', 'hun\u200bter\u00ad2'],
+  ['a key on one line', KEY, KEY.replaceAll('\n', String.raw`\n`)],
+  ['a key whose variable has it on one line', KEY.replaceAll('\n', String.raw`\n`), KEY],
+  ['one line of a key', KEY, 'MIIEpAIBAAKCAQEA0Z3VS5JJcds3'],
+])('a secret is hidden as %s', (_, secret, written) => {
+  const shown = createSecrets([secret]).redactKnown(`before ${written} after`)
+  expect(shown).toMatch(/^before \S{0,10}\[hidden\]\S{0,6} after$/)
+})
+
+test('ordinary text is not taken for a short secret in another case or over two lines', () => {
+  const text = 'FOOBAR foo\nbar'
+  expect(createSecrets(['foobar']).redact(text)).toBe(text)
+})
+
+test('secrets that become known later are hidden from then on, and worthless ones are forgotten', () => {
+  let others: readonly string[] = []
+  const secrets = createSecrets(['the-first-one'], () => others)
+  const text = 'the-first-one the-second-one the-third-one'
+  expect(secrets.redact(text)).toBe('[hidden] the-second-one the-third-one')
+  secrets.add('the-second-one')
+  others = ['the-third-one']
+  expect(secrets.redact(text)).toBe('[hidden] [hidden] [hidden]')
+  secrets.forget('the-second-one')
+  expect(secrets.redact(text)).toBe('[hidden] the-second-one [hidden]')
+})
+
+test('of our own answers a name that looks like a token stays', () => {
+  const secrets = createSecrets(['a-known-secret'])
+  const text = 'sk-refactor-the-settings-page a-known-secret'
+  expect(secrets.redactKnown(text)).toBe('sk-refactor-the-settings-page [hidden]')
+  expect(secrets.redact(text)).toBe('[hidden] [hidden]')
+})
+
 test('a secret too short to be one blackens nothing', () => {
   expect(redact('abc abcdef')).toBe('abc abcdef')
 })
 
 test('of two secrets, one inside the other, no rest is left', () => {
-  expect(createRedactor(['secret', 'secret-long'])('secret-long secret')).toBe('[hidden] [hidden]')
+  expect(createSecrets(['secret', 'secret-long']).redact('secret-long secret')).toBe('[hidden] [hidden]')
 })
 
 test('letters that mean something in a pattern are taken literally', () => {
-  expect(createRedactor(['a.c*(e)[f]\\$^|'])('a.c*(e)[f]\\$^| abc')).toBe('[hidden] abc')
+  expect(createSecrets(['a.c*(e)[f]\\$^|']).redact('a.c*(e)[f]\\$^| abc')).toBe('[hidden] abc')
 })
 
 /** Put together here, so that no scanner takes this file for a leak. */
@@ -54,7 +118,7 @@ test.each([
   `${token(['M'], 23)}.${token([''], 6)}.${token([''], 38)}`,
   `eyJ${token([''], 20)}.${token([''], 20)}.${token([''], 20)}`,
 ])('a well-known token is hidden: %s', (text) => {
-  const hidden = createRedactor([])(`it is ${text}, really`)
+  const hidden = createSecrets([]).redact(`it is ${text}, really`)
   expect(hidden).toContain('[hidden]')
   expect(hidden).not.toContain('aB3aB3')
 })
@@ -70,13 +134,13 @@ test.each([
   ['{"Authorization":"Bearer abc","a":1}', '{"Authorization":"[hidden]","a":1}'],
   ['sent Bearer abcdefgh1234 there', 'sent Bearer [hidden] there'],
 ])('%s becomes %s', (text, hidden) => {
-  expect(createRedactor([])(text)).toBe(hidden)
+  expect(createSecrets([]).redact(text)).toBe(hidden)
 })
 
 test.each(['git@github.com:a/b.git', 'see https://example.org/@user', 'mail me@example.org', 'task-12:34', 'issue-42'])(
   '%s stays as it is',
   (text) => {
-    expect(createRedactor([])(text)).toBe(text)
+    expect(createSecrets([]).redact(text)).toBe(text)
   },
 )
 

@@ -1,76 +1,62 @@
+import { credentialSpans } from './credential-shapes.ts'
+import { hide } from './hide.ts'
+import { createRedactedStream, type RedactedStream } from './redact-stream.ts'
+import { writtenForms } from './secret-forms.ts'
+import { createMatcher, type Matcher } from './secret-matcher.ts'
+
 export type Redact = (text: string) => string
 
+/** Every secret that this process knows. There is one, made where the process is put together, and it grows. */
+export type Secrets = {
+  /** For text that anybody may have written: hides the known secrets and what looks like a credential. */
+  readonly redact: Redact
+  /** For our own answers, where a branch may well be called `sk-…`: hides the known secrets only. */
+  readonly redactKnown: Redact
+  /** For text that comes in pieces: a secret may be split between two of them. */
+  readonly stream: (write: (text: string) => void) => RedactedStream
+  readonly add: (...secrets: readonly (string | undefined)[]) => void
+  /** For a secret that has become worthless, so that the set does not grow with every run. */
+  readonly forget: (secret: string) => void
+}
+
+const NONE: readonly string[] = []
+
 /**
- * The one redaction function. Hides the given secrets, however they are written (plain, JSON, URL, base64 at any
- * offset, so also inside `Basic user:secret`), and what looks like a credential even when nobody told us of it.
+ * `more` is asked before each use, for a secret that another process may make at any time. It answers with the same list
+ * as long as nothing has changed.
  */
-export const createRedactor = (secrets: readonly string[]): Redact => {
-  const known = knownSecrets(secrets)
-  return (text) => {
-    const withoutKnown = known === undefined ? text : text.replaceAll(known, HIDDEN)
-    return SHAPES.reduce((rest, shape) => rest.replaceAll(shape.pattern, shape.replacement), withoutKnown)
+export const createSecrets = (
+  initial: readonly (string | undefined)[] = [],
+  more: () => readonly string[] = () => NONE,
+): Secrets => {
+  const own = new Set<string>()
+  let others = NONE
+  let matcher: Matcher | undefined
+  let stale = true
+  const add: Secrets['add'] = (...secrets) => {
+    for (const secret of secrets) {
+      if (secret === undefined || own.has(secret)) continue
+      own.add(secret)
+      stale = true
+    }
+  }
+  /** Built when it is first needed: most short commands have nothing to hide. */
+  const current = (): Matcher | undefined => {
+    const found = more()
+    stale ||= found !== others
+    others = found
+    if (stale) matcher = createMatcher([...own, ...others].flatMap((secret) => [...writtenForms(secret)]))
+    stale = false
+    return matcher
+  }
+  add(...initial)
+  return {
+    redact: (text) => hide(text, [...(current()?.find(text) ?? []), ...credentialSpans(text)]),
+    redactKnown: (text) => hide(text, current()?.find(text) ?? []),
+    stream: (write) => createRedactedStream({ matcher: current, write }),
+    add,
+    forget: (secret) => {
+      if (own.delete(secret)) stale = true
+    },
   }
 }
-
-export const HIDDEN = '[hidden]'
-
-/** A shorter secret ("main", "1234") would blacken ordinary text and thereby tell what it is. */
-const SHORTEST_SECRET = 6
-
-const knownSecrets = (secrets: readonly string[]): RegExp | undefined => {
-  const forms = new Set(secrets.filter((secret) => secret.length >= SHORTEST_SECRET).flatMap(writtenForms))
-  if (forms.size === 0) return undefined
-  // longest first: a secret that contains another must not leave its rest behind
-  const longestFirst = [...forms].sort((a, b) => b.length - a.length)
-  return new RegExp(longestFirst.map(literally).join('|'), 'g')
-}
-
-const literally = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`)
-
-const writtenForms = (secret: string): readonly string[] => {
-  const encoded = encodeURIComponent(secret.toWellFormed())
-  return [
-    secret,
-    secret.trim(),
-    JSON.stringify(secret).slice(1, -1),
-    encoded,
-    encoded.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-    encoded.replaceAll('%20', '+'),
-    ...[0, 1, 2].flatMap((offset) => base64Core(secret, offset)),
-  ].filter((form) => form.length >= SHORTEST_SECRET)
-}
-
-/** The part of the base64 text that depends on the secret alone when `offset` bytes (modulo 3) stand before it. */
-const base64Core = (secret: string, offset: number): readonly string[] => {
-  const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)])
-  const start = Math.ceil((offset * 8) / 6)
-  const end = Math.floor((bytes.length * 8) / 6)
-  return [bytes.toString('base64').slice(start, end), bytes.toString('base64url').slice(start, end)]
-}
-
-/** Every pattern is bounded or anchored on a literal, so that a megabyte of one letter takes no quadratic time. */
-const SHAPES: readonly { readonly pattern: RegExp; readonly replacement: string }[] = [
-  {
-    pattern: /-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)/g,
-    replacement: HIDDEN,
-  },
-  // `ssh://git@host` names an account, not a secret; with a colon there is a password
-  { pattern: /(\bssh:\/\/[^\s/?#"'<>:@]*:)[^\s/?#"'<>]*@/gi, replacement: `$1${HIDDEN}@` },
-  { pattern: /((?<!\bssh)(?<!\+ssh):\/\/)[^\s/?#"'<>]*@/gi, replacement: `$1${HIDDEN}@` },
-  {
-    pattern:
-      /\b((?:authorization|x-api-key|private-token|set-cookie|cookie)\\?["']?[ \t]*[:=][ \t]*\\?["']?)[^\r\n"'\\]+/gi,
-    replacement: `$1${HIDDEN}`,
-  },
-  { pattern: /\b(bearer[ \t]+)[\w.~+/=-]{8,}/gi, replacement: `$1${HIDDEN}` },
-  {
-    // GitHub, GitLab, Slack, OpenAI and Anthropic, npm, AWS, JSON web tokens
-    pattern:
-      /gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|\bsk-[\w-]{16,}|npm_[A-Za-z0-9]{30,}|\bAKIA[A-Z0-9]{16}\b|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
-    replacement: HIDDEN,
-  },
-  { pattern: /(hooks\.slack\.com\/services\/)[\w/]+/g, replacement: `$1${HIDDEN}` },
-  // Telegram bots `123456789:AA…`, also in a URL as `/bot123456789:AA…/`; Discord bots three dotted parts
-  { pattern: /(?<!\d)\d{6,12}:[\w-]{30,}/g, replacement: HIDDEN },
-  { pattern: /\b[\w-]{23,28}\.[\w-]{6,7}\.[\w-]{27,}/g, replacement: HIDDEN },
-]

@@ -10,7 +10,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync } from './identity.ts'
 import { killTree } from './kill.ts'
 import { createOutput } from './output.ts'
-import type { OutputStream } from './output.ts'
+import type { OutputStream, Redacted } from './output.ts'
 import { openLogSync } from './replace-file.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from './run-mark.ts'
 
@@ -34,6 +34,10 @@ export type RunProgram = What & {
   readonly graceMs?: number
   readonly outputLimitBytes: number
   readonly onOutput?: (text: string, stream: OutputStream) => void
+  /** Called for every chunk, also for one that is kept back for a while. */
+  readonly onActivity?: () => void
+  /** The streams that people will read: secrets in them are hidden before anything is kept, cut or handed on. */
+  readonly redact?: Redacted
   /** Called before the program can have done much, so that the journal can name it */
   readonly onStart?: (identity: ProcessIdentity) => void
   /**
@@ -73,7 +77,8 @@ export const runProgram = async (program: RunProgram): Promise<ProgramResult> =>
     },
     program,
   )
-  const output = createOutput(program.outputLimitBytes, program.onOutput)
+  const { outputLimitBytes: limitBytes, onOutput, onActivity, redact } = program
+  const output = createOutput({ limitBytes, onOutput, onActivity, redact })
   if (program.dialogue === undefined) child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
   child.stderr?.on('data', (chunk: Buffer) => output.add('stderr', chunk))
   const ended = untilEnded(child)
@@ -82,6 +87,7 @@ export const runProgram = async (program: RunProgram): Promise<ProgramResult> =>
   const why = await firstOf(ended, begun, program)
   if (why !== 'ended') await endTree(identity, program)
   const { exitCode, signal } = await ended
+  output.end()
   // Waited for in any case: what it writes down must not appear after we have said that all is over.
   if (why === 'aborted') await begun.catch(() => undefined)
   if (why === 'aborted') throw cancelled(program)

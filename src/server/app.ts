@@ -7,6 +7,7 @@ import { addConversations } from './api/conversations.ts'
 import { addEnvironments } from './api/environments.ts'
 import { addMessages } from './api/messages.ts'
 import { addPlatforms } from './api/platforms.ts'
+import { addRun } from './api/run.ts'
 import { addSession } from './api/session.ts'
 import { addStatus } from './api/status.ts'
 import { addTestPlatform } from './api/test-platform.ts'
@@ -21,7 +22,9 @@ import { createHostCheck } from './host-check.ts'
 import { clientOf, createBucket, defaultLimits } from './limits.ts'
 import { addMetrics } from './metrics.ts'
 import { addPage } from './page.ts'
+import { redactAnswers } from './redact-answers.ts'
 import { failures, newApp } from './routes.ts'
+import { runMayAsk, runOf } from './run-access.ts'
 import { createSessions } from './sessions.ts'
 import { createUploads, type Uploads } from './uploads.ts'
 import { addWebhooks, isWebhook } from './webhooks.ts'
@@ -38,6 +41,7 @@ export const createApp = (deps: ServerDeps): App => {
     })
   })
   app.use(securityHeaders)
+  app.use(redactAnswers(deps.context.isolation.secrets))
   app.use(guard(deps, createAuthenticate(deps.token, sessions)))
   const limits = { ...defaultLimits, ...deps.limits }
   const uploads = createUploads(limits.uploads, clock)
@@ -47,6 +51,7 @@ export const createApp = (deps: ServerDeps): App => {
   addMetrics(app, deps)
   addSession(app, sessions)
   addStatus(app, deps)
+  addRun(app, deps)
   addCodebases(app, deps)
   addEnvironments(app, deps)
   addConversations(app, deps)
@@ -76,6 +81,7 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
     open: createBucket(limits.open, clock),
     webhooks: createBucket(limits.webhooks, clock),
     authenticated: createBucket(limits.authenticated, clock),
+    run: createBucket(limits.run, clock),
   }
   const hosts = createHostCheck(deps.allowedHosts ?? [])
   return async (c, next) => {
@@ -86,10 +92,14 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
     if (changes) hosts.origin(c)
     const client = clientOf(c.env.incoming.socket.remoteAddress)
     const route = `${c.req.method} ${c.req.path}`
-    const authenticated = await authenticate(c)
+    const run = webhook || open.has(route) ? undefined : runOf(c, deps.context.runTokens)
+    const authenticated = run === undefined ? await authenticate(c) : undefined
     // A browser sends the cookie for whatever page asks, so it has to be shown that ours did.
     if (authenticated?.by === 'cookie') hosts.origin(c, { required: changes })
-    if (authenticated !== undefined) buckets.authenticated.take(client)
+    if (run !== undefined) {
+      buckets.run.take(run.messageId)
+      if (!runMayAsk(run, c.req)) throw notForRuns()
+    } else if (authenticated !== undefined) buckets.authenticated.take(client)
     else if (webhook) buckets.webhooks.take(client)
     else if (open.has(route)) {
       if (!unlimited.has(route)) buckets.open.take(client)
@@ -102,6 +112,7 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
       })
     }
     c.set('authenticated', authenticated)
+    c.set('run', run)
     // The framework answers for errors only; whatever else is thrown would pass by everybody.
     await next().catch((thrown: unknown) => {
       throw thrown instanceof Error ? thrown : toAppError(thrown)
@@ -123,6 +134,11 @@ const receiveBody =
     })
   }
 
+const notForRuns = (): HttpError =>
+  new HttpError(403, 'forbidden', 'the token of a run does not allow this', {
+    remedy: 'it reads GET /api/run, its own environment and the messages of its own conversation',
+  })
+
 const documentRoute = createRoute({
   method: 'get',
   path: '/api/openapi.json',
@@ -140,6 +156,11 @@ const addDocument = (app: App, { version }: ServerDeps): void => {
     in: 'cookie',
     name: 'coppice-<port>',
     description: 'Given by POST /api/session; its name ends with the port of the server.',
+  })
+  app.openAPIRegistry.registerComponent('securitySchemes', 'run', {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The token of one run of an agent, in COPPICE_RUN_TOKEN. It reads what the run is about.',
   })
   app.openAPIRegistry.registerPath(documentRoute)
   let document: string | undefined

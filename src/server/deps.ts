@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { ConversationsContext } from '../conversations/context.ts'
 import type { Conversations } from '../conversations/conversations.ts'
+import type { Run } from '../conversations/run-tokens.ts'
 import type { LocalPlatform } from '../platforms/local.ts'
 import type { Platform } from '../platforms/platform.ts'
 import type { Refused } from '../platforms/remote.ts'
@@ -41,7 +42,7 @@ export type ServerDeps = {
 
 export type ServerEnv = {
   Bindings: HttpBindings
-  Variables: { authenticated: Authenticated | undefined }
+  Variables: { authenticated: Authenticated | undefined; run: Run | undefined }
 }
 
 export type App = OpenAPIHono<ServerEnv>

@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Change } from '../conversations/changes.ts'
+import type { Redact } from '../process/redact.ts'
 import type { App, ServerDeps } from './deps.ts'
 import { HttpError } from './errors.ts'
 import { defaultLimits } from './limits.ts'
@@ -34,7 +35,7 @@ const route = createRoute({
 
 export const addEvents = (
   app: App,
-  { context: { changes }, stopping, limits }: ServerDeps,
+  { context: { changes, isolation }, stopping, limits }: ServerDeps,
   sessions: Sessions,
 ): void => {
   const most = limits?.eventStreams ?? defaultLimits.eventStreams
@@ -52,6 +53,7 @@ export const addEvents = (
     open += 1
     const stream = eventStream({
       subscribe: (listener) => changes.subscribe((change) => isAbout(change, conversation) && listener(change)),
+      redact: isolation.secrets.redactKnown,
       stopping,
       ...(session !== undefined && {
         session: { isLive: () => sessions.isLive(session), onEnd: (listener) => sessions.onEnd(session, listener) },
@@ -73,6 +75,7 @@ const isAbout = (change: Change, conversation: string | undefined): boolean =>
 
 type StreamOptions = {
   readonly subscribe: (listener: (change: Change) => void) => () => void
+  readonly redact: Redact
   readonly stopping: AbortSignal
   /** The session that opened it, where it was not the token. */
   readonly session?: { readonly isLive: () => Promise<boolean>; readonly onEnd: (listener: () => void) => () => void }
@@ -84,6 +87,7 @@ type StreamOptions = {
 /** Watching begins before the first byte goes out: whoever has seen the answer's head misses nothing from there on. */
 const eventStream = ({
   subscribe,
+  redact,
   stopping,
   session,
   disconnect,
@@ -112,7 +116,9 @@ const eventStream = ({
           end()
           controller.close()
         }
-        const unsubscribe = subscribe((change) => write(`event: ${change.type}\ndata: ${JSON.stringify(change)}\n\n`))
+        const unsubscribe = subscribe((change) =>
+          write(`event: ${change.type}\ndata: ${redact(JSON.stringify(change))}\n\n`),
+        )
         const beat = async (): Promise<void> => {
           // It may have expired, or have been ended elsewhere. A store that cannot be asked ends the stream as well.
           const isLive = session === undefined || (await session.isLive().catch(() => false))

@@ -16,6 +16,8 @@ export type RequestLimits = {
   readonly webhooks: Rate
   /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
   readonly authenticated: Rate
+  /** Per run, with its token: an agent that asks in a loop keeps nobody else waiting. */
+  readonly run: Rate
   readonly eventStreams: number
   /** How often an event stream says that it is alive, and looks whether its session is. */
   readonly heartbeatMs: number
@@ -28,6 +30,7 @@ export const defaultLimits: RequestLimits = {
   open: { perSecond: 200, burst: 1_000 },
   webhooks: { perSecond: 1_000, burst: 10_000 },
   authenticated: { perSecond: 20_000, burst: 40_000 },
+  run: { perSecond: 20, burst: 200 },
   eventStreams: 200,
   heartbeatMs: 15_000,
 }

@@ -7,6 +7,7 @@ import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import { identifySync } from '../../src/process/identity.ts'
 import { type InstalledAgents, installAgents } from '../../scripts/install-agents.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from '../helpers/repo.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 
 export type Stage = {
   readonly box: Sandbox
@@ -88,6 +89,7 @@ export const tell = async (agent: Agent, stage: Stage, overrides: Partial<AgentR
     environment: { ...stage.box.env },
     mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
+    secrets: createSecrets(),
     ...overrides,
     emit: (event) => {
       events.push(event)

@@ -8,6 +8,7 @@ import { killTree } from '../../src/process/kill.ts'
 import { runProgram } from '../../src/process/spawn.ts'
 import { makeSandbox } from '../helpers/repo.ts'
 import { type AgentSpec, contextDirectory, readTrace, type Scene } from './agent-specs.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 
 const CANARY = 'COPPICE_TEST_CANARY'
 let scene: Scene
@@ -36,6 +37,7 @@ const request = (events: AgentEvent[], overrides: Partial<AgentRequest> = {}): A
   environment: { ...scene.box.env, COPPICE_MESSAGE: 'message-1' },
   mark: { id: randomUUID(), cgroup: undefined },
   signal: new AbortController().signal,
+  secrets: createSecrets(),
   emit: (event) => events.push(event),
   onStart: async () => {},
   ...overrides,

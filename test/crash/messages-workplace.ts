@@ -30,7 +30,7 @@ export const engineOf = (context: IsolationContext, double: DoubleAddress): Engi
     databaseName: 'the database of a test',
   }
   const delivery = deliveryTo(double)
-  return createEngine(workplace, { deliveries: new Map([['double', delivery]]), redact: (text) => text })
+  return createEngine(workplace, { deliveries: new Map([['double', delivery]]) })
 }
 
 const deliveryTo = ({ url, limit }: DoubleAddress): Delivery => ({

@@ -11,6 +11,7 @@ import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import { openStore } from '../../src/store/open.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 
 /** A registered repository with one environment, made with plain git, in a sandbox of its own. */
 export type Dressed = AsyncDisposable & {
@@ -54,6 +55,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     clock: Date.now,
     ids: () => `id-${(ids += 1)}`,
     log: silent,
+    secrets: createSecrets(),
     settings: defaultSettings,
     host: 'here',
     home,

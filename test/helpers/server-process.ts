@@ -34,7 +34,12 @@ export type ServerWorld = {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export type ServeOptions = { readonly args?: readonly string[]; readonly env?: Record<string, string> }
+export type ServeOptions = {
+  readonly args?: readonly string[]
+  readonly env?: Record<string, string>
+  /** How it is started, instead of from source: what stands before its arguments. */
+  readonly program?: readonly string[]
+}
 
 export type Said = { readonly role: 'user' | 'agent' | 'system'; readonly text: string; readonly at: string }
 
@@ -76,8 +81,13 @@ export const makeServerWorld = (
   writeFileSync(join(home, 'config.yaml'), options.config ?? 'worktrees:\n  spares: 0\n')
   const env = { ...box.env, TMPDIR: box.root, ...options.env }
   const running = new Set<ChildProcess>()
-  const start = (given: Record<string, string>, cwd: string, args: readonly string[]): ChildProcess => {
-    const child = spawn(node, [main, ...args, '--home', home], {
+  const start = (
+    given: Record<string, string>,
+    cwd: string,
+    args: readonly string[],
+    [command = node, ...before]: readonly string[] = [node, main],
+  ): ChildProcess => {
+    const child = spawn(command, [...before, ...args, '--home', home], {
       cwd,
       env: { ...env, ...given },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -107,8 +117,8 @@ export const makeServerWorld = (
     interrupt: (signal) => {
       for (const child of running) child.kill(signal)
     },
-    serve: async ({ args = [], env: given = {} } = {}) =>
-      ready(start(given, box.root, ['serve', '--port', '0', '--test-platform', ...args]), home),
+    serve: async ({ args = [], env: given = {}, program } = {}) =>
+      ready(start(given, box.root, ['serve', '--port', '0', '--test-platform', ...args], program), home),
     project: async (name = 'project') => {
       const repo = box.repo(name)
       const origin = box.bare(`${name}-origin.git`).path

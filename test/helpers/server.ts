@@ -1,12 +1,13 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 import { type Changes, createChanges } from '../../src/conversations/changes.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
 import type { Conversations } from '../../src/conversations/conversations.ts'
 import { nothingRunning } from '../../src/conversations/stop-run.ts'
 import { createStoreQueue } from '../../src/conversations/queue-of-store.ts'
+import { createRunTokens, type RunTokens } from '../../src/conversations/run-tokens.ts'
 import { localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
-import { createRedactor } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 import type { ServerDeps } from '../../src/server/deps.ts'
 import { type ListenOptions, type RunningServer, startServer } from '../../src/server/listen.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
@@ -23,6 +24,7 @@ export type ServerUnderTest = {
   readonly accepted: IncomingMessage[]
   readonly woken: { count: number }
   readonly platforms: ServerDeps['platforms']
+  readonly runTokens: RunTokens
   /** With the token unless told otherwise. */
   call(path: string, init?: RequestInit & { readonly token?: string | null }): Promise<Response>
   post(path: string, body: unknown, init?: RequestInit & { readonly token?: string | null }): Promise<Response>
@@ -57,7 +59,11 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     metrics.counting((message) => conversations.accept(message)),
     world.context,
   )
-  const context = conversationsContext(world, changes)
+  const secrets = createSecrets([options.secret ?? 'never-to-be-seen', token])
+  let url: string | undefined
+  const random = (): string => randomBytes(32).toString('hex')
+  const runTokens = createRunTokens({ secrets, random, url: () => url })
+  const context = { ...conversationsContext(world, changes), runTokens, isolation: { ...world.context, secrets } }
   const server = await startServer(
     {
       context,
@@ -67,7 +73,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
       version: '1.2.3',
       databaseName: 'SQLite',
       metrics,
-      redact: createRedactor([options.secret ?? 'never-to-be-seen', token]),
+      redact: secrets.redact,
       wake: () => {
         woken.count += 1
       },
@@ -76,6 +82,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     },
     { host: '127.0.0.1', port: 0, ...options.listen },
   )
+  url = server.url
   const call: ServerUnderTest['call'] = (path, { token: given = token, ...init } = {}) => {
     const headers = new Headers(init.headers)
     if (given !== null) headers.set('authorization', `Bearer ${given}`)
@@ -89,6 +96,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
     accepted,
     woken,
     platforms,
+    runTokens,
     call,
     post: (path, body, init = {}) =>
       call(path, {

@@ -17,6 +17,7 @@ import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { randomUUID } from 'node:crypto'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 
 /** A sandbox with a registered repository and everything isolation stands on: real git, real SQLite, real files. */
 export type World = {
@@ -80,6 +81,7 @@ export const makeContext = async (
     clock: Date.now,
     ids: randomUUID,
     log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
+    secrets: createSecrets(),
     settings: { ...defaultSettings, spares: 0, ...options.settings },
     host: 'this-host',
     home,

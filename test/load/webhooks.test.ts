@@ -39,7 +39,7 @@ const unique: Required<Pick<Posted, 'event' | 'payload' | 'id'>>[] = Array.from(
 test('2,000 webhooks in a burst: each message handled once, none lost', { timeout: 240_000 }, async () => {
   const double = await startDouble()
   double.permissions.set('alice', { id: 5, permission: 'write' })
-  const agent = 'message=$(cat); echo "$message" >> "$COPPICE_HOME/handled.txt"; echo ok'
+  const agent = 'message=$(cat); echo "$message" >> "$HOME/handled.txt"; echo ok'
   await using world = makeServerWorld({
     env: {
       COPPICE_AGENT_COMMAND: agent,
@@ -88,7 +88,9 @@ test('2,000 webhooks in a burst: each message handled once, none lost', { timeou
     200_000,
   )
   console.log(`all handled after ${((performance.now() - began) / 1_000).toFixed(1)} s`)
-  const handled = readFileSync(join(world.home, 'handled.txt'), 'utf8').trim().split('\n')
+  const handled = readFileSync(join(world.env['HOME'] ?? '', 'handled.txt'), 'utf8')
+    .trim()
+    .split('\n')
   const asked = Array.from({ length: ISSUES }, (_, issue) =>
     Array.from({ length: ASKED }, (__, n) => `message ${issue}-${n}`),
   )

@@ -134,6 +134,7 @@ describe('the outbox', () => {
       changes: createChanges(),
       clock: Date.now,
       log,
+      redact: (text) => text,
       failpoint: async () => undefined,
     })
     const places = [discord.general.id, '555555555555555555', '666666666666666666']

@@ -286,6 +286,7 @@ describe('an outage', () => {
       changes: createChanges(),
       clock: () => now,
       log,
+      redact: (text) => text,
       failpoint: async () => undefined,
     })
     const conversations = ['acme/app#1', 'acme/app#2', 'acme/app#3']

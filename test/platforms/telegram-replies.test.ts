@@ -218,6 +218,7 @@ describe('the outbox', () => {
       changes: createChanges(),
       clock: Date.now,
       log: createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text }),
+      redact: (text) => text,
       failpoint: async () => undefined,
     })
     const chats = [ada.id, group.id, 8]

@@ -9,6 +9,7 @@ import { identifySync, liveness } from '../../process/identity.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
 import { type AcpAgentOptions, createAcpAgent } from './agent.ts'
 import { createSilence } from './silence.ts'
+import { createSecrets } from '../../process/redact.ts'
 
 /** The Agent Client Protocol against a small agent that behaves as a test wants: `test/helpers/acp/agent.ts`. */
 
@@ -67,6 +68,7 @@ const run = async (
     environment: box.env,
     mark: { id: randomUUID(), cgroup: undefined },
     signal: new AbortController().signal,
+    secrets: createSecrets(),
     emit: (event) => events.push(event),
     onStart: async () => {},
     ...request,
@@ -100,7 +102,7 @@ describe('what it says', () => {
       text: 'I look first.\n\nDone.',
       usage: { costUsd: 0.25, inputTokens: 7, outputTokens: 5 },
     })
-    expect(tools).toEqual(['edited src/login.ts', 'ran npm test (failed)'])
+    expect(tools).toEqual(['edited src/login.ts', 'failed: ran npm test'])
   })
 
   test('the words of the user are a block of their own, and what surrounds them a resource', async () => {

@@ -17,7 +17,7 @@ const GRACE_MS = 2_000
 /** One run: the program is started, talked with, and ended. */
 export const runAcp = async (options: AcpAgentOptions, request: AgentRequest): Promise<AgentResult> => {
   if (request.untrusted && !options.forks) return notInForks(options)
-  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request.emit)
+  const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const result = await talkTo(options, request, reply)
   if (result.outcome === 'cancelled') await endStrays(request.mark, options.clock)
   return result
@@ -46,6 +46,7 @@ const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: Re
       signal: end.signal,
       graceMs: GRACE_MS,
       outputLimitBytes: KEPT_BYTES,
+      redact: { secrets: request.secrets, streams: ['stderr'] },
       beforeWork: request.onStart,
       mark,
       dialogue: (stdin, stdout) => {
@@ -83,7 +84,8 @@ const resultOf = (
   if (turn?.kind === 'done') {
     return { outcome: 'done', text: reply.end(), ...(turn.usage !== undefined && { usage: turn.usage }) }
   }
-  return failureOf(options, reply, turn, ended)
+  const said = turn?.kind === 'error' ? { ...turn, message: request.secrets.redact(turn.message) } : turn
+  return failureOf(options, reply, said, ended)
 }
 
 const notInForks = ({ name }: AcpAgentOptions): AgentResult => ({

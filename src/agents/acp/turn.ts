@@ -32,9 +32,9 @@ const MOST_MESSAGE_BYTES = 32 * 1024 * 1024
 /** One prompt, from the first word to the last. Never rejects. */
 export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   const { options, request, environment, stdin, stdout, end } = parts
-  const { directory: root, signal, emit } = request
+  const { directory: root, signal } = request
   const session: Session = { id: undefined }
-  const updates = createUpdates({ root, reply: parts.reply, emit })
+  const updates = createUpdates({ root, reply: parts.reply })
   const terminals = createTerminals({ root, environment, clock: options.clock, mark: request.mark })
   const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
   const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {
@@ -81,7 +81,7 @@ const aborted = (signal: AbortSignal): Promise<void> =>
 type Hands = { readonly updates: Updates; readonly terminals: Terminals; readonly silence: Silence }
 
 /** Our side of the protocol: what an agent may ask of us while it works. */
-const answering = ({ options, request }: TurnParts, { updates, terminals, silence }: Hands): ClientApp => {
+const answering = ({ options, request, reply }: TurnParts, { updates, terminals, silence }: Hands): ClientApp => {
   const { directory: root, rules } = request
   const onlyForWriting = (): void => {
     if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'only reading is allowed here')
@@ -103,7 +103,7 @@ const answering = ({ options, request }: TurnParts, { updates, terminals, silenc
         const agreed = await silence.pausedFor(async () => request.ask?.({ agent: options.name, what: title }))
         if (agreed !== undefined) return { outcome: outcomeOf(agreed ? 'allow' : 'reject', params) }
       }
-      if (answer !== 'allow') request.emit({ type: 'tool', line: `was not allowed: ${title} (${why})` })
+      if (answer !== 'allow') reply.tool(`was not allowed: ${title} (${why})`)
       return { outcome: outcomeOf(answer === 'allow' ? 'allow' : 'reject', params) }
     })
     .onRequest('terminal/create', async ({ params }) => {

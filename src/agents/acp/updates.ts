@@ -1,6 +1,6 @@
 import { relative } from 'node:path'
 import type { PromptResponse, SessionUpdate, ToolCall, ToolCallUpdate } from '@agentclientprotocol/sdk'
-import type { AgentEvent, AgentUsage } from '../agent.ts'
+import type { AgentUsage } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
 
 export type Updates = {
@@ -15,11 +15,10 @@ export type Updates = {
 export type UpdatesOptions = {
   readonly root: string
   readonly reply: ReplyText
-  readonly emit: (event: AgentEvent) => void
 }
 
 /** What an agent reports while it works, as text of the reply and short lines about its tools. */
-export const createUpdates = ({ root, reply, emit }: UpdatesOptions): Updates => {
+export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
   const tools = new Map<string, ToolCallUpdate>()
   let live = false
   let spoke = false
@@ -34,7 +33,7 @@ export const createUpdates = ({ root, reply, emit }: UpdatesOptions): Updates =>
     tools.set(update.toolCallId, call)
     broken = true
     if (!isOver(call) || (known !== undefined && isOver(known))) return
-    emit({ type: 'tool', line: lineOf(call, root) })
+    reply.tool(lineOf(call, root))
   }
 
   return {
@@ -88,11 +87,8 @@ const lineOf = ({ kind, title, locations, status }: ToolCallUpdate, root: string
       : kind === 'execute'
         ? `ran ${about}`
         : about
-  const line = done.length > LONGEST_LINE ? `${done.slice(0, LONGEST_LINE)}…` : done
-  return status === 'failed' ? `${line} (failed)` : line
+  return status === 'failed' ? `failed: ${done}` : done
 }
-
-const LONGEST_LINE = 120
 
 const shortPath = (path: string, root: string): string => {
   const way = relative(root, path)

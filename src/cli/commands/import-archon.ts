@@ -4,13 +4,15 @@ import { aligned, count, printable, tilde, type View } from '../../conversations
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'
+import { passwordsIn } from '../../process/secret-names.ts'
 import { type ArchonTarget, readArchon } from '../../store/archon.ts'
 
 const variable = 'ARCHON_DATABASE_URL'
 
 const run = async (call: Call): Promise<ImportReport> => {
-  const target = await targetOf(call)
   const { context, provider } = await call.open()
+  const target = await targetOf(call, context.ownEnvironment?.[variable])
+  if ('postgresUrl' in target) context.secrets.add(...passwordsIn(target.postgresUrl))
   context.progress("reading Archon's database")
   const archon = await readArchon(target, context.home)
   const report = await importArchon(context, await provider(), archon, {
@@ -24,9 +26,9 @@ const run = async (call: Call): Promise<ImportReport> => {
 }
 
 /** A file, or an address; where it has a password, from where nobody else can read it. */
-const targetOf = async (call: Call): Promise<ArchonTarget> => {
+const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTarget> => {
   const word = call.words[0]
-  const text = word === '-' ? await firstLine(process.stdin) : (word ?? process.env[variable] ?? '')
+  const text = word === '-' ? await firstLine(process.stdin) : (word ?? given ?? '')
   if (text.trim() === '') {
     const where = word === '-' ? 'standard input has none' : `there is no argument and ${variable} is empty`
     throw new AppError('usage', `which database? ${where}`, {

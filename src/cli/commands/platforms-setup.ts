@@ -3,8 +3,7 @@ import { exitCodes } from '../../conversations/commands/failure.ts'
 import { usage } from '../../conversations/commands/usage.ts'
 import { aligned, printable, tilde, type View, wrapped } from '../../conversations/commands/view.ts'
 import { type Check, checkPlatform } from '../../platforms/check.ts'
-import { type RemotePlatformName, secretsOf } from '../../platforms/settings.ts'
-import { createRedactor } from '../../process/redact.ts'
+import type { RemotePlatformName } from '../../platforms/settings.ts'
 import type { CliCall } from '../cli-call.ts'
 import { guides, isRemotePlatform } from './platforms-guides.ts'
 import { platformSettingsOf } from './platforms-settings.ts'
@@ -24,14 +23,13 @@ const run = async (call: CliCall): Promise<SetupResult> => {
   }
   const { context } = await call.open()
   const { settings, file } = platformSettingsOf(context)
-  const redact = createRedactor(secretsOf(settings))
   const checks = await checkPlatform(name, settings, { fetch, clock: context.clock, signal: call.signal })
   return {
     platform: name,
     file,
     set: new Set(Object.keys(settings[name])),
     // A token is part of an address at Telegram, and an address may be part of what went wrong.
-    checks: checks.map((check) => ({ ...check, detail: redact(check.detail) })),
+    checks: checks.map((check) => ({ ...check, detail: context.secrets.redact(check.detail) })),
   }
 }
 

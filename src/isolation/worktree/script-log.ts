@@ -16,7 +16,7 @@ export type ScriptLog = {
 /** A script that prints for 15 minutes must not fill the disk. */
 const most = 50 * 1024 * 1024
 
-/** `<home>/logs/<kind>/<environment>.log`, for its owner's eyes only: scripts print tokens. */
+/** `<home>/logs/<kind>/<environment>.log`, for its owner's eyes only: scripts print tokens, and not all of them are ours to know. */
 export const openScriptLog = async (home: string, kind: string, id: EnvironmentId): Promise<ScriptLog> => {
   const directory = join(home, 'logs', kind)
   await mkdir(directory, { recursive: true, mode: 0o700 })

@@ -54,11 +54,11 @@ type Command = {
 }
 
 const runOne = async (
-  { clock }: IsolationContext,
+  { clock, secrets }: IsolationContext,
   { tree, signal, onSpawn }: ScriptRun,
   { command, env, log, timeoutMs }: Command,
 ): Promise<ProgramResult> => {
-  log.write(`$ ${command}\n`)
+  log.write(`$ ${secrets.redact(command)}\n`)
   const result = await runProgram({
     shell: command,
     cwd: tree.path,
@@ -66,6 +66,7 @@ const runOne = async (
     clock,
     timeoutMs: Math.max(1, timeoutMs),
     outputLimitBytes: shownBytes,
+    redact: { secrets, streams: ['stdout', 'stderr'] },
     onOutput: (text) => log.write(text),
     ...(signal === undefined ? {} : { signal }),
     ...(onSpawn === undefined ? {} : { onStart: onSpawn }),

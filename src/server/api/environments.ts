@@ -5,7 +5,7 @@ import { listWithFacts } from '../../isolation/facts.ts'
 import type { App, ServerDeps } from '../deps.ts'
 import { failures, json, missing, refused } from '../routes.ts'
 import { codebaseName, environmentAnswer, flag, line, listedAnswer } from '../schemas.ts'
-import { removeEnvironment } from './remove-environment.ts'
+import { environmentAndCodebase, removeEnvironment } from './remove-environment.ts'
 import { restoreEnvironment } from './restore-environment.ts'
 
 const listRoute = createRoute({
@@ -18,6 +18,15 @@ const listRoute = createRoute({
 })
 
 const id = z.object({ id: line(100) })
+
+const getRoute = createRoute({
+  method: 'get',
+  path: '/api/environments/{id}',
+  summary: 'One environment, as it is recorded',
+  security: [{ token: [] }, { cookie: [] }, { run: [] }],
+  request: { params: id },
+  responses: { 200: json('The environment', environmentAnswer), ...failures, ...missing },
+})
 
 const removeRoute = createRoute({
   method: 'delete',
@@ -66,6 +75,13 @@ export const addEnvironments = (app: App, deps: ServerDeps): void => {
     const live = await Promise.all(codebases.map(({ id }) => store.environments.live(id)))
     return c.json(
       live.flat().map((one) => environmentJson(one, (id) => names.get(id) ?? '')),
+      200,
+    )
+  })
+  app.openapi(getRoute, async (c) => {
+    const { environment, codebase } = await environmentAndCodebase(isolation, c.req.valid('param').id)
+    return c.json(
+      environmentJson(environment, () => codebase.name),
       200,
     )
   })

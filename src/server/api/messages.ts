@@ -27,6 +27,7 @@ const listRoute = createRoute({
   method: 'get',
   path: '/api/conversations/{id}/messages',
   summary: 'What was said in a conversation, in order of time',
+  security: [{ token: [] }, { cookie: [] }, { run: [] }],
   request: {
     params,
     query: any.extend({ limit: z.coerce.number().int().min(1).max(historyLimit).default(historyLimit) }),

@@ -1,8 +1,9 @@
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { Client } from 'pg'
 import { describe, expect, test } from 'vitest'
-import { makeServerWorld, onEachDatabase, textsOf } from '../../helpers/server-process.ts'
+import { ensureToken } from '../../../src/server/token-file.ts'
+import { makeServerWorld, onEachDatabase, type ServerProcess, textsOf } from '../../helpers/server-process.ts'
 
 describe('the tripwire', () => {
   test('an agent that writes into the canonical checkout is reported exactly', async () => {
@@ -55,6 +56,43 @@ const canaries = {
   // Its name says nothing; it must stay out all the same.
   UNHEARD_OF: 'canary-of-nobody',
 }
+
+/** Of platforms that nothing starts: one setting is not enough to run them. */
+const configured = { github: 'canary-of-config-yaml/1', telegram: 'canary-of config-yaml+2' }
+const config = `worktrees:
+  spares: 0
+platforms:
+  github:
+    token: ${configured.github}
+  telegram:
+    webhookSecret: ${configured.telegram}
+`
+
+/**
+ * Prints each secret in the home as programs do by accident: as it is, in two halves with a pause between, as base64, in
+ * lines, on both streams. It names its branch, and a file that it commits, after the token.
+ */
+const blabbing = (home: string): string => `
+token=$(cat '${home}/token' 2>/dev/null || echo none)
+github='${configured.github}'; telegram='${configured.telegram}'
+for secret in "$token" "$github" "$telegram" "\${COPPICE_RUN_TOKEN:-none}"; do
+  echo "it is $secret."; echo "it is $secret." >&2
+  printf 'in halves: %s' "$(printf %s "$secret" | cut -c1-12)"; sleep 0.3; printf '%s\n' "$(printf %s "$secret" | cut -c13-)"
+  printf 'on two lines: %s\n    %s\n' "$(printf %s "$secret" | cut -c1-12)" "$(printf %s "$secret" | cut -c13-)"
+  printf '%s' "$secret" | base64; printf '%s' "$secret" | od -An -v -tx1 | tr -d ' \n'; echo
+done
+cat '${home}/config.yaml'
+git checkout -q -b "$token" 2>/dev/null; echo x > "$token.txt"; git add .; git commit -q -m "$token"
+`
+
+/** In each of the forms in which it was printed. Short ends, which say nothing, may remain. */
+const traces = (secret: string): string[] => [
+  secret,
+  secret.slice(0, 12),
+  secret.slice(12, 24),
+  Buffer.from(secret).toString('base64').slice(4, 16),
+  Buffer.from(secret).toString('hex').slice(8, 40),
+]
 
 onEachDatabase((database, name) => {
   test("a secret of the server's environment is in no agent's environment, log, database or reply", async () => {
@@ -109,6 +147,104 @@ onEachDatabase((database, name) => {
     expect(places['environment of agent and setup']).not.toMatch(/COPPICE_DATABASE_URL|^PG/m)
   })
 })
+
+const found = (places: Readonly<Record<string, string>>, secrets: readonly string[]): string[] =>
+  Object.entries(places).flatMap(([place, text]) =>
+    secrets.flatMap((secret) =>
+      traces(secret)
+        .filter((trace) => text.includes(trace))
+        .map((trace) => `${trace} in ${place}`),
+    ),
+  )
+
+describe('what an agent says by accident', () => {
+  test('reaches nobody through a server: not a reply, a preview, an event, a log, the database or a branch', async () => {
+    await using world = makeServerWorld({ config })
+    await world.project()
+    const server = await world.serve({
+      env: { COPPICE_AGENT_COMMAND: `${blabbing(world.home)} exit 3` },
+      args: ['--verbose'],
+    })
+    const events = await server.call('/api/events')
+    let streamed = ''
+    const streaming = (async () => {
+      for await (const text of events.body?.pipeThrough(new TextDecoderStream()) ?? []) streamed += text
+    })().catch(() => undefined)
+    const said = await server.ask('somebody', 'go on')
+    expect(said.map(({ role }) => role)).toEqual(['system', 'agent', 'system'])
+    const answers = ['/diff', '/status', '/worktree list', '/worktree orphans'].map((one) =>
+      server.ask('somebody', one),
+    )
+    const places = {
+      replies: JSON.stringify([said, await Promise.all(answers)]),
+      environments: await (await server.call('/api/environments?codebase=project')).text(),
+      metrics: await (await server.call('/metrics')).text(),
+      ...(await printedBy(server)),
+    }
+    await streaming
+    const home = { events: streamed, ...homeOf(world.home) }
+    expect(streamed).toContain('event: progress')
+    expect(said[1]?.text.match(/\[hidden\]/g)?.length).toBeGreaterThan(15)
+    expect(found({ ...places, ...home }, [server.token, ...Object.values(configured)])).toEqual([])
+    expect(JSON.stringify({ ...places, ...home })).not.toMatch(/coppice_run_[0-9a-f]/)
+  })
+
+  test('reaches nobody through the command line without a server, in no command and no form of answer', async () => {
+    await using world = makeServerWorld({ config })
+    const repo = await world.project()
+    const { token } = ensureToken(world.home)
+    const env = { COPPICE_AGENT_COMMAND: blabbing(world.home) }
+    const chat = await world.cliWith(env, repo.path, 'chat', 'go on', '--verbose')
+    expect(chat.out).toContain('[hidden]')
+    const json = await world.cliWith(env, repo.path, 'chat', 'go on', '--json')
+    const kept = homeOf(world.home)
+    const commands = [
+      ['worktree', 'list'],
+      ['worktree', 'list', '--json'],
+      ['worktree', 'orphans', '--json'],
+      // What a person names after a secret is kept under that name, and not shown.
+      ['worktree', 'create', `${token}-again`],
+      ['worktree', 'create', `${token}-again`, '--json'],
+      ['worktree', 'remove', `${token}-none`, '--json', '--verbose'],
+      ['status', '--json'],
+    ]
+    const places: Record<string, string> = { ...kept, chat: chat.out + chat.err, json: json.out + json.err }
+    for (const words of commands) {
+      const { out, err } = await world.cliWith(env, repo.path, ...words)
+      places[words.join(' ').replace(token, '…')] = out + err
+    }
+    expect(found(places, [token, ...Object.values(configured)])).toEqual([])
+  })
+
+  test('reaches nobody from setup: not its log, and not the message when it fails', async () => {
+    await using world = makeServerWorld({ config })
+    const repo = await world.project()
+    const { token } = ensureToken(world.home)
+    repo.write('blab.sh', `${blabbing(world.home)} exit 3`)
+    repo.write('.coppice/config.yaml', 'worktree:\n  setup: sh blab.sh\n')
+    repo.git('add', '.')
+    repo.git('commit', '-q', '-m', 'setup')
+    repo.git('push', '-q', 'origin', 'main')
+    await world.cli(repo.path, 'codebase', 'trust', 'project')
+    const { code, out, err } = await world.cli(repo.path, 'worktree', 'create', 'work', '--verbose')
+    expect(code).toBe(1)
+    expect(err).toContain('[hidden]')
+    expect(found({ out, err, ...homeOf(world.home) }, [token, ...Object.values(configured)])).toEqual([])
+  })
+})
+
+const printedBy = async (server: ServerProcess): Promise<Record<string, string>> => {
+  const { out, err } = await server.stop()
+  return { out: out.replace(/^ {2}new token .*$/m, ''), err }
+}
+
+/** All that is kept in the home, but for the files in which the secrets are at home and the agent's own tree. */
+const homeOf = (home: string): Record<string, string> =>
+  Object.fromEntries(
+    filesUnder(home)
+      .filter((path) => !/^(?:token|config\.yaml|worktrees\/.*)$/.test(relative(home, path)))
+      .map((path) => [relative(home, path), readFileSync(path, 'latin1')]),
+  )
 
 const filesUnder = (directory: string): string[] =>
   !existsSync(directory)

@@ -15,7 +15,7 @@ const agent = [
   'set -e',
   'message=$(cat)',
   'echo "$message" >> notes.txt',
-  'cp "$COPPICE_CONTEXT" "$COPPICE_HOME/context-seen.txt"',
+  'cp "$COPPICE_CONTEXT" "$HOME/context-seen.txt"',
   'git add notes.txt',
   'git commit -q -m "$message"',
   'echo "Wrote it down on $COPPICE_BRANCH"',
@@ -87,7 +87,7 @@ test('a thread in Slack, issue 42, the pull request that fixes it and its merge 
   expect(inThread(root)[0]).toMatch(/^Linked this conversation to `issue-42`/)
   await say('and log the reason', root)
   expect(inThread(root).at(-1)).toBe('Wrote it down on issue-42')
-  expect(readFileSync(join(world.home, 'context-seen.txt'), 'utf8')).toContain(
+  expect(readFileSync(join(world.env['HOME'] ?? '', 'context-seen.txt'), 'utf8')).toContain(
     '| The login says 500 since this morning',
   )
 

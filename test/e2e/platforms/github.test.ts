@@ -22,7 +22,7 @@ const agent = [
   'set -e',
   'message=$(cat)',
   'echo "$message" >> notes.txt',
-  'cp "$COPPICE_CONTEXT" "$COPPICE_HOME/context-seen.txt"',
+  'cp "$COPPICE_CONTEXT" "$HOME/context-seen.txt"',
   'git add notes.txt',
   'git commit -q -m "$message"',
   'echo "Wrote it down on $COPPICE_BRANCH"',
@@ -114,7 +114,7 @@ test('issue, pull request, review, merge: one tree, answered in each thread, gon
     'Wrote it down on issue-42',
   ])
   expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('fix the login\nrename the variable\n')
-  const seen = readFileSync(join(world.home, 'context-seen.txt'), 'utf8')
+  const seen = readFileSync(join(world.env['HOME'] ?? '', 'context-seen.txt'), 'utf8')
   expect(seen).toMatch(/Comment by @bob, .*:\n> Looks good  to me/)
   expect(seen).not.toContain('ignore all')
   const [shared, ...others] = await listed(world, repo.path)

@@ -1,0 +1,61 @@
+import { existsSync, statSync } from 'node:fs'
+import type { Env } from '../domain/config.ts'
+import { isSecretName, passwordsIn } from '../process/secret-names.ts'
+import { readToken, tokenFile } from '../server/token-file.ts'
+
+/** Of our variables the values whose names say that they are secret, and every password in an address. */
+export const environmentSecrets = (env: Env): string[] =>
+  Object.entries(env).flatMap(([name, value = '']) => [
+    ...(isSecretName(name) && !isPath(value) ? [value] : []),
+    ...passwordsIn(value),
+  ])
+
+/** `GITHUB_TOKEN_FILE=/run/secrets/github`: where it is, not what it is. */
+const isPath = (value: string): boolean => /^~?\//.test(value) && (value.startsWith('~') || existsSync(value))
+
+/** Of `config.yaml` likewise, whether what it says is valid or not: an error may quote it. */
+export const configSecrets = async (text: string): Promise<string[]> => {
+  const { parseDocument } = await import('yaml')
+  try {
+    return secretsUnder('', parseDocument(text).toJS({ maxAliasCount: 50 }))
+  } catch {
+    return [...text.matchAll(/([\w-]+)["']?[ \t]*:[ \t]*["']?([^\s"'#,}]+)/g)].flatMap(([, name = '', value = '']) =>
+      isSecretName(name) ? [value] : passwordsIn(value),
+    )
+  }
+}
+
+const secretsUnder = (name: string, value: unknown): string[] => {
+  if (typeof value === 'string' || typeof value === 'number') {
+    const text = String(value)
+    return [...(isSecretName(withUnderscores(name)) ? [text] : []), ...passwordsIn(text)]
+  }
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, inner]) => secretsUnder(Array.isArray(value) ? name : key, inner))
+}
+
+/** `privateKey` is `private_key`. */
+const withUnderscores = (name: string): string => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')
+
+/**
+ * The API token of the home. Asked for again and again, since another process may make one, or a new one, at any time:
+ * a look at the file's times takes microseconds. One that was replaced is still the running server's.
+ */
+export const homeToken = (home: string): (() => readonly string[]) => {
+  const file = tokenFile(home)
+  let seen = ''
+  let known: readonly string[] = []
+  return () => {
+    const found = statSync(file, { throwIfNoEntry: false })
+    const now = found === undefined ? '' : `${found.ino} ${found.mtimeMs} ${found.size}`
+    if (now === seen) return known
+    seen = now
+    try {
+      const token = readToken(home)?.token
+      if (token !== undefined && !known.includes(token)) known = [token, ...known]
+    } catch {
+      // Damaged: whoever needs the token says so.
+    }
+    return known
+  }
+}

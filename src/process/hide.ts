@@ -1,0 +1,15 @@
+import type { Span } from './secret-matcher.ts'
+
+export const HIDDEN = '[hidden]'
+
+/** Spans that overlap are hidden as one: a secret inside another leaves no rest. */
+export const hide = (text: string, spans: readonly Span[]): string => {
+  let shown = ''
+  let at = 0
+  for (const { from, to } of [...spans].sort((a, b) => a.from - b.from || b.to - a.to)) {
+    if (from >= to) continue
+    if (from >= at) shown += text.slice(at, from) + HIDDEN
+    at = Math.max(at, to)
+  }
+  return shown + text.slice(at)
+}

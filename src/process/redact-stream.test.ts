@@ -1,0 +1,112 @@
+import * as fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { createSecrets } from './redact.ts'
+
+const SECRET = 'correct horse/battery+staple'
+/** Put together here, so that no scanner takes this file for a leak. */
+const GITHUB = `${['ghp', '_'].join('')}${'aB3'.repeat(12)}`
+const KEY = ['-----BEGIN PRIVATE', 'KEY-----\nMIIEpAIBAAKCAQEA0Z3VS5JJcds3\n-----END PRIVATE', 'KEY-----'].join(' ')
+
+const streamed = (pieces: readonly string[], secrets = createSecrets([SECRET])): string => {
+  let shown = ''
+  const stream = secrets.stream((text) => (shown += text))
+  for (const piece of pieces) stream.push(piece)
+  stream.end()
+  return shown
+}
+
+const base64 = Buffer.from(SECRET).toString('base64').slice(0, -3)
+
+test.each([
+  ['a known secret', SECRET],
+  ['base64', base64],
+  ['a wrapped line', `${SECRET.slice(0, 14)}\n  ${SECRET.slice(14)}`],
+  ['colours', `${SECRET.slice(0, 14)}\u001b[1m${SECRET.slice(14)}`],
+  ['an unknown token', GITHUB],
+  ['an unknown private key', KEY],
+  ['a header', 'Authorization: Basic dTpwYXNzd29yZA=='],
+  ['a bearer', 'Bearer abcdefgh12345678'],
+  ['a password in a URL', 'https://user:pass@host/path'],
+])('%s that is split anywhere is hidden as if it had come in one piece', (_, secret) => {
+  const whole = `before ${secret}\nafter`
+  const expected = streamed([whole])
+  expect(expected).toContain('[hidden]')
+  for (let at = 1; at < whole.length; at++) {
+    expect([at, streamed([whole.slice(0, at), whole.slice(at)])]).toEqual([at, expected])
+  }
+  expect(streamed(whole.split(''))).toBe(expected)
+})
+
+test('in whatever pieces a text comes, it leaves as redacting the whole would have left it', () => {
+  const words = [
+    'plain',
+    ' ',
+    '\n',
+    'correct ',
+    'correct horse',
+    SECRET,
+    GITHUB,
+    'secret',
+    '://',
+    'a@b',
+    'cookie',
+    ': ',
+  ]
+  const parts = fc.array(fc.constantFrom(...words), { maxLength: 12 })
+  const cuts = fc.array(fc.nat(200), { maxLength: 8 })
+  fc.assert(
+    fc.property(parts, cuts, (texts, at) => {
+      const secrets = createSecrets([SECRET, 'secret'])
+      const text = texts.join('')
+      const ends = [...new Set([...at.filter((one) => one < text.length), text.length])].sort((a, b) => a - b)
+      const pieces = ends.map((end, i) => text.slice(ends[i - 1] ?? 0, end))
+      expect(streamed(pieces, secrets)).toBe(secrets.redact(text))
+    }),
+    { numRuns: 500 },
+  )
+})
+
+test('ordinary text is shown up to its last word at once, and the last word when nothing more comes', () => {
+  const shown: string[] = []
+  const stream = createSecrets([SECRET]).stream((text) => shown.push(text))
+  stream.push('running the tests\n')
+  expect(shown.splice(0)).toEqual(['running the tests\n'])
+  stream.push('all is well')
+  expect(shown.splice(0)).toEqual(['all is '])
+  stream.settle()
+  expect(shown.splice(0)).toEqual(['well'])
+})
+
+test('a pause inside a secret shows no more of it than chance would, and never the rest', () => {
+  for (const secret of [SECRET, GITHUB, KEY]) {
+    for (let at = 1; at < secret.length; at++) {
+      let shown = ''
+      const stream = createSecrets([SECRET]).stream((text) => (shown += text))
+      stream.push(`x ${secret.slice(0, at)}`)
+      stream.settle()
+      stream.push(`${secret.slice(at)} y`)
+      stream.end()
+      expect([at, shown]).toEqual([at, expect.stringMatching(/^x .{0,10}\[hidden\] y$/s)])
+    }
+  }
+})
+
+test('a secret that becomes known while its beginning waits is hidden', () => {
+  const secrets = createSecrets([SECRET])
+  let shown = ''
+  const stream = secrets.stream((text) => (shown += text))
+  stream.push('token=made-late')
+  secrets.add('made-later-on')
+  stream.push('r-on ')
+  stream.end()
+  expect(shown).toBe('token=[hidden] ')
+})
+
+test('a megabyte without a space, letter by letter, is neither kept back nor slow', () => {
+  let shown = 0
+  const stream = createSecrets([SECRET]).stream((text) => (shown += text.length))
+  for (let i = 0; i < 200_000; i++) stream.push('aaaaa')
+  expect(shown).toBeGreaterThan(900_000)
+  stream.end()
+  expect(shown).toBe(1_000_000)
+})

@@ -1,0 +1,110 @@
+import { beginsToken, credentialSpans, unfinishedCredential } from './credential-shapes.ts'
+import { hide } from './hide.ts'
+import type { Matcher, Scanner, Span } from './secret-matcher.ts'
+
+/** Text in pieces on its way out. What may be the beginning of a secret waits until it is known not to be one. */
+export type RedactedStream = {
+  readonly push: (text: string) => void
+  /** Nothing more came for a while: shows the last word too, unless it looks like the beginning of a secret. */
+  readonly settle: () => void
+  /** Nothing more will come. */
+  readonly end: () => void
+}
+
+type Parts = { readonly matcher: () => Matcher | undefined; readonly write: (text: string) => void }
+
+/** So many characters of a secret in ordinary text are chance. Shown, they tell nothing; the rest is hidden as ever. */
+const CHANCE = 4
+
+/** A word that is longer is data, and is not waited for to its end. */
+const LONGEST_WORD = 4_096
+
+/** What is kept back at most: longer than any private key. */
+const LONGEST_WAIT = 16_384
+
+export const createRedactedStream = ({ matcher: current, write }: Parts): RedactedStream => {
+  let matcher: Matcher | undefined
+  let scanner: Scanner | undefined
+  let found: Span[] = []
+  let pending = ''
+  /** Where `pending` begins, counted as the scanner counts. */
+  let base = 0
+  /** The part of the current word that is out already: without it, the rest would not be recognised. */
+  let before = ''
+
+  /** Secrets may have been added meanwhile: what is not out yet is looked through again. */
+  const refresh = (): void => {
+    const wanted = current()
+    if (wanted === matcher) return
+    matcher = wanted
+    scanner = wanted?.scan()
+    scanner?.feed(pending)
+    found = []
+    base = 0
+  }
+  /** Where a known secret may have begun. */
+  const opened = (): number => {
+    const open = scanner?.open()
+    return open === undefined || open.depth < CHANCE ? pending.length : Math.max(0, open.from - base)
+  }
+  /** What is hidden of `pending`. */
+  const spans = (): Span[] => {
+    found.push(...(scanner?.takeSpans() ?? []))
+    const shaped = credentialSpans(before + pending)
+    return [
+      ...found.map(({ from, to }) => ({ from: from - base, to: to - base })),
+      ...shaped.map(({ from, to }) => ({ from: from - before.length, to: to - before.length })),
+    ]
+  }
+  const release = (wanted: number, whole: boolean): void => {
+    if (wanted <= 0) return
+    const hidden = spans()
+    const end = whole ? wanted : outside(wanted, hidden)
+    if (end <= 0) return
+    const within = hidden.map(({ from, to }) => ({ from: Math.max(0, from), to: Math.min(end, to) }))
+    const piece = pending.slice(0, end)
+    before = lastWord(before + piece)
+    pending = pending.slice(end)
+    base += end
+    found = found.filter(({ to }) => to > base)
+    write(hide(piece, within))
+  }
+  const most = (): number => Math.max(LONGEST_WAIT, 2 * (matcher?.longest ?? 0))
+  return {
+    push: (text) => {
+      refresh()
+      scanner?.feed(text)
+      pending += text
+      // The last word waits anyway. Where it only grew, nothing can leave.
+      if (!/\s/.test(text) && pending.length < 2 * LONGEST_WORD) return
+      const word = pending.length - lastWord(pending).length
+      release(Math.min(word, opened(), unfinishedCredential(pending)), false)
+      release(pending.length - most(), true)
+    },
+    settle: () => {
+      refresh()
+      if (!beginsToken(lastWord(pending))) release(Math.min(opened(), unfinishedCredential(pending)), false)
+    },
+    end: () => {
+      refresh()
+      release(pending.length, true)
+      before = ''
+    },
+  }
+}
+
+/** A secret leaves in one piece, or its two halves would each be shown as hidden. */
+const outside = (end: number, spans: readonly Span[]): number => {
+  const across = spans.filter(({ from, to }) => from < end && end < to)
+  return across.length === 0 ? end : outside(Math.min(...across.map(({ from }) => from)), spans)
+}
+
+/** From the back: a pattern for it would look at every place where a word could begin. */
+const lastWord = (text: string): string => {
+  let start = text.length
+  const least = Math.max(0, text.length - LONGEST_WORD)
+  while (start > least && !isSpace(text.charCodeAt(start - 1))) start--
+  return text.slice(start)
+}
+
+const isSpace = (code: number): boolean => code === 0x20 || (code >= 0x09 && code <= 0x0d)
