@@ -196,7 +196,8 @@ export const createGit = (options: GitOptions): Git => {
         ...request.identity,
       }
       const { home, token } = options
-      if (request.network !== true || request.anonymous === true || token === undefined) return start(request, environment)
+      if (request.network !== true || request.anonymous === true || token === undefined)
+        return start(request, environment)
       const next = lastValue(entries.filter(isUserScope), 'core.askpass')
       return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
     },
