@@ -12,11 +12,11 @@ import { orderIn } from '../../src/platforms/github/mention.ts'
 import { toMrkdwn } from '../../src/platforms/slack/render.ts'
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
-import { createRedactor } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 
 /** What text of others goes through, and how long it can be by then. */
 const functions: Record<string, readonly [longest: number, work: (text: string) => unknown]> = {
-  redaction: [100_000, createRedactor(['a-secret-of-ours', 'another-secret'])],
+  redaction: [100_000, createSecrets(['a-secret-of-ours', 'another-secret']).redact],
   'splitting a reply': [100_000, (text) => splitReply(text, 2_000)],
   'the first line of a tool': [100_000, firstLine],
   'a chat command': [100_000, isChatCommand],
