@@ -1,5 +1,5 @@
 import { posix } from 'node:path'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { compileGlob, globStart, globStep, isGlobMatch, mayMatchBelow } from './glob.ts'
 

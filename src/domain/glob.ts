@@ -25,7 +25,7 @@ export const maxGlobLength = 200
 export const maxGlobs = 100
 
 export const compileGlob = (pattern: string): Glob => ({
-  segments: pattern.split('/').map((segment) => (segment === '**' ? '**' : tokensOf([...segment]))),
+  segments: pattern.split('/').map((segment) => (segment === '**' ? '**' : tokensOf(Array.from(segment)))),
 })
 
 export const globStart = (glob: Glob): GlobState => closed(glob, new Set([0]))
@@ -63,7 +63,7 @@ const closed = (glob: Glob, state: Set<number>): GlobState => {
 
 /** Two positions, and one place to go back to: after a `*` matched too little, only the last one needs to take more. */
 const matchesName = (tokens: readonly Token[], name: string): boolean => {
-  const letters = [...name]
+  const letters = Array.from(name)
   if (name.startsWith('.') && tokens[0]?.kind !== 'literal') return false
   let token = 0
   let letter = 0

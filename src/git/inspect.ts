@@ -273,7 +273,7 @@ const tooMany = (gitDir: string): AppError =>
   })
 
 /** Undefined when there is nothing, or nothing that we (and git) may look at. */
-export const lookAt = (raw: string, look: typeof statSync | typeof lstatSync): Stats | undefined => {
+export const lookAt = (raw: string, look: typeof statSync): Stats | undefined => {
   try {
     return look(rawBytes(raw), { throwIfNoEntry: false })
   } catch {

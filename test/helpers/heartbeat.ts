@@ -37,6 +37,7 @@ export const startHeartbeat = (): Heartbeat => {
   const worker = new Worker(watcher, { eval: true, workerData: { shared } })
   const beat = setInterval(() => Atomics.add(numbers, 0, 1), 10)
   return {
+    // eslint-disable-next-line unicorn/require-post-message-target-origin -- a worker of this process, not a window
     watch: (fifo) => worker.postMessage(fifo),
     stops: () => Atomics.load(numbers, 1),
     [Symbol.asyncDispose]: async () => {

@@ -189,15 +189,22 @@ const damage = async (): Promise<string[]> => {
 
 /** Names that git or Coppice reads when they are there. */
 const absentNames = (record: string): string[] => [
-  ...['shallow', 'commondir', 'config.worktree', 'FETCH_HEAD', 'info/attributes', 'info/grafts', 'logs/refs/stash'],
-  ...[
-    'objects/info/alternates',
-    'objects/info/commit-graph',
-    'objects/pack/pack-x.idx',
-    'refs/stash',
-    'remotes/origin',
-  ],
-  ...['coppice.lock.info', 'coppice.lock.info.new', 'HEAD.lock', 'refs/coppice/x'],
+  'shallow',
+  'commondir',
+  'config.worktree',
+  'FETCH_HEAD',
+  'info/attributes',
+  'info/grafts',
+  'logs/refs/stash',
+  'objects/info/alternates',
+  'objects/info/commit-graph',
+  'objects/pack/pack-x.idx',
+  'refs/stash',
+  'remotes/origin',
+  'coppice.lock.info',
+  'coppice.lock.info.new',
+  'HEAD.lock',
+  'refs/coppice/x',
   ...['config.worktree', 'MERGE_HEAD', 'BISECT_START', 'locked', 'rebase-merge/head-name', 'sequencer/todo'].map(
     (name) => `${record}/${name}`,
   ),
