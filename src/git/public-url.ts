@@ -103,5 +103,5 @@ const isPrivateAddress = (address: string): boolean => {
 
 const refused = (why: string): AppError =>
   new AppError('name-invalid', `this can't be cloned from a chat: ${why}`, {
-    remedy: 'use a public https:// or ssh:// address, or clone it from a terminal: coppice codebase add <path or URL>',
+    remedy: 'use a public https:// or ssh:// address, or add it from a terminal (coppice codebase add)',
   })
