@@ -21,7 +21,7 @@ test.each([
   // Where it is, not what it is.
   [{ GITHUB_TOKEN_FILE: '/etc/passwd', OTHER_SECRET_FILE: '~/secret' }, []],
 ])('of the variables %j the secrets are %j', (env, secrets) => {
-  expect(environmentSecrets(env).toSorted()).toEqual(secrets.toSorted())
+  expect(new Set(environmentSecrets(env))).toEqual(new Set(secrets))
 })
 
 const config = `database:
