@@ -63,6 +63,7 @@ const opensFiles: Record<string, string> = {
   'src/store/sqlite.ts': 'makes a new file (O_EXCL)',
   'src/store/archon-sqlite.ts': "reads another program's database, which a person named",
   'src/main.ts': 'reads package.json of this installation',
+  'src/main/take-environment.ts': 'reads /proc, and a file that this very process wrote',
 }
 
 const opening = new Set([

@@ -21,9 +21,13 @@ const SHAPES: readonly RegExp[] = [
   /\b[\w-]{23,28}\.[\w-]{6,7}\.[\w-]{27,}/g,
 ]
 
-export const credentialSpans = (text: string): Span[] =>
+/** `start` is where the words begin by which it was recognised: without them, nobody would know what follows. */
+export type CredentialSpan = Span & { readonly start: number }
+
+export const credentialSpans = (text: string): CredentialSpan[] =>
   SHAPES.flatMap((shape) =>
     [...text.matchAll(shape)].map((match) => ({
+      start: match.index,
       from: match.index + (match[1]?.length ?? 0),
       to: match.index + match[0].length,
     })),

@@ -1,4 +1,4 @@
-import { beginsToken, credentialSpans, unfinishedCredential } from './credential-shapes.ts'
+import { beginsToken, type CredentialSpan, credentialSpans, unfinishedCredential } from './credential-shapes.ts'
 import { hide } from './hide.ts'
 import type { Matcher, Scanner, Span } from './secret-matcher.ts'
 
@@ -48,13 +48,15 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
     return open === undefined || open.depth < CHANCE ? pending.length : Math.max(0, open.from - base)
   }
   /** What is hidden of `pending`. */
-  const spans = (): Span[] => {
+  const spans = (): CredentialSpan[] => {
     found.push(...(scanner?.takeSpans() ?? []))
-    const shaped = credentialSpans(before + pending)
-    return [
-      ...found.map(({ from, to }) => ({ from: from - base, to: to - base })),
-      ...shaped.map(({ from, to }) => ({ from: from - before.length, to: to - before.length })),
-    ]
+    const known = found.map(({ from, to }) => ({ start: from - base, from: from - base, to: to - base }))
+    const shaped = credentialSpans(before + pending).map(({ start, from, to }) => ({
+      start: start - before.length,
+      from: from - before.length,
+      to: to - before.length,
+    }))
+    return [...known, ...shaped]
   }
   const release = (wanted: number, whole: boolean): void => {
     if (wanted <= 0) return
@@ -93,10 +95,10 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
   }
 }
 
-/** A secret leaves in one piece, or its two halves would each be shown as hidden. */
-const outside = (end: number, spans: readonly Span[]): number => {
-  const across = spans.filter(({ from, to }) => from < end && end < to)
-  return across.length === 0 ? end : outside(Math.min(...across.map(({ from }) => from)), spans)
+/** A secret leaves in one piece with what it was recognised by: of its two halves, neither might be known for one. */
+const outside = (end: number, spans: readonly CredentialSpan[]): number => {
+  const across = spans.filter(({ start, to }) => start < end && end < to)
+  return across.length === 0 ? end : outside(Math.min(...across.map(({ start }) => start)), spans)
 }
 
 /** From the back: a pattern for it would look at every place where a word could begin. */
