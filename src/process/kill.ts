@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { cgroupMembers, isPopulated, killCgroup, removeCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
 import { processesOfRuns, type RunMark } from './run-mark.ts'
-import { processTable } from './table.ts'
+import { type ProcessRow, processTable } from './table.ts'
 import { collectTree, isSame, selfAndAncestors } from './tree.ts'
 
 export type KillOutcome =
@@ -65,15 +65,18 @@ export const endAll = async (target: KillTarget, options: KillOptions): Promise<
   const isLeft = (): boolean => notDead([...known.values()]).length > 0 || cgroups.some(isPopulated)
   /** Answers who came since the last look: one that forks and ends all the time is never seen alive twice. */
   const look = async (): Promise<readonly ProcessIdentity[]> => {
-    const members = [...known.values(), ...(await find())]
-    const seen = [...members, ...collectTree(await processTable(), members)]
+    const found = await find()
+    const rows = await processTable()
+    forgetGone(known, rows)
+    const members = [...known.values(), ...found]
+    const seen = [...members, ...collectTree(rows, members)]
     const fresh = seen.filter(({ pid, startTime }) => !untouchable.has(pid) && known.get(pid)?.startTime !== startTime)
     for (const member of fresh) known.set(member.pid, member)
     return fresh
   }
 
-  await look()
-  if (!isLeft()) return { outcome: 'dead' }
+  const first = await look()
+  if (first.length === 0 && !isLeft()) return { outcome: 'dead' }
   signalAll([...known.values()], 'SIGTERM')
   await untilFalse(isLeft, graceMs, clock)
   // What a trap or a supervisor started in the meantime is found by looking again, as often as something comes back.
@@ -83,12 +86,37 @@ export const endAll = async (target: KillTarget, options: KillOptions): Promise<
     if (round === KILL_ROUNDS)
       return { outcome: 'survivors', identities: unique([...fresh, ...notDead([...known.values()])]) }
     signalAll([...known.values()], 'SIGKILL')
+    killGroups(await processTable(), known, untouchable)
     for (const cgroup of cgroups) killWhole(cgroup, untouchable)
     await untilFalse(isLeft, confirmMs, clock)
   }
 }
 
+/** Whoever is gone and has left nobody behind: one that forks all the time would make this a list of thousands. */
+const forgetGone = (known: Map<number, ProcessIdentity>, rows: readonly ProcessRow[]): void => {
+  const named = new Set(rows.flatMap((row) => [row.identity.pid, row.parentPid, row.processGroup, row.session]))
+  for (const [pid, identity] of known) if (!named.has(pid) && liveness(identity) === 'dead') known.delete(pid)
+}
+
 const unique = (identities: readonly ProcessIdentity[]): readonly ProcessIdentity[] => [...new Set(identities)]
+
+/**
+ * The kernel signals a group in one step, so that a member cannot fork in between. Only a group that bears the pid of one
+ * of those we end, and only while nobody else has that pid: it is theirs as long as one of them is in it.
+ */
+const killGroups = (
+  rows: readonly ProcessRow[],
+  known: ReadonlyMap<number, ProcessIdentity>,
+  untouchable: ReadonlySet<number>,
+): void => {
+  const ours = new Set(rows.filter(({ identity }) => untouchable.has(identity.pid)).map((row) => row.processGroup))
+  for (const group of new Set(rows.map(({ processGroup }) => processGroup))) {
+    const leader = known.get(group)
+    if (group <= 1 || leader === undefined || ours.has(group)) continue
+    const holder = identifySync(group)
+    if (holder === undefined ? liveness(leader) === 'dead' : isSame(holder, leader)) signal(-group, 'SIGKILL')
+  }
+}
 
 /** Not one that holds ourselves: a server that an agent of another one started is in that agent's cgroup. */
 const killWhole = (cgroup: string, untouchable: ReadonlySet<number>): void => {
@@ -101,17 +129,21 @@ const KILL_ROUNDS = 5
 const notDead = (identities: readonly ProcessIdentity[]): readonly ProcessIdentity[] =>
   identities.filter((identity) => liveness(identity) !== 'dead')
 
-const signalAll = (identities: readonly ProcessIdentity[], signal: 'SIGTERM' | 'SIGKILL'): void => {
+const signalAll = (identities: readonly ProcessIdentity[], name: 'SIGTERM' | 'SIGKILL'): void => {
   for (const identity of identities) {
     // Looked at right before the signal: a pid may have changed hands since it was found, and one that cannot be read
     // may be anybody's.
     if (identity.pid <= 1 || liveness(identity) !== 'alive') continue
-    try {
-      process.kill(identity.pid, signal)
-    } catch (error) {
-      // ESRCH: ended by itself. EPERM: changed its user; it stays among the survivors.
-      if (!hasCode(error, 'ESRCH') && !hasCode(error, 'EPERM')) throw error
-    }
+    signal(identity.pid, name)
+  }
+}
+
+const signal = (target: number, name: 'SIGTERM' | 'SIGKILL'): void => {
+  try {
+    process.kill(target, name)
+  } catch (error) {
+    // ESRCH: ended by itself. EPERM: changed its user; it stays among the survivors.
+    if (!hasCode(error, 'ESRCH') && !hasCode(error, 'EPERM')) throw error
   }
 }
 

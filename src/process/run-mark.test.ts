@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { isPopulated, killCgroup, makeCgroup, ownCgroup, removeCgroup, writableCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
-import { killRun } from './kill.ts'
+import { endAll, killRun } from './kill.ts'
 import { processesOfRuns, type RunMark } from './run-mark.ts'
 import { runProgram } from './spawn.ts'
 
@@ -86,6 +86,16 @@ describe.each(ways)('$how', ({ withCgroup }) => {
     expect(mark.cgroup !== undefined && existsSync(mark.cgroup), 'nothing of it is left in /sys/fs/cgroup').toBe(false)
   })
 
+  test('a child that forks and ends all the time is ended, too', async () => {
+    const mark = newMark(withCgroup)
+    const shell = "setsid sh -c 'f() { f & }; f' > /dev/null 2>&1"
+    const env = { PATH: process.env['PATH'] }
+    await runProgram({ shell, cwd: dir, env, clock, outputLimitBytes: 100, mark })
+    expect(await processesOfRuns([mark])).not.toEqual([])
+    expect(await killRun([mark], { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
+    expect((await processesOfRuns([mark])).filter((one) => liveness(one) !== 'dead')).toEqual([])
+  })
+
   test('a run that left nothing is dead at once, and whoever else runs here is left alone', async () => {
     const [mark, other] = [newMark(withCgroup), newMark(false)]
     const bystander = await leftBy(`setsid sh -c '(${subshell('exec sleep 300')}) &' > /dev/null 2>&1`, other)
@@ -96,24 +106,15 @@ describe.each(ways)('$how', ({ withCgroup }) => {
 })
 
 describe.runIf(base !== undefined)('a cgroup of its own', () => {
-  test('holds a child that drops every mark, and one that forks faster than anybody can look', async () => {
+  test('is ended as a whole: also a child that dropped every mark, and one that no look has shown', async () => {
     const mark = newMark(true)
     const resets = `ulimit -S -w unlimited 2>/dev/null || ulimit -S -x unlimited; ${subshell('exec sleep 300')}`
     const left = await leftBy(inEmptyEnvironment(resets), mark)
     expect(await processesOfRuns([{ ...mark, cgroup: undefined }]), 'the mark is gone').toEqual([])
-    const comet = `f() { f & }; f`
-    await runProgram({
-      cwd: dir,
-      env: { PATH: process.env['PATH'] },
-      clock,
-      outputLimitBytes: 100,
-      mark,
-      shell: `setsid sh -c '${comet}' > /dev/null 2>&1`,
-    })
-    expect(isPopulated(mark.cgroup ?? '')).toBe(true)
-    expect(await killRun([mark], { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
-    expect(liveness(left)).toBe('dead')
-    expect(existsSync(mark.cgroup ?? '')).toBe(false)
+    expect(await processesOfRuns([mark])).toEqual([left])
+    const blind = { known: [], find: async () => [], untouchable: new Set<number>(), cgroups: [mark.cgroup ?? ''] }
+    expect(await endAll(blind, { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
+    expect([liveness(left), isPopulated(mark.cgroup ?? '')]).toEqual(['dead', false])
   })
 
   test('goes with the cgroups that the agent made inside of it', async () => {

@@ -53,32 +53,26 @@ export const processesOfRuns = async (marks: readonly RunMark[]): Promise<Proces
   for (const { cgroup } of marks) {
     if (cgroup !== undefined) for (const member of cgroupMembers(cgroup)) found.set(member.pid, member)
   }
-  for (const pid of pidsUntilQuiet()) {
-    if (found.has(pid)) continue
-    // Before the marks are read: a pid that changes hands in between then has another start time.
-    const identity = identifySync(pid)
-    if (identity === undefined) continue
-    if (limits.has(lockLimit(pid) ?? '') || (await environmentOf(pid)).some((one) => variables.has(one))) {
-      found.set(pid, identity)
+  const seen = new Set<number>(found.keys())
+  // Again while somebody is gone before we could look: a process that forks and ends all the time is otherwise always
+  // where nobody looks any more.
+  for (let pass = 0, missed = true; missed && pass < MOST_PASSES; pass += 1) {
+    missed = false
+    for (const pid of listProcPids().filter((one) => !seen.has(one))) {
+      seen.add(pid)
+      // Before the marks are read: a pid that changes hands in between then has another start time.
+      const identity = identifySync(pid)
+      if (identity === undefined) missed = true
+      else if (limits.has(lockLimit(pid) ?? '') || (await environmentOf(pid)).some((one) => variables.has(one))) {
+        found.set(pid, identity)
+      }
     }
   }
   return [...found.values()]
 }
 
-/** Listed again until nobody is new: a process that forks and ends is otherwise always where nobody looks any more. */
-function* pidsUntilQuiet(): Iterable<number> {
-  const seen = new Set<number>()
-  for (let pass = 0, size = -1; pass < MOST_PASSES && size !== seen.size; pass += 1) {
-    size = seen.size
-    for (const pid of listProcPids()) {
-      if (seen.has(pid)) continue
-      seen.add(pid)
-      yield pid
-    }
-  }
-}
-
-const MOST_PASSES = 5
+/** A look at the new pids takes 2 ms, as long as a shell takes to fork: most of these passes see a process in between. */
+const MOST_PASSES = 40
 
 const lockLimit = (pid: number): string | undefined => {
   try {

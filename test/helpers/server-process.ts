@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, vi } from 'vitest'
 import type { IsolationHints } from '../../src/domain/hints.ts'
+import { clearCgroups } from './cgroups.ts'
 import type { CliResult } from './cli.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
@@ -133,6 +134,7 @@ export const makeServerWorld = (
       const gone = [...running].map((child) => new Promise((done) => child.once('close', done)))
       killAll()
       await Promise.all(gone)
+      clearCgroups(home)
       box[Symbol.dispose]()
     },
   }

@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { writableCgroup } from '../../../src/process/cgroup.ts'
-import { runMarkId } from '../../../src/process/run-mark.ts'
+import { cgroupsOf } from '../../helpers/cgroups.ts'
 import { isAlive, makeServerWorld, onEachDatabase, textsOf, until } from '../../helpers/server-process.ts'
 
 /** Shell: a child without parent, session or environment of the run, whose pid is in the file. */
@@ -11,13 +10,6 @@ const escaped = (file: string): string =>
   `env -i PATH="$PATH" setsid sh -c 'sh -c "echo \\$\\$ > ${file}.new; mv ${file}.new ${file}; exec sleep 300" > /dev/null 2>&1 &'; while [ ! -e '${file}' ]; do sleep 0.01; done`
 
 const pidIn = (file: string): number => Number(readFileSync(file, 'utf8'))
-
-/** By the mark of the home, which is in the name of every cgroup that its runs get. */
-const cgroupsOf = (home: string): string[] => {
-  const [mark = ''] = runMarkId(home, '', 0).split('.')
-  const base = writableCgroup()
-  return base === undefined ? [] : readdirSync(base).filter((name) => name.includes(mark))
-}
 
 onEachDatabase((database) => {
   test('SIGTERM in the middle of a run: nothing more is accepted, the run finishes and is answered', async () => {
