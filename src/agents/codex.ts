@@ -133,7 +133,7 @@ const hasOwnProvider = async (own: Installed['own']): Promise<boolean> => {
   const home = own['CODEX_HOME'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.codex'))
   if (home === undefined) return false
   const text = await readUntrustedText(join(home, 'config.toml'), { followLink: true }).catch(() => undefined)
-  return /^\s*model_provider\s*=/m.test(text ?? '')
+  return /^[ \t]*model_provider[ \t]*=/m.test(text ?? '')
 }
 
 /** Its own fence is bubblewrap or Landlock on Linux, which a container may forbid; elsewhere it is part of the system. */

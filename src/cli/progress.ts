@@ -65,4 +65,4 @@ export const createProgress = ({ write, isTerminal, columns, clock, afterMs = 10
   }
 }
 
-const phase = (text: string): string => text.replace(/\d+%$/, '')
+const phase = (text: string): string => text.replace(/\d{1,3}%$/, '')

@@ -126,11 +126,18 @@ export const parseRepoCommand = async (name: string, file: string, source: strin
   }
 }
 
+/** Parsing YAML takes quadratic time for some texts. */
+const maxFrontLength = 8 * 1024
+
 const splitFront = (source: string, file: string): { front: string; body: string } => {
   if (!/^---[ \t]*\r?\n/.test(source)) return { front: '', body: source }
   const match = /^---[ \t]*\r?\n(?:([\s\S]*?)\r?\n)?---[ \t]*(?:\r?\n|$)/.exec(source)
   if (match === null) throw invalid(`the front matter of ${file} has no end`, 'end it with a line of ---')
-  return { front: match[1] ?? '', body: source.slice(match[0].length) }
+  const front = match[1] ?? ''
+  if (front.length > maxFrontLength) {
+    throw invalid(`the front matter of ${file} is too large`, `it may have ${maxFrontLength} characters at most`)
+  }
+  return { front, body: source.slice(match[0].length) }
 }
 
 const kind: Rule<RepoCommand['type']> = {
@@ -141,8 +148,20 @@ const kind: Rule<RepoCommand['type']> = {
 /** A list, or one line with commas as agents' own files have it: `Read, Grep, Bash(git log:*)`. */
 const tools: Rule<readonly string[]> = {
   expected: 'the names of tools, as a list or with commas between them',
-  read: (value) =>
-    list(text, 100).read(typeof value === 'string' ? value.split(/,(?![^(]*\))/).map((name) => name.trim()) : value),
+  read: (value) => list(text, 100).read(typeof value === 'string' ? atCommas(value) : value),
+}
+
+/** Not at those in parentheses. By hand: an expression that looks ahead would do so for every comma. */
+const atCommas = (line: string): string[] => {
+  const names = ['']
+  let depth = 0
+  for (const letter of line) {
+    if (letter === '(') depth += 1
+    if (letter === ')') depth = Math.max(0, depth - 1)
+    if (letter === ',' && depth === 0) names.push('')
+    else names[names.length - 1] += letter
+  }
+  return names.map((name) => name.trim())
 }
 
 const rules = {

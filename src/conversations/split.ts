@@ -1,3 +1,5 @@
+import { trimEndOf } from '../domain/trim-end.ts'
+
 /**
  * A long reply in messages of at most `limit` characters, cut where it hurts least: between paragraphs, then lines, then
  * words. A code block that has to be cut is closed and opened again, so that each message renders by itself.
@@ -18,7 +20,7 @@ export const splitReply = (text: string, limit: number | undefined): string[] =>
     const piece = rest.slice(0, at)
     fence = openFence(opening + piece)
     parts.push(fence === undefined ? trimmed(opening + piece) : `${opening}${trimmed(piece)}${closing}`)
-    rest = rest.slice(at).replace(fence === undefined ? /^\s*\n/ : /^\n/, '')
+    rest = rest.slice(at).replace(fence === undefined ? /^\s{0,1000}\n/ : /^\n/, '')
   }
   return parts.filter((part) => part.trim() !== '')
 }
@@ -50,4 +52,4 @@ const cutAt = (text: string, room: number): number => {
   return last >= 0xd800 && last <= 0xdbff ? room - 1 : room
 }
 
-const trimmed = (text: string): string => text.replace(/[ \t\n]+$/, '')
+const trimmed = (text: string): string => trimEndOf(text, ' \t\n')

@@ -30,7 +30,16 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
   return found
 }
 
+/** Far more than anybody writes. Parsing YAML takes quadratic time for some texts: a second for 100,000 characters. */
+export const maxConfigLength = 32 * 1024
+
+export const tooLongConfig = (file: string, length: number): AppError =>
+  new AppError('config-invalid', `${file} is too large: ${length} bytes (limit: ${maxConfigLength})`, {
+    remedy: 'make it smaller; long scripts belong in files of their own',
+  })
+
 const parse = (text: string, file: string, lines: LineCounter): Document => {
+  if (text.length > maxConfigLength) throw tooLongConfig(file, text.length)
   let document: Document
   try {
     document = parseDocument(text, { lineCounter: lines, prettyErrors: false })

@@ -1,6 +1,7 @@
 import { AppError } from './errors.ts'
 import { maxGlobLength } from './glob.ts'
 import { branchNameProblem } from './names.ts'
+import { trimEndOf } from './trim-end.ts'
 
 /** One rule serves a key in a file and a variable alike. `expected` ends the sentence "it must be …". */
 export type Rule<T> = {
@@ -148,7 +149,7 @@ const maxPathLength = 4096
 
 const contained = (value: string): string | undefined => {
   if (value.length > maxPathLength) return undefined
-  const path = value.replace(/^(?:\.\/+)+/, '').replace(/\/+$/, '')
+  const path = trimEndOf(value.replace(/^(?:\.\/+)+/, ''), '/')
   if (path === '' || path.startsWith('/') || path.startsWith('~') || path.includes('\\') || control.test(path)) {
     return undefined
   }

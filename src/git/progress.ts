@@ -5,7 +5,8 @@ export const progressReader = (report: (progress: Progress) => void): ((chunk: s
   let rest = ''
   return (chunk) => {
     const lines = (rest + chunk).split(/[\r\n]/)
-    rest = lines.pop() ?? ''
+    // Nothing here is that long: a remote that never ends its line does not fill the memory.
+    rest = (lines.pop() ?? '').slice(-1_000)
     for (const line of lines) {
       const match = /^(?:remote: )?([A-Z][a-z ]+):\s+(\d{1,3})%/.exec(line)
       if (match) report({ phase: match[1] ?? '', percent: Number(match[2]) })

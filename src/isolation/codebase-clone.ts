@@ -15,6 +15,7 @@ import type { JournalEntry } from '../store/store.ts'
 import { settleChild, withChild } from './children.ts'
 import { type Added, type AddOptions, plainName, register } from './codebase-register.ts'
 import type { IsolationContext } from './context.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { syncDirectory } from './durable.ts'
 
 /**
@@ -28,7 +29,7 @@ export const addClone = async (context: IsolationContext, url: string, options: 
   await settleClones(context)
   const known = await cloneOf(context, url)
   if (known !== undefined) return { codebase: known, isNew: false }
-  const name = options.name ?? plainName(basename(url.replace(/[/]+$/, '').replace(/^.*:/, '')))
+  const name = options.name ?? plainName(basename(trimEndOf(url, '/').replace(/^.*:/, '')))
   const repos = reposDirectory(context)
   await mkdir(repos, { recursive: true, mode: 0o700 })
   const target = await placeFor(context, repos, name, url)
@@ -132,7 +133,7 @@ const cloneOf = async ({ store, host }: IsolationContext, url: string): Promise<
   )
 
 const sameUrl = (a: string, b: string): boolean => plainUrl(a) === plainUrl(b)
-const plainUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\.git$/, '')
+const plainUrl = (url: string): string => trimEndOf(url, '/').replace(/\.git$/, '')
 
 type Place = { readonly path: RepoPath; readonly isThere: boolean }
 

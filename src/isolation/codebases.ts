@@ -78,7 +78,12 @@ export const codebaseAround = async (context: IsolationContext, cwd: string): Pr
 }
 
 /** `C:` paths do not exist here, so whatever has a scheme or `host:` before any slash is meant as an address. */
-const isUrl = (text: string): boolean => /^[a-z][a-z0-9+.-]*:/i.test(text) || /^[^/]+@[^/]+:/.test(text)
+const isUrl = (text: string): boolean => {
+  if (/^[a-z][a-z0-9+.-]*:/i.test(text)) return true
+  const [host = ''] = text.split('/', 1)
+  const at = host.indexOf('@')
+  return at > 0 && host.lastIndexOf(':') > at + 1
+}
 
 const addDiscovered = async (
   context: IsolationContext,

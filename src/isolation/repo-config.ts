@@ -1,5 +1,6 @@
 import { repoOf } from './repo-of.ts'
 import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config.ts'
+import { maxConfigLength, tooLongConfig } from '../domain/config-file.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
@@ -39,10 +40,13 @@ const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<R
  * there alike: the second must not pass for "no settings, so nothing to keep".
  */
 const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Promise<boolean> => {
-  const args = ['ls-tree', '-z', '--full-tree', baseSha, '--', configPath]
+  const args = ['ls-tree', '-z', '-l', '--full-tree', baseSha, '--', configPath]
   const { stdout } = await git.run({ operation: 'ls-tree', at: repo, args })
   if (stdout === '') return false
-  if (/^100(?:644|755) blob /.test(stdout)) return true
+  const size = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t/.exec(stdout)?.[1]
+  // Before its content is read: a blob can be as large as the memory.
+  if (size !== undefined && Number(size) > maxConfigLength) throw tooLongConfig(file, Number(size))
+  if (size !== undefined) return true
   throw new AppError('config-invalid', `${file} is not a regular file`, { remedy: 'make it one on the base branch' })
 }
 

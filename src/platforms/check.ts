@@ -91,7 +91,10 @@ const slack = async (given: PlatformSettings['slack'], ask: Ask): Promise<Check[
 
 const slackBot = ({ headers, body }: Answer): Verdict => {
   if (body['ok'] !== true) return no(said(body['error']), 'copy the Bot User OAuth Token (xoxb-…) again')
-  const scopes = headers.get('x-oauth-scopes')?.split(/\s*,\s*/)
+  const scopes = headers
+    .get('x-oauth-scopes')
+    ?.split(',')
+    .map((scope) => scope.trim())
   const lacking = scopes === undefined ? [] : slackScopes.filter((scope) => !scopes.includes(scope))
   return lacking.length === 0
     ? yes(`${said(body['user'])} in ${said(body['team'])}`)

@@ -1,3 +1,5 @@
+import { trimEndOf } from '../domain/trim-end.ts'
+
 /** What a line is, for the dialects that have to be told: those without headings, rules and lists of their own. */
 export type Line =
   | { readonly kind: 'heading' | 'text'; readonly text: string }
@@ -5,9 +7,12 @@ export type Line =
   | { readonly kind: 'item'; readonly sign: string; readonly text: string }
 
 export const lineOf = (line: string): Line => {
-  const heading = /^ {0,3}#{1,6}\s+(.*?)\s*#*\s*$/.exec(line)?.[1]
-  // All of it is bold already.
-  if (heading !== undefined) return { kind: 'heading', text: heading.replaceAll(/\*\*|__/g, '') }
+  const heading = /^ {0,3}#{1,6}\s(.*)$/.exec(line)?.[1]
+  // Closing signs are no part of it. All of it is bold already.
+  if (heading !== undefined) {
+    const text = trimEndOf(heading.trim(), '#').trimEnd()
+    return { kind: 'heading', text: text.replaceAll(/\*\*|__/g, '') }
+  }
   if (/^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/.test(line)) return { kind: 'rule' }
   const item = /^(\s*)[-*+]\s+(?:\[([ xX])\]\s+)?(.*)$/.exec(line)
   if (item === null) return { kind: 'text', text: line }

@@ -1,3 +1,5 @@
+import { trimEndOf } from '../../domain/trim-end.ts'
+
 /** What Discord's own limit is; what we send is split a little below, so that rendering has room. */
 export const LONGEST_MESSAGE = 2_000
 
@@ -53,7 +55,7 @@ const outsideCode = (lines: readonly string[]): string[] => {
 
 /** How many lines the table has that begins here: a row with bars, a line of dashes, more rows. */
 const tableAt = (lines: readonly string[], at: number): number => {
-  if (!/\|/.test(lines[at] ?? '') || !/^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/.test(lines[at + 1] ?? '')) {
+  if (!/\|/.test(lines[at] ?? '') || !isRuler(lines[at + 1] ?? '')) {
     return 0
   }
   if (!/\|/.test(lines[at + 1] ?? '')) return 0
@@ -62,10 +64,16 @@ const tableAt = (lines: readonly string[], at: number): number => {
   return end - at
 }
 
+/** `| --- | :-: |`, cell by cell: as one expression it would take seconds on a long line of blanks. */
+const isRuler = (text: string): boolean => {
+  const cells = text.trim().replace(/^\|/, '').replace(/\|$/, '').split('|')
+  return cells.every((cell) => /^:?-+:?$/.test(cell.trim()))
+}
+
 const line = (text: string): string =>
   text
-    .replace(/^#{4,6}\s+(.+?)\s*#*$/, '**$1**')
+    .replace(/^#{4,6}\s+(?=\S)(.*)$/, (_whole, heading: string) => `**${trimEndOf(heading, '# \t')}**`)
     .replace(/^(?:-{3,}|\*{3,}|_{3,})\s*$/, '──────────')
-    .replaceAll(/!\[([^\]\n]*)\]\(([^)\s]+)[^)\n]*\)/g, (_whole, alt: string, url: string) =>
+    .replaceAll(/!\[([^[\]\n]*)\]\(([^()\s]+)(?:\s[^()\n]*)?\)/g, (_whole, alt: string, url: string) =>
       alt === '' ? url : `[${alt}](${url})`,
     )

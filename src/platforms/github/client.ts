@@ -76,7 +76,8 @@ export const createClient = (octokits: Octokits): GithubClient => ({
 const PAGE = 100
 
 const lastPage = (link: string | undefined): number | undefined => {
-  const [, page] = /<[^>]*[?&]page=(\d+)[^>]*>;\s*rel="last"/.exec(link ?? '') ?? []
+  const last = link?.split(',').find((part) => part.includes('rel="last"'))
+  const [, page] = /[?&]page=(\d+)/.exec(last ?? '') ?? []
   return page === undefined ? undefined : Number(page)
 }
 

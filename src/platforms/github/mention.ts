@@ -1,3 +1,4 @@
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
 
@@ -14,7 +15,9 @@ export const orderIn = (body: string, bot: string): string | undefined => {
   return shown
     .map(({ kind, text }) => (kind === 'text' ? text.replaceAll(name, '') : text))
     .join('')
-    .replaceAll(/[ \t]+$/gm, '')
+    .split('\n')
+    .map((line) => trimEndOf(line, ' \t'))
+    .join('\n')
     .trim()
 }
 

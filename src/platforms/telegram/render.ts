@@ -36,8 +36,9 @@ const pre = (lines: readonly string[], language = ''): string => {
 }
 
 const fenceAt = (lines: readonly string[], at: number): Block | undefined => {
-  const [, fence, info = ''] = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$/.exec(lines[at] ?? '') ?? []
+  const [, fence, after = ''] = /^ {0,3}(`{3,}|~{3,}(?!~))([^`]*)$/.exec(lines[at] ?? '') ?? []
   if (fence === undefined) return undefined
+  const [, info = ''] = /^\s*([\w+#.-]*)/.exec(after) ?? []
   const rest = lines.slice(at + 1)
   const end = rest.findIndex((line) => closes(line.trim(), fence))
   const code = end === -1 ? rest : rest.slice(0, end)

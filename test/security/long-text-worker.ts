@@ -1,0 +1,154 @@
+import { parentPort } from 'node:worker_threads'
+import { firstLine } from '../../src/agents/tool-line.ts'
+import { isChatCommand } from '../../src/conversations/commands/chat.ts'
+import { splitReply } from '../../src/conversations/split.ts'
+import { slug } from '../../src/domain/work.ts'
+import { meaningfulLine } from '../../src/git/failure.ts'
+import { LONGEST_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'
+import * as discord from '../../src/platforms/discord/text.ts'
+import { closingIssuesIn } from '../../src/platforms/github/links.ts'
+import { isOurs, withMarker } from '../../src/platforms/github/marker.ts'
+import { orderIn } from '../../src/platforms/github/mention.ts'
+import { toMrkdwn } from '../../src/platforms/slack/render.ts'
+import * as slack from '../../src/platforms/slack/text.ts'
+import { toHtml } from '../../src/platforms/telegram/render.ts'
+import { createRedactor } from '../../src/process/redact.ts'
+
+/** What text of others goes through, and how long it can be by then. */
+const functions: Record<string, readonly [longest: number, work: (text: string) => unknown]> = {
+  redaction: [100_000, createRedactor(['a-secret-of-ours', 'another-secret'])],
+  'splitting a reply': [100_000, (text) => splitReply(text, 2_000)],
+  'the first line of a tool': [100_000, firstLine],
+  'a chat command': [100_000, isChatCommand],
+  'the slug of a title': [100_000, slug],
+  "git's error": [100_000, meaningfulLine],
+  'an order on GitHub': [65_536, (text) => orderIn(text, 'bot')],
+  'closing words on GitHub': [65_536, (text) => closingIssuesIn(text, 'a/b')],
+  'a marker on GitHub': [65_536, (text) => isOurs(withMarker(text, 'x'))],
+  'a message on Slack': [
+    40_000,
+    (text) => [slack.toPlainText(text), slack.mentions(text, 'U1'), slack.withoutCall(text, 'U1')],
+  ],
+  'a message on Discord': [
+    4_000,
+    (text) => [discord.mentions(text, '1'), discord.withoutCall(text, '1'), discord.withNames(text, new Map())],
+  ],
+  'Markdown for Slack': [4_000, toMrkdwn],
+  'Markdown for Discord': [LONGEST_MESSAGE, renderMarkdown],
+  'Markdown for Telegram': [4_096, toHtml],
+}
+
+const units = [
+  ...'aA0 \t\n-`*_|><@:/.#~[]!()"\'=,+&;\\{}%$^?',
+  ...[
+    '\r\n',
+    'a ',
+    'a\n',
+    ' \n',
+    '- ',
+    '* ',
+    '_ ',
+    '| ',
+    '|-',
+    '``',
+    '```',
+    '```\n',
+    '~~~ ',
+    '~~',
+    '**',
+    '***a',
+    '**a',
+    '__a',
+    '_a ',
+    '![',
+    '![a](',
+    '![a](b',
+    '[a](',
+    '[a](b(',
+    '[a',
+    '](',
+    '<!--',
+    '<!-- ',
+    '<!-- coppice:a',
+    '-->',
+    '<a',
+    '<a ',
+    '</a',
+    '<details>',
+    '</details',
+    '<details',
+    '<summary',
+    '> ',
+    '>\n',
+    '>>> ',
+    '&gt;',
+    '<@1',
+    '<@1>',
+    '<@U1',
+    '<@U1|',
+    '<@U1|a',
+    '@bot',
+    '@bot ',
+    '@bot\n',
+    'cookie:',
+    'cookie',
+    'authorization ',
+    'authorization: ',
+    'bearer ',
+    'bearer a',
+    'ssh://',
+    'https://',
+    '://a',
+    '://a:',
+    'a@',
+    'eyJaaaaaaaa.',
+    'eyJ',
+    'sk-',
+    'ghp_',
+    'xoxb-',
+    '123456:',
+    '-----BEGIN PRIVATE KEY-----',
+    '-----BEGIN ',
+    'PRIVATE KEY',
+    'fixes ',
+    'fix #',
+    'fixes a/',
+    'closes: ',
+    'fixes https://a/',
+    '\n\n',
+    '\n    a\n',
+    '\n    ',
+    '\n\t',
+    '1. ',
+    '- [ ] ',
+    'a.',
+    '.a',
+    'aaaaaaaaaaaaaaaaaaaaaaaa.',
+    'fatal: ',
+    'error:\r',
+    '# ',
+    '#### ',
+    '####',
+    '\u001b[31m',
+    '\ud83c\udf32',
+    '/a ',
+    '/help@',
+    '\u200b',
+  ],
+]
+
+const ends = [
+  ['', 'x\n!'],
+  ['# ', 'x'],
+  ['#### a', 'b'],
+  ['~~~', '`'],
+]
+
+for (const [name, [longest, work]] of Object.entries(functions)) {
+  for (const unit of units) {
+    for (const [start = '', end = ''] of ends) {
+      parentPort?.postMessage(`${name}: ${start}${unit}…${end}`)
+      work(`${start}${unit.repeat(Math.ceil(longest / unit.length))}`.slice(0, longest - 10) + end)
+    }
+  }
+}
