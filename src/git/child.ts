@@ -114,25 +114,30 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
   const errors = (chunk: Buffer): void => request.onStderr?.(decoder.decode(chunk, { stream: true }))
   const [exit, stdout, stderr] = await Promise.all([
     exited,
-    collect(child.stdout, request.onStdout),
-    collect(child.stderr, undefined, request.onStderr && errors),
+    collect(child.stdout, { take: request.onStdout }),
+    // A remote can send messages without end.
+    collect(child.stderr, { watch: request.onStderr && errors, limit: 200 }),
   ])
   return { ...exit, stdout, stderr: stderr.toString('utf8') }
 }
 
 const lingerMs = 2_000
 
-const collect = async (
-  stream: Readable | null,
-  take: ChildRequest['onStdout'],
-  watch?: (chunk: Buffer) => void,
-): Promise<Buffer> => {
+type Collecting = {
+  readonly take?: ChildRequest['onStdout'] | undefined
+  readonly watch?: ((chunk: Buffer) => void) | undefined
+  readonly limit?: number
+}
+
+/** With a limit (in pieces of 64 KB at most) the middle is dropped: what matters is at the beginning and at the end. */
+const collect = async (stream: Readable | null, { take, watch, limit }: Collecting): Promise<Buffer> => {
   const chunks: Buffer[] = []
   try {
     for await (const chunk of (stream ?? []) as AsyncIterable<Buffer>) {
       watch?.(chunk)
       if (take) await take(chunk)
       else chunks.push(chunk)
+      if (limit !== undefined && chunks.length > limit) chunks.splice(limit / 2, 1)
     }
   } catch (error) {
     // Let go of after the end of the process: what it had to say has been read.

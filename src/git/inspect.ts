@@ -98,7 +98,8 @@ export const createInspector = (): Inspector => {
       seen.add(identity)
       if (seen.size % directoriesPerTurn === 0) await nextTurn()
       if (seen.size > maxDirectories) throw tooMany(places.gitDirs[0] ?? '')
-      if (thorough || gitDirs.includes(path) || (everything && kind === 'refs')) assertSizes(path, kind, listing.files)
+      const isSized = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
+      if (isSized) assertSizes(path, kind, listing.files)
       for (const name of [...listing.directories, ...linkedDirectories(path, kind, listing.links)]) {
         const inner = kindInside(kind, name, path, modules)
         if (inner === undefined || (!everything && isTail(kind, name, path, gitDirs))) continue

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, rmSync } from 'node:fs'
+import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { convertedFiles } from './converted.ts'
 import { countDirt } from './dirt.ts'
+import { discoverRepository } from './discover.ts'
 import { lookIntoIndex } from './hidden.ts'
+import { createInspector } from './inspect.ts'
 import { readStatus } from './status.ts'
 import { isUntouchedByStat } from './untouched.ts'
 
@@ -73,4 +75,124 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
     const signal = AbortSignal.timeout(50)
     await expect(readStatus(box.git(), mainTree(repo), { signal })).rejects.toMatchObject({ code: 'cancelled' })
   })
+})
+
+/** What an agent can lay for git to open, and the words by which the error names it. */
+const traps: Record<string, (place: { repo: TestRepo; box: Sandbox }) => string> = {
+  'a ref': ({ repo }) => join(repo.commonDir, 'refs/heads/x'),
+  'a loose object': ({ repo }) => {
+    const sha = repo.sha()
+    return join(repo.commonDir, 'objects', sha.slice(0, 2), sha.slice(2))
+  },
+  'a file in a directory whose name is not UTF-8': ({ repo }) => {
+    const directory = Buffer.concat([Buffer.from(join(repo.commonDir, 'refs/heads/')), Buffer.from([0xff])])
+    mkdirSync(directory)
+    fifo(join(repo.commonDir, 'refs/heads/moved'))
+    renameSync(join(repo.commonDir, 'refs/heads/moved'), Buffer.concat([directory, Buffer.from('/inner')]))
+    return ''
+  },
+  'a file of a borrowed object store': ({ repo, box }) => {
+    writeFileSync(join(repo.commonDir, 'objects/info/alternates'), `${box.path('borrowed')}\n`)
+    return box.path('borrowed/info/alternates')
+  },
+  'an included file': ({ repo, box }) => {
+    repo.git('config', 'include.path', box.path('included'))
+    return box.path('included')
+  },
+  'a file that an included file includes': ({ repo, box }) => {
+    writeFileSync(box.path('outer'), '[INCLUDE]\n\tpath = "inner"\n')
+    repo.git('config', 'includeIf.gitdir:/.path', box.path('outer'))
+    return box.path('inner')
+  },
+  'a file behind a link': ({ repo, box }) => {
+    symlinkSync(box.path('elsewhere'), join(repo.commonDir, 'shallow'))
+    return box.path('elsewhere')
+  },
+  'the record of another worktree': ({ repo }) => {
+    const other = repo.worktree('other', '-b', 'other')
+    return join(other.gitDir, 'gitdir')
+  },
+  "the user's own configuration": ({ box }) => join(box.home, '.gitconfig'),
+}
+
+describe.concurrent('git is not started on a directory with a FIFO in it:', () => {
+  test.each(Object.keys(traps))('%s', async (name) => {
+    const { box, repo } = scene()
+    using _ = box
+    const git = box.git()
+    const place = traps[name]?.({ repo, box }) ?? ''
+    if (place !== '') fifo(place)
+    const started = git.spawned()
+    const request = { operation: 'for-each-ref', at: repo, args: ['for-each-ref'] }
+    await expect(git.run(request)).rejects.toMatchObject({
+      code: 'unusable-file',
+      message: expect.stringMatching(/is a FIFO/) as string,
+    })
+    // To learn what a file includes, git reads that file and nothing else.
+    expect(git.spawned() - started).toBeLessThanOrEqual(name.includes('include') ? 2 : 0)
+  })
+
+  test('nor is it when it would find a repository by itself', async () => {
+    const { box, repo } = scene()
+    using _ = box
+    const git = box.git()
+    mkdirSync(box.path('plain/below'), { recursive: true })
+    fifo(box.path('plain/HEAD'))
+    await expect(discoverRepository(git, box.path('plain/below'))).rejects.toThrow(/plain\/HEAD is a FIFO/)
+    const tree = repo.worktree('linked', '-b', 'linked')
+    fifo(join(tree.gitDir, 'HEAD'))
+    await expect(discoverRepository(git, tree.path)).rejects.toThrow(/HEAD is a FIFO/)
+  })
+
+  test.each(['config', 'HEAD', 'index', 'packed-refs', 'refs/heads/main', 'info/exclude', 'shallow'])(
+    'nor with a %s of 1 GB',
+    async (name) => {
+      const { box, repo } = scene()
+      using _ = box
+      const git = box.git()
+      const path = join(repo.commonDir, name)
+      writeFileSync(path, '')
+      truncateSync(path, 2 ** 30)
+      const request = { operation: 'status', at: mainTree(repo), args: ['status'] }
+      await expect(git.run(request)).rejects.toMatchObject({
+        code: 'unusable-file',
+        message: expect.stringMatching(/too large/) as string,
+      })
+      expect(git.spawned()).toBe(0)
+    },
+  )
+
+  test('links that lead in circles or nowhere are no obstacle', async () => {
+    const { box, repo } = scene()
+    using _ = box
+    for (const name of ['a', 'b', 'c']) symlinkSync('..', join(repo.commonDir, 'refs', name))
+    symlinkSync('/nowhere', join(repo.commonDir, 'description-of-nothing'))
+    expect((await box.git().run({ operation: 'x', at: repo, args: ['rev-parse', 'HEAD'] })).stdout).toContain(
+      repo.sha(),
+    )
+  })
+})
+
+test('what changes within one tick of the clock is seen', async () => {
+  const { box, repo } = scene()
+  using _ = box
+  const { inspect } = createInspector()
+  const place = join(repo.commonDir, 'refs/heads/now-and-then')
+  for (let i = 0; i < 50; i += 1) {
+    await inspect({ gitDirs: [repo.commonDir] })
+    execFileSync('mkfifo', [place])
+    await expect(inspect({ gitDirs: [repo.commonDir] })).rejects.toThrow(/is a FIFO/)
+    rmSync(place)
+  }
+})
+
+test('a git that waits for what nobody can find is ended by its time limit', async () => {
+  const { box, repo } = scene()
+  using _ = box
+  fifo(box.path('list'))
+  const git = box.git({ patienceMs: 50 })
+  const args = ['hash-object', box.path('list')]
+  const waiting = git.run({ operation: 'hash-object', at: repo, args, timeoutMs: 500 })
+  await expect(waiting).rejects.toMatchObject({ code: 'timeout' })
+  expect([...git.running]).toEqual([])
 })
