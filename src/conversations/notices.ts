@@ -1,7 +1,7 @@
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
-import type { GateAnswer } from '../domain/gates.ts'
+import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
 import type { Leftovers, LeftProcess } from './leftovers.ts'
@@ -60,11 +60,12 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
   }
 }
 
-const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string =>
-  [
-    `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`,
-    `Commit and push what is in it, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`,
-  ].join(' ')
+const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
+  const kept = `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`
+  return refusals(reasons, true).length > 0
+    ? `${kept} \`/worktree remove ${branch}\` says what to do first.`
+    : `${kept} Commit and push what is in it, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`
+}
 
 export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
   [

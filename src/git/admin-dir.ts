@@ -3,6 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../process/replace-file.ts'
 import { maxConfigBytes } from './file-limits.ts'
@@ -93,7 +94,7 @@ export const readWorktreeLink = async (path: string): Promise<string | undefined
 export const readWorktreeLinkSync = (path: string): string | undefined => {
   const dotGit = join(path, '.git')
   if (unlessMissingSync(() => statSync(dotGit))?.isFile() !== true) return undefined
-  const target = /^gitdir: (.+)$/s.exec(readText(dotGit) ?? '')?.[1]
+  const target = linkedGitDirectory(readText(dotGit))
   return target === undefined ? undefined : unlessMissingSync(() => realpathSync(resolve(path, target)))
 }
 

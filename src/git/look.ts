@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type AppError, isAppError } from '../domain/errors.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { GitRequest, Tree } from './door.ts'
 import { maxConfigBytes, maxLineBytes, maxOtherBytes } from './file-limits.ts'
@@ -72,10 +73,10 @@ const foundFrom = (cwd: string): string[] => {
 
 /** A `.git` file names the worktree's record, and that the repository. */
 const linkedDirs = (dotGit: string): string[] => {
-  const target = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }) ?? '')?.[1]
+  const target = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
   if (target === undefined) return []
-  const gitDir = resolve(dirname(dotGit), target.trim())
-  const common = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })?.trim()
+  const gitDir = resolve(dirname(dotGit), target)
+  const common = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })?.replace(/[\r\n]+$/, '')
   return common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
 }
 

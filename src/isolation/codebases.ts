@@ -4,6 +4,7 @@ import { repoOf } from './repo-of.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { toCodebaseName, toRepoPath } from '../domain/names.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { type Discovered, discoverRepository } from '../git/discover.ts'
 import { listRefs, resolveCommit } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
@@ -151,9 +152,9 @@ const commonDirOf = (dir: string, kind: 'directory' | 'file'): string | undefine
   const dotGit = join(dir, '.git')
   try {
     if (kind === 'directory') return realpathSync(dotGit)
-    const link = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit) ?? '')?.[1]
+    const link = linkedGitDirectory(readUntrustedTextSync(dotGit))
     if (link === undefined) return undefined
-    const gitDir = resolve(dir, link.trim())
+    const gitDir = resolve(dir, link)
     const commonDir = readUntrustedTextSync(join(gitDir, 'commondir'))?.trim()
     return commonDir === undefined ? undefined : realpathSync(resolve(gitDir, commonDir))
   } catch {

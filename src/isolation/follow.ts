@@ -9,10 +9,10 @@ import type { Work } from '../domain/work.ts'
 import { fastForward, moveTo } from '../git/checkout.ts'
 import type { Tree } from '../git/door.ts'
 import { isAncestor } from '../git/history.ts'
-import { withoutLargeFiles } from '../git/large-files.ts'
 import { readTree } from '../git/objects.ts'
 import { resolveCommit } from '../git/refs.ts'
 import { readUntrustedText } from '../process/read-untrusted.ts'
+import { checkoutSettings } from './checkout-settings.ts'
 import type { IsolationContext } from './context.ts'
 import { readDirt } from './dirt.ts'
 import { usesOf } from './gates.ts'
@@ -79,7 +79,7 @@ const follow = async (
     const dirt = await readDirt(context, codebase, environment, tree, config)
     if (dirt.headBranch !== environment.branch) return left(`it is on ${dirt.headBranch ?? 'no branch'}`)
     if (dirt.problems.length > 0) return left(dirt.problems.map((problem) => problem.detail).join(', '))
-    const settings = isTrusted(environment.trust) ? [] : withoutLargeFiles
+    const settings = checkoutSettings(environment.trust)
     if (await isAncestor(context.git, tree, here, target)) {
       await fastForward(context.git, tree, target, { settings })
       return moved('moved: fast-forwarded')

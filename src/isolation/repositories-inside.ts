@@ -2,13 +2,14 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import { bytesBelow, rawBytes, shownPath } from '../domain/raw-path.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { readAdminDir, worktreePaths } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { inPairs } from './in-lanes.ts'
 import { isInside } from './paths.ts'
-import { type Checkout, workIn } from './repository-work.ts'
+import { borrowsObjects, type Checkout, workIn } from './repository-work.ts'
 import type { Walk } from './walk.ts'
 
 /** A repository inside a tree, with whatever repositories lie in it in turn. Paths are raw. */
@@ -117,7 +118,7 @@ const linkTarget = async (tree: Tree, path: string): Promise<string | undefined>
     const real = await unlessMissing(realpath(at))
     return real !== undefined && (await stat(real)).isDirectory() ? real : undefined
   }
-  const target = /^gitdir: (.+)$/s.exec((await readUntrustedText(at)) ?? '')?.[1]?.trim()
+  const target = linkedGitDirectory(await readUntrustedText(at))
   return target === undefined ? undefined : unlessMissing(realpath(resolve(absolute(tree, parentOf(path)), target)))
 }
 
@@ -165,7 +166,7 @@ const joinOuter = (
 ): InnerRepository[] => {
   const outer = outermost(repositories.map(({ keep }) => keep))
   // One that borrows objects is worth nothing without the one it borrows from.
-  const borrowed = [...work.values()].some((why) => why.startsWith('it borrows'))
+  const borrowed = [...work.values()].some((why) => why === borrowsObjects)
   return outer.map((path) => {
     const [found] = repositories.filter((one) => isAtOrBelow(path, one.keep) && work.has(one))
     const why = found && (work.get(found) ?? '')

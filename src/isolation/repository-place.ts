@@ -11,7 +11,7 @@ export type RepositoryState =
   /** Its disk is not mounted, or its directory may not be read. */
   | { readonly state: 'unknown'; readonly detail: string }
 
-type Placed = Pick<Codebase, 'name' | 'repoPath' | 'checkoutPath' | 'repoInode'>
+type Placed = Pick<Codebase, 'id' | 'name' | 'repoPath' | 'checkoutPath' | 'repoInode'>
 
 export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath' | 'repoInode'>): RepositoryState => {
   try {
@@ -40,12 +40,13 @@ export const repositoryGone = (codebase: Placed, found: Exclude<RepositoryState,
   new AppError('repository-gone', describeGone(codebase, found), { remedy: goneRemedy(codebase, found) })
 
 export const describeGone = (
-  { name, repoPath, checkoutPath }: Placed,
+  { id, name, repoPath, checkoutPath }: Placed,
   found: Exclude<RepositoryState, { state: 'there' }>,
 ): string => {
-  const replaced = /^(.+)\.was-[\w-]{1,8}$/.exec(repoPath)?.[1]
-  if (replaced !== undefined)
-    return `the repository of ${name} is gone: another one is at ${checkoutPath ?? replaced} now`
+  const mark = replacedMark(id)
+  if (repoPath.endsWith(mark)) {
+    return `the repository of ${name} is gone: another one is at ${checkoutPath ?? repoPath.slice(0, -mark.length)} now`
+  }
   return found.state === 'gone'
     ? `the repository of ${name} is gone: nothing is at ${checkoutPath ?? repoPath}`
     : `the repository of ${name} cannot be seen at ${checkoutPath ?? repoPath}: ${found.detail}`
@@ -53,7 +54,9 @@ export const describeGone = (
 
 /** What the record says once another repository was moved to where it was. */
 export const replacedPath = ({ repoPath, id }: Pick<Codebase, 'repoPath' | 'id'>): string =>
-  `${repoPath}.was-${id.slice(0, 8)}`
+  `${repoPath}${replacedMark(id)}`
+
+const replacedMark = (id: string): string => `.was-${id.slice(0, 8)}`
 
 export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): string =>
   state === 'gone'

@@ -11,6 +11,7 @@ import type { TreePath } from '../git/tree-path.ts'
 import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 
 /** Submodules: the tree's index names them, and its record holds their git directories. Paths are raw. */
 export type Inner = {
@@ -57,7 +58,7 @@ const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined
   const file = join(directory, '.git')
   const gitDir = link.isDirectory()
     ? file
-    : resolve(directory, /^gitdir: (.+)$/m.exec((await readUntrustedText(file)) ?? '')?.[1]?.trim() ?? '.git')
+    : resolve(directory, linkedGitDirectory(await readUntrustedText(file)) ?? '.git')
   const real = await realpath(gitDir)
   return { commonDir: toRepoPath(real), gitDir: real, path: directory }
 }

@@ -51,9 +51,10 @@ type Left = { readonly path: string; readonly reason: string }
 const refuseLeft = (path: string | Buffer, left: readonly Left[]): void => {
   if (left.length === 0) return
   const named = left.slice(0, 3).map((one) => `${one.path} (${one.reason})`)
+  const mountedAt = left.find(({ reason }) => reason === mounted)
   const more = left.length > 3 ? ` and ${left.length - 3} more` : ''
   throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more} was left`, {
-    remedy: left.some(({ reason }) => reason === mounted) ? `umount ${left[0]?.path}` : 'look at what is there',
+    remedy: mountedAt === undefined ? 'look at what is there' : `umount ${mountedAt.path}`,
   })
 }
 

@@ -2,6 +2,7 @@ import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
 import { readUntrustedTextSync } from './read-untrusted.ts'
@@ -91,7 +92,7 @@ const repositoryOf = (place: string): string | undefined => {
 
 /** `.git` of a linked worktree or a submodule: one line that names a directory inside the repository's own. */
 const linkedGitDir = (dotGit: string): string | undefined => {
-  const named = /^gitdir: (.+)$/m.exec(readUntrustedTextSync(dotGit) ?? '')?.[1]
+  const named = linkedGitDirectory(readUntrustedTextSync(dotGit))
   return named === undefined ? undefined : resolve(dirname(dotGit), named)
 }
 

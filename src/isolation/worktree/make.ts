@@ -3,13 +3,12 @@ import { basename } from 'node:path'
 import { unlessMissing } from '../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
-import { isTrusted } from '../../domain/trust.ts'
 import { clearLock, readAdminDirs, writeToken } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
-import { withoutLargeFiles } from '../../git/large-files.ts'
 import { upstreamSettings, writeBranchSettings } from '../../git/upstream.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
 import type { InsertOutcome, JournalEntry, Spare } from '../../store/store.ts'
+import { checkoutSettings } from '../checkout-settings.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import { withChild } from '../children.ts'
 import type { IsolationContext } from '../context.ts'
@@ -143,7 +142,7 @@ const addFresh = async (
         branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
         at: plan.at,
         lockReason: makingReason(environment.id),
-        settings: isTrusted(plan.trust) ? [] : withoutLargeFiles,
+        settings: checkoutSettings(plan.trust),
         onSpawn,
       },
       { signal },

@@ -3,11 +3,9 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
-import { isTrusted } from '../../domain/trust.ts'
 import { clearLock, readAdminDir, readToken, readWorktreeLink, setLock, writeToken } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
-import { withoutLargeFiles } from '../../git/large-files.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
 import { readStatus } from '../../git/status.ts'
 import { submodulesOf } from '../../git/submodule.ts'
@@ -16,6 +14,7 @@ import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { moveWorktree } from '../../git/worktree-move.ts'
 import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry, Spare, Store } from '../../store/store.ts'
+import { checkoutSettings } from '../checkout-settings.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
 import { withChild } from '../children.ts'
@@ -54,7 +53,7 @@ export const takeSpare = async (
   await setLock(found.gitDir, makingReason(environment.id))
   await context.failpoint(`${kind}.spare-locked`)
   await moveForward(context, plan)
-  const settings = isTrusted(plan.trust) ? [] : withoutLargeFiles
+  const settings = checkoutSettings(plan.trust)
   try {
     await withChild(context, entry.id, {}, async (onSpawn) => {
       if (spare.sha !== plan.at) await checkoutDetached(context.git, found, plan.at, { onSpawn, settings })
