@@ -214,6 +214,7 @@ describe('commands', () => {
     discord.command('stop')
     await arrived(1)
     expect(received.map(({ text }) => text)).toEqual(['/stop'])
+    await until('it is acknowledged', async () => discord.state.callbacks[0])
     expect(discord.state.callbacks).toHaveLength(1)
   })
 
