@@ -68,7 +68,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'worktree adopt',
     usage: '<path or name>',
-    summary: 'Track a worktree as yours: Coppice never deletes it',
+    summary: 'Track a worktree that Coppice must never delete',
     options: {},
     words: [1, 1],
     examples: ['coppice worktree adopt ../project-hotfix', 'coppice worktree adopt issue-42'],
@@ -77,7 +77,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'worktree trust',
     usage: '<ref>',
-    summary: 'Trust a worktree that counts as a fork',
+    summary: 'Trust a worktree of unproven origin',
     options: {},
     words: [1, 1],
     examples: ['coppice worktree trust pr-99-review'],
@@ -100,7 +100,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase trust',
     usage: '<name>',
-    summary: "approve the repository's own setup and teardown commands",
+    summary: "Approve a repository's setup, teardown and allowForks",
     options: {},
     words: [1, 1],
     examples: ['coppice codebase trust project'],
@@ -109,9 +109,9 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase remove',
     usage: '<name> [--force]',
-    summary: 'Stop tracking a repository; its files are kept',
+    summary: 'Stop tracking a repository (deletes our own clones)',
     options: {
-      force: { type: 'boolean', summary: 'also when its repository cannot be seen (an unmounted disk)' },
+      force: { type: 'boolean', summary: 'Stop tracking even if the repository is unreachable' },
     },
     words: [1, 1],
     examples: ['coppice codebase remove project'],

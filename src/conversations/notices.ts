@@ -69,23 +69,23 @@ const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
 
 export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
   [
-    `The shared checkout at \`${checkoutPath ?? ''}\` changed while the agent ran, whoever did it:`,
+    `The shared checkout at \`${checkoutPath ?? ''}\` changed during the run (by the agent or someone else):`,
     ...listed(lines, MOST_LINES),
   ].join('\n')
 
 /** The tripwire of a run that is over and left something running, or that was interrupted. */
 export const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
   [
-    `The shared checkout at \`${checkoutPath ?? ''}\` changed while something of an earlier run was or may have been running. It may have been you:`,
+    `The shared checkout at \`${checkoutPath ?? ''}\` changed while processes of an earlier run may still have been running. The change may be yours:`,
     ...listed(lines, MOST_LINES),
   ].join('\n')
 
 /** What a person's own git would obey from now on, and Coppice's does not. */
 export const plantedNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
-  gitFilesNotice("Git's own files changed while the agent ran, whoever did it:", codebase, lines)
+  gitFilesNotice("Git's own files changed during the run (by the agent or someone else):", codebase, lines)
 
 export const betweenRunsNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
-  gitFilesNotice("Git's own files changed between runs. It may have been you:", codebase, lines)
+  gitFilesNotice("Git's own files changed between runs. The change may be yours:", codebase, lines)
 
 const gitFilesNotice = (first: string, { repoPath }: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
   [
@@ -107,7 +107,7 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
       : [
           `The agent has ended, but it left ${processes(own.length)} running:`,
           ...pids(own),
-          'To end what is left: `/stop`',
+          'Run `/stop` to end them.',
         ]),
     ...(unknown.length === 0
       ? []
@@ -168,10 +168,10 @@ export const givenUpNotice = (attempts: number): string =>
 
 /** The answer was given, and every place is taken. */
 export const resumingNotice =
-  'All places are taken at the moment. The agent continues with your answer as soon as one is free.'
+  'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
 export const timeLimitNotice = (minutes: number): string =>
-  `Stopped: this run worked for ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}, which is the limit. What it did until then is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
+  `Stopped: the run reached its limit of ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
 
 /** It was told to end and did not. */
 export const notEndedNotice =

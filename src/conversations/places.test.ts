@@ -180,7 +180,7 @@ test('a run that never ends is ended at the limit: what it said is posted with w
   await vi.waitFor(async () => expect(await heard('b')).toContain('did work'), soon)
   expect((await heard('a')).slice(1)).toEqual([
     'half of never',
-    'Stopped: this run worked for 0.04 minutes, which is the limit. What it did until then is in the worktree. Send a message to continue, or raise `limits.runMinutes` in config.yaml.',
+    'Stopped: the run reached its limit of 0.04 minutes. Its work so far is in the worktree. Send a message to continue, or raise `limits.runMinutes` in config.yaml.',
   ])
   expect(working.size).toBe(0)
   expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })

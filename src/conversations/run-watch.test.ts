@@ -243,7 +243,7 @@ describe('git’s own files and the shared checkout', () => {
     })
     expect(late.join('\n')).toContain('changed while something of an earlier run was or may have been running')
     expect(late.join('\n')).toContain('- changed `a.txt`')
-    expect(late.join('\n')).toContain("Git's own files changed between runs. It may have been you:")
+    expect(late.join('\n')).toContain("Git's own files changed between runs. The change may be yours:")
     expect(late.join('\n')).toContain('the hook `post-checkout` was added')
     await until(async () => (await watches()).length === 0)
     agentThat('echo quiet')
@@ -284,7 +284,7 @@ describe('git’s own files and the shared checkout', () => {
     const [report, ...rest] = await ask(engine, 'three')
     expect(report).toBe(
       [
-        "Git's own files changed between runs. It may have been you:",
+        "Git's own files changed between runs. The change may be yours:",
         "- the repository's configuration: set `core.fsmonitor = /evil`",
         "- the repository's configuration: set `http.extraHeader = …`",
         "- this worktree's configuration: set `core.pager = /evil`",
@@ -307,7 +307,7 @@ describe('git’s own files and the shared checkout', () => {
     await until(() => existsSync(file('runs')))
     await ask(engine, '/stop')
     const said = (await done(stopped)).join('\n')
-    expect(said).toContain('changed while the agent ran, whoever did it:\n- changed `a.txt`')
+    expect(said).toContain('changed during the run (by the agent or someone else):\n- changed `a.txt`')
     expect(said).toContain('core.fsmonitor = /evil')
     agentThat(
       `printf '[core]\\n\\tsshCommand = /evil\\n' >> '${config()}'; echo y >> '${join(world.repo.path, 'a.txt')}'; touch '${file('again')}'; sleep 300`,

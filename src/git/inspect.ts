@@ -255,8 +255,8 @@ const sorted = (path: string, stat: Stats, entries: readonly Dirent[]): Listing 
 export const assertHarmless = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
   if (!found.isFIFO() && !found.isCharacterDevice() && !found.isBlockDevice()) return
   const path = shownPath(raw)
-  throw new AppError('unusable-file', `${path} is ${kindOf(found)}: git would wait for it for ever`, {
-    remedy: `remove ${path} and try again; \`coppice doctor\` says what is missing then`,
+  throw new AppError('unusable-file', `${path} is ${kindOf(found)}, which would block git`, {
+    remedy: `remove it and try again, then run \`coppice doctor\``,
   })
 }
 
@@ -270,7 +270,7 @@ export const assertSize = (raw: string, size: number, limit: number | undefined)
 
 const tooMany = (gitDir: string): AppError =>
   new AppError('unusable-file', `${gitDir} has more than ${maxDirectories} directories, too many for git to read`, {
-    remedy: 'look for what made them, most likely below `refs`, and remove them',
+    remedy: 'remove them (most likely under `refs`) and find out what created them',
   })
 
 /** Undefined when there is nothing, or nothing that we (and git) may look at. */

@@ -17,7 +17,7 @@ import { assertRegular } from './read-untrusted.ts'
  */
 
 export type WriteOptions = {
-  /** Whatever the umask says (default: as the umask says). */
+  /** Exact mode (default: 0666 minus the umask). */
   readonly mode?: number
   /** On the disk when this returns. */
   readonly sync?: boolean

@@ -302,7 +302,7 @@ describe('worktree adopt, orphans and link', () => {
 
   test.each([
     ['the main working tree', () => repo.path, 'never an environment'],
-    ['nothing', () => '/does/not/exist', 'there is nothing at'],
+    ['nothing', () => '/does/not/exist', 'no worktree found for'],
   ])('%s cannot be adopted', async (_what, path, words) => {
     const { error } = await world.json<{ error: { code: string; message: string } }>(
       repo.path,

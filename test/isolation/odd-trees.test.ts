@@ -283,7 +283,7 @@ describe.concurrent('a FIFO in the place of', () => {
       const fifo = join(tree.path, 'd', name)
       execFileSync('mkfifo', [fifo])
       tree.write('d/file', 'y\n')
-      const cannotTell = `cannot-tell: cannot tell: ${fifo} is a FIFO: git would wait for it for ever`
+      const cannotTell = `cannot-tell: cannot tell: ${fifo} is a FIFO, which would block git`
       const gates = ['nothing-uncommitted', 'no-worktree-inside', 'no-repository-inside']
       const expected = gates.map((gate) => `${gate} ${cannotTell}`)
       // The suite's own time limit is what a hanging git would run into.

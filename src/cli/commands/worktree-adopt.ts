@@ -36,8 +36,8 @@ const pathOf = async (call: Call): Promise<string> => {
   if (existsSync(path)) return path
   const known = await environmentNamed(call, ref)
   if (known !== undefined && existsSync(known.path)) return known.path
-  throw new AppError('not-adoptable', `there is nothing at ${known?.path ?? path}`, {
-    remedy: '`git worktree list` shows what there is',
+  throw new AppError('not-adoptable', `no worktree found for "${ref}"`, {
+    remedy: 'run `git worktree list` to see them',
   })
 }
 

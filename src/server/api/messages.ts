@@ -69,7 +69,7 @@ const stopRoute = createRoute({
   summary: 'Ends the running agent of a conversation and what earlier runs left running',
   request: { params, query: any },
   responses: {
-    200: json('What came of it', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers })),
+    200: json('Result', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers })),
     ...failures,
   },
 })

@@ -27,7 +27,7 @@ describe('the tripwire', () => {
     const said = await server.ask('somebody', 'go on')
     expect(said.map(({ role }) => role)).toEqual(['system', 'agent', 'system'])
     const [first, ...lines] = said[2]?.text.split('\n') ?? []
-    expect(first).toBe(`The shared checkout at \`${repo.path}\` changed while the agent ran, whoever did it:`)
+    expect(first).toBe(`The shared checkout at \`${repo.path}\` changed during the run (by the agent or someone else):`)
     expect(lines.toSorted()).toEqual(
       [
         `- HEAD went from \`main\` (${before.slice(0, 10)}) to \`main\` (${repo.sha().slice(0, 10)})`,

@@ -113,7 +113,7 @@ test('an agent that never ends is ended at limits.runMinutes with all that it st
   await using _ = world
   const server = await world.serve()
   const said = await server.ask('T1', 'go on')
-  expect(said.at(-1)?.text).toMatch(/^Stopped: this run worked for 0\.1 minutes, which is the limit\./)
+  expect(said.at(-1)?.text).toMatch(/^Stopped: the run reached its limit of 0\.1 minutes\./)
   const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
   expect(pids.filter(isAlive)).toEqual([])
   await server.say('T1', '/agent demo')
