@@ -1,5 +1,6 @@
 import { LineCounter, isNode, parseDocument, type Document } from 'yaml'
 import { checked, type Rule } from './config-rules.ts'
+import { maxConfigLength, tooLongConfig } from './config-size.ts'
 import { AppError } from './errors.ts'
 
 /** What a file may say: `section.key` → rule. Sections in `opaque` are checked by whoever reads them. */
@@ -29,14 +30,6 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
   }
   return found
 }
-
-/** Far more than anybody writes. Parsing YAML takes quadratic time for some texts: a second for 100,000 characters. */
-export const maxConfigLength = 32 * 1024
-
-export const tooLongConfig = (file: string, length: number): AppError =>
-  new AppError('config-invalid', `${file} is too large: ${length} bytes (limit: ${maxConfigLength})`, {
-    remedy: 'make it smaller; long scripts belong in files of their own',
-  })
 
 const parse = (text: string, file: string, lines: LineCounter): Document => {
   if (text.length > maxConfigLength) throw tooLongConfig(file, text.length)

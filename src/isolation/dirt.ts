@@ -69,7 +69,6 @@ export const readDirt = async (
     gitlinks: index.gitlinks.map(({ bytes }) => toRaw(bytes)),
     untracked: status.untracked.map(({ bytes }) => toRaw(bytes)),
     ignored,
-    regenerable,
     recordedPath: environment.path,
   })
   const untracked: string[] = []

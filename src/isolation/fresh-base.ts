@@ -43,7 +43,6 @@ const whyStale = async (
   const repo = repoOf(codebase)
   const remote = (await remoteNames(git, repo)).find((name) => base.ref.startsWith(`refs/remotes/${name}/`))
   if (remote === undefined) return `${base.name} belongs to no remote`
-  if (outcome === 'fresh' && remote === codebase.remote) return undefined
   const name = base.ref.replace(`refs/remotes/${remote}/`, 'refs/heads/')
   try {
     const there = (await askRemoteRefs(git, repo, remote, { only: [name], ...options })).get(name)

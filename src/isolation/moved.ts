@@ -1,7 +1,7 @@
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toEnvironmentId } from '../domain/names.ts'
-import { readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
@@ -28,7 +28,25 @@ export const followMoves = async (context: IsolationContext, codebase: Codebase)
     const to = presence.tree.path
     found.push({ environment, to, owned: environment.owned && (await isManaged(to, context.host)) })
   }
-  return found.length === 0 ? [] : context.store.transaction((store) => record(store, context.host, found))
+  const moves = await withoutContested(context, codebase, found)
+  return moves.length === 0 ? [] : context.store.transaction((store) => record(store, context.host, moves))
+}
+
+/** An agent can write both of git's pointers. A directory that another environment's own record still names is that one's. */
+const withoutContested = async (
+  { store, host }: IsolationContext,
+  { repoPath }: Codebase,
+  moves: readonly Move[],
+): Promise<Move[]> => {
+  const kept: Move[] = []
+  for (const move of moves) {
+    const other = await store.environments.liveByPath(host, move.to)
+    const isMoving = other === undefined || moves.some(({ environment }) => environment.id === other.id)
+    const record = isMoving || other.adminName === undefined ? undefined : join(repoPath, 'worktrees', other.adminName)
+    const named = record === undefined ? undefined : (await readAdminDir(record))?.worktreePath
+    if (named !== move.to) kept.push(move)
+  }
+  return kept
 }
 
 /** The environment as it is recorded once a move was followed, and that move if there was one. */
@@ -98,7 +116,7 @@ const record = async (store: Store, host: string, moves: readonly Move[]): Promi
       await store.environments.update(environment.id, { path: environment.path })
       continue
     }
-    // Git's record proves whose directory this is, so the other's is not there any more.
+    // The other's own record names another place, so its directory is not this one any more.
     if (other !== undefined) await store.environments.update(other.id, { path: besidePath(other) })
     await store.environments.update(environment.id, { path: to, owned })
     if (environment.status === 'missing') await store.environments.transition(environment.id, 'missing', 'active')

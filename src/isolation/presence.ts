@@ -44,6 +44,8 @@ const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): 
   const to = record?.worktreePath
   if (record === undefined || to === undefined || to === path) return undefined
   if ((await readWorktreeLink(to)) !== record.dir || !pointsBack(record.dir, to)) return undefined
+  // Both directories claim the record: whoever wrote that, nothing was moved.
+  if ((await readWorktreeLink(path)) === record.dir) return undefined
   const token = await readToken(record.dir)
   // An adopted one may have no token: then the branch must still be its own.
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined

@@ -9,7 +9,7 @@ import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { inPairs } from './in-lanes.ts'
 import { isInside } from './paths.ts'
-import { borrowsObjects, type Checkout, workIn } from './repository-work.ts'
+import { type Checkout, workIn } from './repository-work.ts'
 import type { Walk } from './walk.ts'
 
 /** A repository inside a tree, with whatever repositories lie in it in turn. Paths are raw. */
@@ -18,8 +18,6 @@ export type InnerRepository = {
   readonly path: string
   /** What it holds that nothing else has; undefined when a fresh clone would bring everything back. */
   readonly work: string | undefined
-  /** In a directory that can be made again, like itself: no restore point holds it. */
-  readonly isLeftOut: boolean
 }
 
 /** A worktree that git has a record of, of this repository or another one, inside a tree. */
@@ -32,7 +30,6 @@ export type Surroundings = {
   readonly gitlinks: readonly string[]
   readonly untracked: readonly string[]
   readonly ignored: readonly string[]
-  readonly regenerable: ReadonlySet<string>
   /** Where git's records say the tree is, when it was moved away for a second look. */
   readonly recordedPath: string
 }
@@ -64,14 +61,14 @@ export const repositoriesInside = async (
   const repositories = all.filter((found) => found.kind === 'repository')
   const work = await judge(context, repositories)
   return {
-    repositories: joinOuter(repositories, work, around),
+    repositories: joinOuter(repositories, work),
     worktrees: await withRecorded(tree, all, around.recordedPath),
   }
 }
 
 /** Linked worktrees alone, where nothing is known about the tree around them. */
 export const worktreesInside = async (tree: Tree, walked: Pick<Walk, 'gits'>): Promise<InnerWorktree[]> => {
-  const around = { gitlinks: [], untracked: [], ignored: [], regenerable: new Set<string>(), recordedPath: tree.path }
+  const around = { gitlinks: [], untracked: [], ignored: [], recordedPath: tree.path }
   const found = await Promise.all(walked.gits.map((git) => readGit(tree, git, around)))
   return withRecorded(
     tree,
@@ -103,7 +100,7 @@ const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundin
     if (around.gitlinks.includes(path) && isInside(await realpath(tree.gitDir), gitDir)) return undefined
     const common = git.isDirectory ? undefined : await readUntrustedText(join(gitDir, 'commondir'))
     if (common === undefined) return { ...repository, checkout: { gitDir, path: absolute(tree, path) } }
-    return (await isRecordOf(gitDir, tree, path, around))
+    return (await isRecordOf(gitDir, tree, path, around)) || (await isMovedAway(gitDir, tree, around))
       ? { kind: 'worktree', path, repository: resolve(gitDir, common.trim()) }
       : unknown('it is a copy of a worktree')
   } catch (error) {
@@ -128,6 +125,14 @@ const isRecordOf = async (record: string, tree: Tree, path: string, around: Surr
   if (named === undefined) return false
   if (named === join(around.recordedPath, shownPath(path))) return true
   return (await unlessMissing(realpath(named))) === (await realpath(absolute(tree, path)))
+}
+
+/** The record names a place where nothing is: somebody moved the directory by hand, so this is the worktree, not a copy. */
+const isMovedAway = async (record: string, tree: Tree, { recordedPath }: Surroundings): Promise<boolean> => {
+  const named = (await readAdminDir(record))?.worktreePath
+  if (named === undefined) return true
+  const now = isInside(recordedPath, named) ? `${tree.path}${named.slice(recordedPath.length)}` : named
+  return (await unlessMissing(lstat(now))) === undefined
 }
 
 /** A worktree of this repository that lost its `.git` is still in git's records. */
@@ -159,20 +164,13 @@ const judge = async (
 }
 
 /** One inside another goes where the outer one goes: what either holds keeps both. */
-const joinOuter = (
-  repositories: readonly Repository[],
-  work: ReadonlyMap<Repository, string>,
-  around: Surroundings,
-): InnerRepository[] => {
+const joinOuter = (repositories: readonly Repository[], work: ReadonlyMap<Repository, string>): InnerRepository[] => {
   const outer = outermost(repositories.map(({ keep }) => keep))
-  // One that borrows objects is worth nothing without the one it borrows from.
-  const borrowed = [...work.values()].some((why) => why === borrowsObjects)
   return outer.map((path) => {
     const [found] = repositories.filter((one) => isAtOrBelow(path, one.keep) && work.has(one))
     const why = found && (work.get(found) ?? '')
     const detail = found === undefined || found.keep === path ? why : `${shownPath(found.path)}: ${why}`
-    const isLeftOut = detail === undefined && !borrowed && isRegenerable(path, around)
-    return { path, work: detail, isLeftOut }
+    return { path, work: detail }
   })
 }
 
@@ -197,17 +195,6 @@ const isTracked = (path: string, { gitlinks, untracked, ignored }: Surroundings)
 /** The entry that is the path or a directory above it. */
 const coveredBy = (path: string, entries: readonly string[]): string | undefined =>
   entries.find((entry) => isAtOrBelow(entry.replace(/\/+$/, ''), path))
-
-/** As a restore point decides it: from the ignored entry downwards. */
-const isRegenerable = (path: string, { ignored, regenerable }: Surroundings): boolean => {
-  const entry = coveredBy(path, ignored)?.replace(/\/+$/, '')
-  if (entry === undefined) return false
-  const above = entry.split('/').length - 1
-  return path
-    .split('/')
-    .slice(above)
-    .some((part) => regenerable.has(shownPath(part)))
-}
 
 const isAtOrBelow = (directory: string, path: string): boolean => path === directory || path.startsWith(`${directory}/`)
 const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'))

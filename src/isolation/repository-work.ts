@@ -30,12 +30,10 @@ export const workIn = async (context: IsolationContext, checkout: Checkout): Pro
   }
 }
 
-export const borrowsObjects = 'it borrows objects from another repository'
-
 /** What it shares with other directories cannot be judged by looking at it alone. */
 const sharedWithOthers = async ({ git }: IsolationContext, gitDir: string, repo: Repo): Promise<string | undefined> => {
   const has = (name: string): boolean => unlessMissingSync(() => lstatSync(join(gitDir, name))) !== undefined
-  if (has('objects/info/alternates')) return borrowsObjects
+  if (has('objects/info/alternates')) return 'it borrows objects from another repository'
   if ((await readAdminDirs(gitDir)).length > 0) return 'it has worktrees of its own'
   // Git would fetch what is missing while we look.
   const isPartial = lastValue(await git.config(repo), 'extensions.partialclone') !== undefined

@@ -10,7 +10,7 @@ export type Walk = {
    * directory, or files in a directory that is merely called `.git`, would go without a word.
    */
   readonly gits: readonly { readonly path: string; readonly isDirectory: boolean }[]
-  /** Every directory that looks like git's own (`HEAD`, `objects`, `refs`), whatever its name: a bare repository. */
+  /** Every directory that looks like git's own (`objects` and `refs`, with or without a `HEAD`), whatever its name: a bare repository. */
   readonly gitDirectories: readonly string[]
   /** When each directory last gained, lost or renamed an entry. */
   readonly directories: ReadonlyMap<string, string>
@@ -48,7 +48,7 @@ export const walk = async (root: string, now: number): Promise<Walk> => {
   return { gits, gitDirectories, directories, isFresh }
 }
 
-const gitNames = ['HEAD', 'objects', 'refs']
+const gitNames = ['objects', 'refs']
 const namesThatMatter: ReadonlySet<string> = new Set(['.git', ...gitNames])
 
 type Listed = { readonly names: ReadonlySet<string>; readonly inner: readonly string[] }

@@ -348,6 +348,20 @@ describe.concurrent('the sweep', () => {
     expect(event?.data).toMatchObject({ removed: [{ leftOut }] })
   })
 
+  test('keeps a worktree whose branch is merged while another one is checked out in it', async () => {
+    await using world = await makeWorld({ settings: { holdMergedHours: 0 } })
+    const environment = await issue(world, 42)
+    const tree = inside(world, environment)
+    tree.commit('one', '1\n')
+    world.repo.git('merge', '-q', '--ff-only', 'issue-42')
+    tree.git('switch', '-q', '-c', 'next')
+    tree.commit('two', '2\n')
+    const report = await sweep(world)
+    expect(report.removed).toEqual([])
+    expect(report.skipped[0]?.reasons).toMatchObject([{ detail: 'next is checked out in it, not issue-42' }])
+    expect(existsSync(environment.path)).toBe(true)
+  })
+
   test("never judges another host's environments", async () => {
     await using world = await makeWorld({ settings: { staleDays: 0, holdDays: 0 } })
     const environment = await issue(world, 1)

@@ -294,3 +294,21 @@ describe('a removal that nobody will finish', () => {
     expect((await resolved(world, 'issue', 1)).environment.work).toEqual(toWork('issue', '1'))
   })
 })
+
+test("pointers that lead into another environment's directory move nothing, and nothing there is removed", async () => {
+  await using world = await makeWorld()
+  const [mine, theirs] = [await issue(world, 1), await issue(world, 2)]
+  inside(world, theirs).write('draft', 'not mine\n')
+  const record = readFileSync(join(mine.path, '.git'), 'utf8').slice('gitdir: '.length).trim()
+  // What an agent in the first worktree can write, with its own directory in place and with it gone.
+  writeFileSync(join(theirs.path, '.git'), `gitdir: ${record}\n`)
+  writeFileSync(join(record, 'gitdir'), `${join(theirs.path, '.git')}\n`)
+  for (const gone of [false, true]) {
+    if (gone) renameSync(mine.path, `${mine.path}.aside`)
+    await listWithFacts(world.context, world.codebase)
+    const outcome = await remove(world, await row(world, mine), { force: true }).catch(() => undefined)
+    expect(outcome?.outcome).not.toBe('removed')
+    expect(inside(world, theirs).read('draft')).toBe('not mine\n')
+    expect(await row(world, theirs)).toMatchObject({ path: theirs.path, status: 'active' })
+  }
+})

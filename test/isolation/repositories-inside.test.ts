@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeWorld, type World } from '../helpers/world.ts'
@@ -108,15 +108,19 @@ describe('a clone in node_modules', () => {
     expect(await refusal(world, environment, { dryRun: true })).toEqual([expected])
   })
 
-  test('without work of its own does not, and is named among what was left out', async () => {
+  test('without work of its own does not, and is kept: its remote may have deleted what only it still has', async () => {
     await using world = await makeWorld(prepare)
     const environment = await issue(world, 42)
-    cloneInto(world, inside(world, environment), lib)
-    const { leftOut } = await removed(world, environment)
-    expect(leftOut).toEqual([
-      { path: 'node_modules/', reason: 'can be made again' },
-      { path: `${lib}/`, reason: 'a repository without work of its own' },
-    ])
+    const clone = cloneInto(world, inside(world, environment), lib)
+    clone.git('checkout', '-q', '-b', 'pushed')
+    const sha = clone.commit('a', 'pushed, and deleted there since\n')
+    clone.git('push', '-q', 'origin', 'pushed')
+    const origin = clone.git('remote', 'get-url', 'origin')
+    world.box.raw(origin, 'update-ref', '-d', 'refs/heads/pushed')
+    const { leftOut, restorePoint } = await removed(world, environment)
+    expect(leftOut).toEqual([{ path: 'node_modules/', reason: 'can be made again' }])
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(world.box.raw(join(back.path, lib), 'cat-file', '-t', sha)).toBe('commit')
   })
 
   test('that another one borrows its objects from is kept with it', async () => {
@@ -259,4 +263,26 @@ test('a worktree that lost its .git is still in git’s records, and keeps the t
   expect(await refusal(world, environment, { force: true })).toEqual([
     'no-worktree-inside no: there is a worktree inside: ign/a',
   ])
+})
+
+test('a linked worktree that somebody moved by hand is still one, and is never forced away', async () => {
+  await using world = await makeWorld(prepare)
+  const environment = await issue(world, 42)
+  const tree = inside(world, environment)
+  tree.git('worktree', 'add', '-q', '--detach', join(tree.path, 'ign/x'))
+  const inner = inside(world, { path: join(tree.path, 'ign/x') })
+  inner.commit('only-here', 'only here\n')
+  renameSync(inner.path, join(tree.path, 'ign/y'))
+  const reasons = await refusal(world, environment, { force: true })
+  expect(reasons.map((reason) => reason.split(' ')[0])).toEqual(['no-worktree-inside'])
+})
+
+test('a bare repository whose HEAD was lost is still seen', async () => {
+  await using world = await makeWorld(prepare)
+  const environment = await issue(world, 42)
+  const tree = inside(world, environment)
+  const bare = join(tree.path, 'node_modules/store')
+  world.box.raw(tree.path, 'clone', '-q', '--bare', world.repo.path, bare)
+  rmSync(join(bare, 'HEAD'))
+  expect((await refusal(world, environment)).join()).toContain('no-repository-inside')
 })

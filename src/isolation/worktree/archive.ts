@@ -19,8 +19,6 @@ export type ArchiveRequest = {
   readonly refused: readonly string[]
   /** Repositories inside the tree, and submodules with changes: kept whole. None of them inside another. */
   readonly nested: readonly string[]
-  /** Repositories that a fresh clone brings back, in directories that can be made again. */
-  readonly clonedAgain: readonly string[]
   /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
   readonly record: string
   readonly parts: 'all' | readonly string[]
@@ -61,9 +59,6 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
   for (const path of nested) {
     await makeParents(join(to, 'nested'), path)
     await copyTree(from, join(to, 'nested'), path, leftOut)
-  }
-  for (const path of request.clonedAgain) {
-    leftOut.push({ path: `${shownPath(path)}/`, reason: 'a repository without work of its own' })
   }
   await syncDirectories(to)
   return { ignored: [...kept, ...request.refused], nested: [...nested], leftOut }

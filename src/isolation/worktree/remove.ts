@@ -80,12 +80,23 @@ const remove = async (
   const fate = await judged
   const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
   const byLock: GateAnswer[] = lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock) }]
-  const reasons = refusals([...byLock, ...answers], options.force === true)
+  const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
+}
+
+/** What was judged merged is the recorded branch. Whoever checked out another one in the tree is at work there. */
+const otherBranch = (
+  { branch }: IsolatedEnvironment,
+  dirt: Dirt | undefined,
+  { trigger }: RemoveOptions,
+): GateAnswer[] => {
+  const head = dirt?.headBranch
+  if (head === undefined || head === branch || (trigger !== 'merged' && trigger !== 'room')) return []
+  return [{ gate: 'nothing-uncommitted', answer: 'no', detail: `${head} is checked out in it, not ${branch}` }]
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */

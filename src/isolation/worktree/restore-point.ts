@@ -110,7 +110,8 @@ const archive = async (
 ): Promise<Archived> => {
   const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
   const repositories = dirt?.repositories ?? []
-  const kept = repositories.filter((one) => !one.isLeftOut).map(({ path }) => path)
+  // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
+  const kept = repositories.map(({ path }) => path)
   return archiveBesideGit({
     from: tree.path,
     to,
@@ -120,7 +121,6 @@ const archive = async (
     ignored: dirt?.ignored ?? [],
     refused,
     nested: outermost([...untracked, ...(dirt?.submodules ?? []), ...kept]),
-    clonedAgain: repositories.filter((one) => one.isLeftOut).map(({ path }) => path),
     regenerable: context.settings.regenerable,
     limitBytes: context.settings.restoreIgnoredBytes,
   })

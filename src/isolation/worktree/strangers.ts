@@ -124,7 +124,6 @@ const repositoriesOf = async (
     gitlinks: raw(tracked.filter(({ mode }) => mode === '160000')),
     untracked: raw(status.untracked),
     ignored: raw(status.ignored),
-    regenerable: new Set(context.settings.regenerable),
     recordedPath: tree.path,
   })
   const found: InnerRepository[] = []

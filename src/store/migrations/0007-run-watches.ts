@@ -15,4 +15,5 @@ const statements: readonly string[] = [
   `create table git_looks (
     host text not null, scope text not null, codebase_id text not null references codebases (id) on delete cascade,
     environment_id text, look text not null, at bigint not null, primary key (host, scope))`,
+  'create index git_looks_codebase on git_looks (codebase_id)',
 ]

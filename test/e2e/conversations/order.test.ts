@@ -112,7 +112,7 @@ onEachDatabase((database) => {
     // This one changes the conversation: it keeps its place, behind what runs.
     await server.say('slow', '/reset')
     await server.say('slow', '/stop')
-    expect(await replies(/^Stopped: /)).toBe('Stopped: the agent and all it had started have ended.')
+    expect(await replies(/^Stopped: /)).toBe('Stopped: the agent and all processes it started have ended.')
     expect(family.filter(isAlive)).toEqual([])
     await server.quiet()
     const heard = textsOf((await server.messages('slow')).filter(({ role }) => role !== 'user'))

@@ -130,6 +130,6 @@ test('a setup command that never ends is ended at the limit, before there is an 
   expect((await world.cli(repo.path, 'codebase', 'trust', 'other')).code).toBe(0)
   const server = await world.serve()
   const said = await server.ask('T1', 'go on', { codebase: 'other' })
-  expect(said.map(({ text }) => text).join('\n')).toContain('Stopped: this run worked for 0.1 minutes')
+  expect(said.map(({ text }) => text).join('\n')).toContain('Stopped: the run reached its limit of 0.1 minutes')
   expect(existsSync(pid) && isAlive(Number(readFileSync(pid, 'utf8')))).toBe(false)
 })
