@@ -118,7 +118,7 @@ test('fifty runs that wait for an answer keep no place; answered, they continue 
   expect(await heard('other')).toContain('did work')
   expect(most.ever).toBe(3)
   const told = await Promise.all(names.map(heard))
-  expect(told.flat().filter((text) => text.startsWith('All places are taken')).length).toBeGreaterThan(40)
+  expect(told.flat().filter((text) => text.startsWith('The concurrency limit is reached')).length).toBeGreaterThan(40)
 })
 
 test('a run that waits for its turn in a shared worktree keeps no place', async () => {
@@ -160,7 +160,7 @@ test('/stop ends a run that waits, and one that waits to continue', async () => 
   await vi.waitFor(() => expect(working.size).toBe(3), soon)
   await say('a', '/stop')
   await say('b', '/allow')
-  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('All places are taken'), soon)
+  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('The concurrency limit is reached'), soon)
   await say('b', '/stop')
   await vi.waitFor(() => expect([...working]).toEqual(['work']), soon)
   gate.resolve()
@@ -196,7 +196,7 @@ test('time that a run waits for a person does not count', async () => {
   // As long as the limit lasts for somebody else.
   const other = await never
   await other.say('b', 'never')
-  await vi.waitFor(async () => expect((await other.heard('b')).join()).toContain('Stopped: this run'), soon)
+  await vi.waitFor(async () => expect((await other.heard('b')).join()).toContain('Stopped: the run'), soon)
   await say('a', '/allow')
   await vi.waitFor(async () => expect(await heard('a')).toContain('ask a: true'), soon)
 })
@@ -229,7 +229,7 @@ test('a question that its agent did not wait for does not stop the clock', async
     (name) => (name === 'message.ran' ? new Promise(() => undefined) : Promise.resolve()),
   )
   await say('a', 'asks and goes')
-  await vi.waitFor(async () => expect((await heard('a')).join()).toContain('Stopped: this run'), soon)
+  await vi.waitFor(async () => expect((await heard('a')).join()).toContain('Stopped: the run'), soon)
 })
 
 test('a shutdown does not wait for runs that wait for a person', async () => {

@@ -34,7 +34,7 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
       repo.write('README', 'hello\n')
       fifo(join(repo.path, name))
       const git = box.git()
-      const message = expect.stringMatching(new RegExp(`${name} is a FIFO: git would wait`)) as string
+      const message = expect.stringMatching(new RegExp(`${name} is a FIFO, which would block git`)) as string
       await expect(readStatus(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
       await expect(countDirt(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
       expect([...git.running]).toEqual([])
