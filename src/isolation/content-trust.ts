@@ -1,8 +1,10 @@
-import type { Codebase } from '../domain/environment.ts'
+import { basename, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
-import type { RestoreContents } from '../domain/restore-point.ts'
-import type { Trust } from '../domain/trust.ts'
+import type { RestoreContents, RestorePoint } from '../domain/restore-point.ts'
+import { isTrusted, type Trust } from '../domain/trust.ts'
+import { readToken } from '../git/admin-dir.ts'
 import { type BranchMove, branchMoves, headMoves } from '../git/branch-log.ts'
 import { lastValue } from '../git/config-entries.ts'
 import type { CallOptions } from '../git/door.ts'
@@ -11,6 +13,7 @@ import { askRemoteRefs } from '../git/remote-refs.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './repo-of.ts'
+import { restoreDirectory } from './worktree/restore-point.ts'
 
 export type Content = {
   readonly tip: Sha
@@ -48,13 +51,13 @@ export const contentTrust = async (
   const left = await outside([base.sha])
   if (left.length === 0) return own
   // What was committed in an unproven worktree may be a stranger's work in one commit of ours.
-  const made = earlier?.environment.trust === 'unproven' ? new Set<Sha>() : await madeHere(codebase, content)
+  const made = earlier?.environment.trust === 'unproven' ? new Set<Sha>() : await madeHere(context, codebase, content)
   if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
   const heads = await remoteHeads(context, codebase, options)
   if (heads === undefined) return unproven(doubtOf(left, made, `${codebase.remote ?? 'a remote'} could not be asked`))
   const rest = await outside([base.sha, ...heads])
   if (rest.length < mostCommits && rest.every((sha) => made.has(sha))) return own
-  return unproven(doubtOf(rest, made, 'on no branch of the remote and not committed here'))
+  return unproven(doubtOf(rest, made, 'neither on a branch of the remote nor committed in a trusted worktree here'))
 }
 
 const own: ContentTrust = { trust: 'own', doubt: undefined }
@@ -115,17 +118,68 @@ const remoteHeads = async (
   }
 }
 
-/** Commits that somebody committed in this repository, as its reflogs tell. */
-const madeHere = async (codebase: Codebase, { branch, gitDir }: Content): Promise<ReadonlySet<Sha>> => {
+/**
+ * Commits that somebody committed in this repository, as its reflogs tell. A branch's reflog does not say in which
+ * worktree: once there has been an unproven one, only the HEAD reflogs of trusted worktrees count.
+ */
+const madeHere = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, gitDir }: Content,
+): Promise<ReadonlySet<Sha>> => {
   const repo = repoOf(codebase)
+  const points = await context.store.restorePoints.list(codebase.id)
+  const strangers = [
+    ...(await context.store.environments.unproven(codebase.id)),
+    // These outlive the codebase's registration.
+    ...points.map(({ contents }) => contents.environment).filter(({ trust }) => !isTrusted(trust)),
+  ]
+  const isStrange = strangers.some(({ adminName }) => gitDir !== undefined && adminName === basename(gitDir))
   const logs = [
-    ...(branch === undefined ? [] : [await branchMoves(repo, branch)]),
+    ...(strangers.length > 0 ? await trustedMoves(context, codebase, points, strangers) : []),
+    ...(strangers.length > 0 || branch === undefined ? [] : [await branchMoves(repo, branch)]),
     await headMoves(repo.commonDir),
-    ...(gitDir === undefined ? [] : [await headMoves(gitDir)]),
+    ...(gitDir === undefined || isStrange ? [] : [await headMoves(gitDir)]),
   ]
   const made = new Set<Sha>()
   for (const moves of logs) for (const move of moves) if (isCommit(move, made)) made.add(move.to)
   return made
+}
+
+/** Where HEAD went in every trusted worktree, those included that can still be restored. */
+const trustedMoves = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  points: readonly RestorePoint[],
+  strangers: readonly IsolatedEnvironment[],
+): Promise<BranchMove[][]> => {
+  const { store, host } = context
+  const isOurs = (environment: IsolatedEnvironment): boolean =>
+    environment.host === host && isTrusted(environment.trust)
+  const live = (await store.environments.live(codebase.id)).filter(isOurs)
+  const removed = points
+    .filter(({ contents }) => isOurs(contents.environment))
+    .map(async ({ id }) => headMoves(join(restoreDirectory(context, id), 'admin')))
+  const present = live.map(async (environment) => {
+    const record = await recordOf(codebase, environment, strangers)
+    return record === undefined ? [] : headMoves(record)
+  })
+  // A reflog that cannot be read proves nothing.
+  return Promise.all([...removed, ...present].map((moves) => moves.catch(() => [])))
+}
+
+/** Git's record of the environment, unless another worktree has got its name. An adopted one may have no token. */
+const recordOf = async (
+  codebase: Codebase,
+  { id, adminName, owned }: IsolatedEnvironment,
+  strangers: readonly IsolatedEnvironment[],
+): Promise<string | undefined> => {
+  if (adminName === undefined) return undefined
+  const record = join(codebase.repoPath, 'worktrees', adminName)
+  const token = await readToken(record)
+  if (token === id) return record
+  const isAdopted = !owned && token === undefined && strangers.every((stranger) => stranger.adminName !== adminName)
+  return isAdopted ? record : undefined
 }
 
 /**
@@ -136,5 +190,11 @@ const isCommit = (move: BranchMove, made: ReadonlySet<Sha>): move is BranchMove 
   const { from, to, message } = move
   if (to === undefined) return false
   if (message.startsWith('commit (amend):')) return from !== undefined && made.has(from)
-  return /^(?:commit(?: \((?:initial|merge)\))?|revert):/.test(message) || /: Merge made by /.test(message)
+  return /^(?:commit(?: \((?:initial|merge)\))?|revert):/.test(message) || mergeMade.test(message)
 }
+
+/**
+ * What `git merge` and a merging `git pull` say. After the colon a replayed commit has its own subject, which a stranger
+ * may have worded like this: `cherry-pick: …`, or `pull --rebase (pick): …`, hence no parentheses.
+ */
+const mergeMade = /^(?:merge|pull)(?: [^:()]*)?: Merge made by the '[\w-]+' strategy\.?$/

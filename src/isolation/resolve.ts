@@ -126,13 +126,16 @@ const identities = ({ work, hints }: Settled): Work[] => {
   return [work]
 }
 
-/** 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. */
+/**
+ * 3. A linked work's: linked issues, then linked PRs. From then on either identity finds it. One that is not trusted is
+ * offered: work of our own does not move into a stranger's tree because of a link.
+ */
 const linkedEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
   const { codebase, work } = request
   for (const linked of trustedLinks(request)) {
     const known = await context.store.environments.liveByWork(codebase.id, linked)
     const environment = known && (await usableRow(context, request, known))
-    if (environment === undefined) continue
+    if (environment === undefined || !isTrusted(environment.trust)) continue
     return share(context, request, environment, `Reusing worktree from ${workLabel(linked)}`, work)
   }
   return undefined
@@ -151,19 +154,22 @@ const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Wor
 
 /** The links that were not followed, where there is something to share. */
 const offers = async (context: IsolationContext, request: Settled): Promise<string[]> => {
-  if (mayLink(request)) return []
-  const { codebase, hints } = request
   const sentences: string[] = []
-  for (const linked of linkedWorks(hints)) {
-    const environment = await context.store.environments.liveByWork(codebase.id, linked)
+  for (const linked of linkedWorks(request.hints)) {
+    const environment = await context.store.environments.liveByWork(request.codebase.id, linked)
     if (environment === undefined) continue
-    const { branch } = environment
-    sentences.push(
-      `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${branch}\` to share it`,
-    )
+    const { branch, trust } = environment
+    if (!mayLink(request)) {
+      sentences.push(
+        `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${branch}\` to share it`,
+      )
+    } else if (!isTrusted(trust)) sentences.push(untrustedOffer(linked, branch))
   }
   return sentences
 }
+
+const untrustedOffer = (work: Work, branch: BranchName): string =>
+  `The worktree of ${workLabel(work)} is not trusted, so it is not reused: \`/worktree link ${branch}\` to share it`
 
 const share = async (
   context: IsolationContext,
@@ -188,6 +194,11 @@ const adoptExisting = async (
   if (candidate.kind === 'environment') {
     const environment = await usableRow(context, request, candidate.environment)
     if (environment === undefined) return undefined
+    // A branch that a person named is theirs to choose; one that a pull request names or resembles is not.
+    if (!isTrusted(environment.trust) && request.branch === undefined) {
+      request.told.push(untrustedOffer(environment.work, environment.branch))
+      return undefined
+    }
     return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
   }
   const environment = await provider.adopt(codebase, candidate.path, {

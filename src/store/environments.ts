@@ -31,6 +31,10 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
       const rows = await all().where('codebase_id', '=', codebaseId).where(isLive()).execute()
       return rows.map(fromRow).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     },
+    unproven: async (codebaseId) => {
+      const rows = await all().where('codebase_id', '=', codebaseId).where('trust', '=', 'unproven').execute()
+      return rows.map(fromRow)
+    },
     update: async (id, patch) => {
       const set = columnsOf(patch)
       if (Object.keys(set).length === 0) return

@@ -115,6 +115,7 @@ const lookUpEverything = async (store: Store): Promise<void> => {
   await store.environments.liveByBranch(codebase, toBranchName('b'))
   await store.environments.liveByPath('host', '/path')
   await store.environments.live(codebase)
+  await store.environments.unproven(codebase)
   await store.environments.transition(id, 'active', 'removing')
   await store.environments.addAlias(id, codebase, work, 1)
   await store.environments.aliasesOf([id])

@@ -75,6 +75,8 @@ export type EnvironmentStore = {
   liveByBranch(codebaseId: CodebaseId, branch: string): Promise<IsolatedEnvironment | undefined>
   liveByPath(host: string, path: string): Promise<IsolatedEnvironment | undefined>
   live(codebaseId: CodebaseId): Promise<IsolatedEnvironment[]>
+  /** Those that nobody has proven or vouched for, removed and released ones as well. */
+  unproven(codebaseId: CodebaseId): Promise<IsolatedEnvironment[]>
   update(id: EnvironmentId, patch: EnvironmentPatch): Promise<void>
   /** Checked against the transition table; false when the row is no longer `from` (someone else was faster). */
   transition(

@@ -40,6 +40,7 @@ onEachEngine((engine) => {
       expect(await environments.liveByPath('host-a', a.path)).toStrictEqual(a)
       expect(await environments.live(one)).toStrictEqual([a, full])
       expect(await environments.live(two)).toEqual([])
+      expect(await environments.unproven(one)).toStrictEqual([full])
     })
 
     test('is not found elsewhere', async () => {

@@ -5,10 +5,11 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
+import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { vouchFor } from '../../src/isolation/worktree/vouch.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ask, conversation, inside, issue, removed, resolved } from './scene.ts'
+import { ask, conversation, inside, issue, remove, removed, resolved } from './scene.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -33,6 +34,10 @@ const withSecrets: WorldOptions = {
 /** A commit that is on no branch of ours, as a stranger would push it to a fork. */
 const strange = (world: World, name: string, parent = 'main'): string =>
   world.repo.git('commit-tree', '-p', parent, '-m', `by a stranger: ${name}`, `${parent}^{tree}`)
+
+/** The same, with a subject like what git itself puts into a reflog. */
+const posingAsMerge = (world: World): string =>
+  world.repo.git('commit-tree', '-p', 'main', '-m', "Merge made by the 'ort' strategy.", 'main^{tree}')
 
 /** Everything that only a trusted worktree has, and whether the agent reads the settings that are in it. */
 const gets = (world: World, { environment, trusted }: { environment: IsolatedEnvironment; trusted: boolean }) => {
@@ -306,6 +311,40 @@ describe.concurrent('an adopted worktree', () => {
       },
     ],
     [
+      'a pull request head that was picked, and whose subject says that git merged it',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        inside(world, { path }).git('cherry-pick', '--allow-empty', posingAsMerge(world))
+      },
+    ],
+    [
+      'a pull request head that a pull replayed, and whose subject says that git merged it',
+      false,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, posingAsMerge(world))
+        world.repo.commit('later', 'later\n')
+        world.repo.git('push', '-q', 'origin', 'main')
+        inside(world, { path }).git('pull', '-q', '--rebase', '.', 'main')
+      },
+    ],
+    [
+      'branches of ours that were merged and pulled',
+      true,
+      (world, path) => {
+        world.repo.git('worktree', 'add', '-q', '-b', 'mine', path)
+        const tree = inside(world, { path })
+        for (const side of ['one', 'two']) {
+          tree.git('switch', '-q', '-c', side, 'main')
+          tree.commit(side, side)
+        }
+        tree.git('switch', '-q', 'mine')
+        tree.commit('mine', 'mine')
+        tree.git('merge', '-q', '--no-ff', '-m', 'one', 'one')
+        tree.git('pull', '-q', '--no-rebase', '--no-edit', '.', 'two')
+      },
+    ],
+    [
       'a merge of a pull request head',
       false,
       (world, path) => {
@@ -415,11 +454,108 @@ describe.concurrent('links', () => {
     expect(named).toMatchObject({ environment: { id: theirs.id }, trusted: false })
   })
 
+  test('of our own pull request to a fork’s worktree are offered, and so is the branch that it suggests', async () => {
+    await using world = await withFork()
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'x')}:refs/heads/x`, `${strange(world, 'y')}:refs/heads/y`)
+    const theirs = (await resolved(world, 'pr', 98, { hints: { isForkPR: true } })).environment
+    for (const [number, named] of [
+      [61, { prBranch: 'x', linkedPRs: [98] }],
+      [62, { prBranch: 'y', suggestedBranch: 'pr-98-review' }],
+    ] as const) {
+      const found = await resolved(world, 'pr', number, { hints: { isForkPR: false, ...named } })
+      expect(found).toMatchObject({ how: 'created', environment: { branch: named.prBranch } })
+      expect(gets(world, found)).toEqual(all)
+      expect(found.notices).toContain(
+        'The worktree of PR #98 is not trusted, so it is not reused: `/worktree link pr-98-review` to share it',
+      )
+      expect(await world.context.store.environments.aliases(found.environment.id)).toEqual([])
+    }
+    expect((await resolved(world, 'pr', 98, { hints: { isForkPR: true } })).environment.id).toBe(theirs.id)
+  })
+
   test('in the commits of an unproven worktree are not offered to others', async () => {
     await using world = await withFork()
     const { environment } = await resolved(world, 'pr', 98, { hints: { isForkPR: true } })
     inside(world, environment).commit('a', 'a\n', 'this is about #50')
     expect((await resolved(world, 'issue', 50)).notices).toEqual([])
+  })
+})
+
+describe.concurrent('what was committed in an unproven worktree', () => {
+  /** A stranger's whole work in one commit on top of base, on a branch with a name of ours. */
+  const squash = (world: World, environment: IsolatedEnvironment): void => {
+    const tree = inside(world, environment)
+    tree.git('switch', '-q', '-c', 'issue-50')
+    tree.git('reset', '-q', '--soft', 'origin/main')
+    tree.commit('theirs', 'theirs\n')
+    tree.git('switch', '-q', 'pr-99-review')
+  }
+  const afterwards: Readonly<Record<string, (world: World, environment: IsolatedEnvironment) => unknown>> = {
+    'the worktree is still there': () => undefined,
+    'the worktree was removed': (world, environment) => removed(world, environment, { force: true }),
+    'the repository was registered again after that': async (world, environment) => {
+      await removed(world, environment, { force: true })
+      await removeCodebase(world.context, world.codebase)
+      await world.context.store.codebases.insert(world.codebase)
+    },
+    'git removed the worktree': (world, { path }) => world.repo.git('worktree', 'remove', '-f', '-f', path),
+    'its reflog was dropped': (world, environment) =>
+      inside(world, environment).git('reflog', 'expire', '--expire=all', 'HEAD'),
+    'the branch was renamed, before and after the removal': async (world, environment) => {
+      const tree = inside(world, environment)
+      tree.git('switch', '-q', 'issue-50')
+      tree.git('branch', '-q', '-m', 'feature-z')
+      await removed(world, environment, { force: true })
+      world.repo.git('branch', '-q', '-m', 'feature-z', 'issue-50')
+    },
+  }
+
+  test.each(Object.entries(afterwards))('is not ours under another name: %s', async (_what, change) => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/99/head`)
+    const { environment } = await resolved(world, 'pr', 99, { hints: { isForkPR: true } })
+    squash(world, environment)
+    await change(world, environment)
+    const found = await resolved(world, 'issue', 50)
+    expect(found.environment.branch).toBe('issue-50')
+    expect(gets(world, found)).toEqual(nothing)
+    expect(found.notices.join()).toContain('nor committed in a trusted worktree here')
+  })
+
+  test('is not ours when the worktree is adopted once more', async () => {
+    await using world = await makeWorld(withSecrets)
+    const path = world.box.path('mine')
+    world.repo.git('worktree', 'add', '-q', '-b', 'mine', path, strange(world, 'theirs'))
+    const adopt = () => world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+    const first = await adopt()
+    inside(world, { path }).git('reset', '-q', '--soft', 'origin/main')
+    inside(world, { path }).commit('theirs', 'theirs\n')
+    await remove(world, first)
+    const again = await adopt()
+    expect(again.id).not.toBe(first.id)
+    expect(again.trust).toBe('unproven')
+  })
+
+  test('takes nothing from what was committed in the checkout and in trusted worktrees, there or removed', async () => {
+    await using world = await makeWorld(withSecrets)
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/99/head`)
+    await resolved(world, 'pr', 99, { hints: { isForkPR: true } })
+    const ours = await issue(world, 42)
+    const tree = inside(world, ours)
+    for (const branch of ['early', 'late']) {
+      tree.git('switch', '-q', '-c', branch, 'main')
+      tree.commit(branch, branch)
+    }
+    tree.git('switch', '-q', 'issue-42')
+    world.repo.git('switch', '-q', '-c', 'checkout')
+    world.repo.commit('here', 'here\n')
+    world.repo.git('switch', '-q', 'main')
+    const taken = async (branch: string) =>
+      gets(world, await resolved(world, 'task', branch, { branch: toBranchName(branch) }))
+    expect(await taken('checkout')).toEqual(all)
+    expect(await taken('early')).toEqual(all)
+    await removed(world, ours, { force: true })
+    expect(await taken('late')).toEqual(all)
   })
 })
 
