@@ -4,6 +4,7 @@ import { shellWord } from '../conversations/commands/shell.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { readPlatformSettings, secretsOf } from '../platforms/settings.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { passwordsIn } from '../process/secret-names.ts'
 
 /** Says so when other users can read a `config.yaml` that holds secrets. */
 export const exposedSecrets = ({
@@ -15,7 +16,7 @@ export const exposedSecrets = ({
   const text = (mode & 0o077) === 0 ? undefined : readUntrustedTextSync(file, { followLink: true })
   if (text === undefined) return undefined
   const ofPlatforms = secretsOf(readPlatformSettings({ homeText: text, homeFile: file, env: {} }))
-  const hasPassword = (URL.parse(databaseUrl)?.password ?? '') !== '' && text.includes(databaseUrl)
+  const hasPassword = passwordsIn(databaseUrl).length > 0 && text.includes(databaseUrl)
   if (ofPlatforms.length === 0 && !hasPassword) return undefined
   return { problem: `other users can read the secrets in ${file}`, remedy: `chmod 600 ${shellWord(file)}` }
 }

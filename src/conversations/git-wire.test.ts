@@ -76,6 +76,61 @@ test.each([
   expect(gitChangesBetweenRuns(before.repository, now).join('\n')).toContain(`set \`${told}\``)
 })
 
+test.each(['pushRemote', 'remote'])(
+  'a branch whose %s is no remote of before is told, also between runs',
+  async (name) => {
+    const evil = world.box.path('evil.git')
+    git('config', `branch.main.${name}`, evil)
+    git('config', `branch.other.${name}`, 'added')
+    git('config', `branch.third.${name}`, 'origin')
+    git('config', `branch.fourth.${name}`, '.')
+    git('config', 'remote.added.url', evil)
+    const now = lookAtRepository(world.codebase)
+    for (const told of [await wire(), gitChangesBetweenRuns(before.repository, now)]) {
+      expect(told).toEqual([
+        `the repository's configuration: set \`branch.main.${name} = ${evil}\``,
+        `the repository's configuration: set \`branch.other.${name} = added\``,
+        "the repository's configuration: set `remote.added.url = …`",
+      ])
+    }
+    await arm()
+    git('config', '--unset', `branch.main.${name}`)
+    git('config', `branch.other.${name}`, 'origin')
+    expect(await wire()).toEqual([])
+  },
+)
+
+test('what is planted for a submodule is told, its being cloned is not', async () => {
+  const library = world.box.repo('library')
+  const add = (name: string): string =>
+    git('-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', '--name', name, library.path, name)
+  const modules = join(git('rev-parse', '--absolute-git-dir'), 'modules')
+  add('lib/one')
+  expect((await wire()).filter((line) => line.includes('submodule `'))).toEqual([])
+  await arm()
+  writeIn(join(modules, 'lib/one/hooks'), 'pre-push', 'x')
+  world.box.raw(join(tree, 'lib/one'), 'config', 'core.fsmonitor', '/evil')
+  world.box.raw(join(tree, 'lib/one'), 'config', 'branch.main.pushRemote', '/evil.git')
+  world.box.raw(join(tree, 'lib/one'), 'config', 'remote.origin.url', '/evil.git')
+  add('two')
+  writeIn(join(modules, 'two/hooks'), 'pre-push', 'x')
+  world.box.raw(join(tree, 'two'), 'config', 'core.fsmonitor', '/evil')
+  const told = await wire()
+  expect(told.filter((line) => line.includes('submodule `')).toSorted()).toEqual([
+    '`config` of submodule `lib/one`: removed `remote.origin.url = …`',
+    '`config` of submodule `lib/one`: set `branch.main.pushRemote = /evil.git`',
+    '`config` of submodule `lib/one`: set `core.fsmonitor = /evil`',
+    '`config` of submodule `lib/one`: set `remote.origin.url = …`',
+    '`config` of submodule `two`: set `core.fsmonitor = /evil`',
+    'the hook `pre-push` of submodule `lib/one` was added',
+    'the hook `pre-push` of submodule `two` was added',
+  ])
+  world.repo.git('-c', 'protocol.file.allow=always', 'submodule', 'add', '-q', library.path, 'main')
+  await arm()
+  writeIn(join(world.repo.commonDir, 'modules/main/hooks'), 'post-checkout', 'x')
+  expect(await wire()).toEqual(['the hook `post-checkout` of submodule `main` was added'])
+})
+
 test("the worktree's own configuration counts too", async () => {
   git('config', 'extensions.worktreeConfig', 'true')
   git('config', '--worktree', 'user.email', 'a@b')

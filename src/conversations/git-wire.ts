@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
-import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { readWorktreeLink } from '../git/admin-dir.ts'
 import { readUntrustedSync, readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { hooksIn, type Named, submodulesIn } from './git-places.ts'
 
 /** Plain values, to be kept between runs: of a configuration entry that may hold a password only a hash. */
 export type GitLook =
@@ -30,6 +31,7 @@ export const lookAtRepository = ({ repoPath }: Pick<Codebase, 'repoPath'>): GitL
       ['`objects/info/alternates` of the repository', join(repoPath, 'objects', 'info', 'alternates')],
       ...hooksIn(repoPath),
     ],
+    repoPath,
   )
 
 /** The worktree's own configuration and the pointers between it and the repository. */
@@ -43,13 +45,17 @@ export const lookAtWorktree = async (
       ? await readWorktreeLink(path).catch(() => undefined)
       : join(repoPath, 'worktrees', adminName)
   if (adminDir === undefined) return look([], () => [['the `.git` file of this worktree', join(path, '.git')]])
-  return look([["this worktree's configuration", join(adminDir, 'config.worktree')]], () => [
-    ['the `.git` file of this worktree', join(path, '.git')],
-    ...['gitdir', 'commondir', 'coppice'].map((name): [string, string] => [
-      `\`${name}\` in git's record of this worktree`,
-      join(adminDir, name),
-    ]),
-  ])
+  return look(
+    [["this worktree's configuration", join(adminDir, 'config.worktree')]],
+    () => [
+      ['the `.git` file of this worktree', join(path, '.git')],
+      ...['gitdir', 'commondir', 'coppice'].map((name): Named => [
+        `\`${name}\` in git's record of this worktree`,
+        join(adminDir, name),
+      ]),
+    ],
+    adminDir,
+  )
 }
 
 /** In lines for a person; empty: nothing changed. */
@@ -76,15 +82,24 @@ const withoutEveryday = (given: GitLook): GitLook =>
         ),
       }
 
-/** A branch's merge options go to `git merge`, which can run a strategy of any name. */
+/**
+ * A branch's merge options go to `git merge`, which can run a strategy of any name. Its remotes may be paths, with hooks
+ * that a push runs: see `isKnownRemote`.
+ */
 const isEveryday = (key: string): boolean =>
-  /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.mergeoptions$)/i.test(key)
+  /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.(?:mergeoptions|remote|pushremote)$)/i.test(key)
 
-const look = (configs: readonly [string, string][], files: () => readonly [string, string][]): GitLook => {
+const look = (configs: readonly Named[], files: () => readonly Named[], gitDir?: string): GitLook => {
   try {
+    const submodules = gitDir === undefined ? { configs: [], files: [] } : submodulesIn(gitDir)
     return {
-      configs: Object.fromEntries(configs.map(([name, file]) => [name, entriesIn(file)])),
-      files: Object.fromEntries(files().flatMap(([name, file]) => printed(name, printOf(file)))),
+      configs: {
+        ...Object.fromEntries([...configs, ...submodules.configs].map(([name, file]) => [name, entriesIn(file)])),
+        ...(gitDir === undefined ? {} : { [SUBMODULES]: [] }),
+      },
+      files: Object.fromEntries(
+        [...files(), ...submodules.files].flatMap(([name, file]) => printed(name, printOf(file))),
+      ),
     }
   } catch (error) {
     return { problem: toAppError(error).message }
@@ -94,13 +109,8 @@ const look = (configs: readonly [string, string][], files: () => readonly [strin
 const printed = (name: string, print: string | undefined): [string, string][] =>
   print === undefined ? [] : [[name, print]]
 
-const hooksIn = (commonDir: string): [string, string][] => {
-  const directory = join(commonDir, 'hooks')
-  const names = (unlessMissingSync(() => readdirSync(directory)) ?? []).sort()
-  return names
-    .filter((name) => !name.endsWith('.sample'))
-    .map((name) => [`the hook \`${name}\``, join(directory, name)])
-}
+/** Tells a look at a repository without submodules from one by a version that did not look at them. */
+const SUBMODULES = "the submodules' configuration"
 
 /** Undefined: not there. A link is what it points to by name, since that is what was written. */
 const printOf = (file: string): string | undefined => {
@@ -119,7 +129,7 @@ const MOST_HASHED = 1_000_000
 
 /**
  * Line by line, with the section before each: that is enough to say what is new. `git push -u` and a pull request's
- * checkout record which branch belongs to which, and that is everyday.
+ * checkout record which branch belongs to which, and that is everyday as far as it runs nothing.
  */
 const entriesIn = (file: string): Entry[] => {
   const stat = unlessMissingSync(() => lstatSync(file))
@@ -135,7 +145,10 @@ const entriesIn = (file: string): Entry[] => {
       entry = entry.slice(header[0].length).trim()
     }
     if (entry === '' || entry.startsWith('#') || entry.startsWith(';')) continue
-    if (section.startsWith('branch.') && /^(?:remote|merge|rebase|pushremote|description)\s*=/i.test(entry)) continue
+    if (section.startsWith('branch.')) {
+      if (/^(?:merge|rebase|description)\s*=/i.test(entry)) continue
+      entry = entry.replace(/\s*=\s*/, ' = ')
+    }
     entries.push(entryOf(section, entry))
   }
   return entries
@@ -164,19 +177,28 @@ const sectionName = (text: string): string => {
 const entryOf = (section: string, text: string): Entry => {
   const entry = section === '' ? text : `${section}.${text}`
   const [key = entry] = entry.split('=')
-  return { key: key.trim(), shown: shown(entry), print: createHash('sha256').update(entry).digest('hex') }
+  return { key: key.trim(), shown: shown(entry), print: hashOf(entry) }
 }
+
+const hashOf = (entry: string): string => createHash('sha256').update(entry).digest('hex')
 
 type Seen = Exclude<GitLook, { readonly problem: string }>
 
 const differences = (before: Seen, after: Seen): string[] => {
   const lines: string[] = []
   for (const [name, entries] of Object.entries(after.configs)) {
-    const old = before.configs[name]
     // Kept by a version that did not look at this file.
-    if (old === undefined) continue
-    for (const entry of lacking(entries, old)) lines.push(`${name}: set \`${entry.shown}\``)
-    for (const entry of lacking(old, entries)) lines.push(`${name}: removed \`${entry.shown}\``)
+    if (before.configs[name] === undefined && before.configs[SUBMODULES] === undefined) continue
+    const isNew = before.configs[name] === undefined
+    const old = before.configs[name] ?? []
+    const remotes = isNew ? ['origin'] : remotesIn(old)
+    for (const entry of lacking(entries, old)) {
+      if (isKnownRemote(entry, remotes) || (isNew && OF_NEW_SUBMODULE.test(entry.key))) continue
+      lines.push(`${name}: set \`${entry.shown}\``)
+    }
+    for (const entry of lacking(old, entries)) {
+      if (!BRANCH_REMOTE.test(entry.key)) lines.push(`${name}: removed \`${entry.shown}\``)
+    }
   }
   for (const name of new Set([...Object.keys(before.files), ...Object.keys(after.files)])) {
     const [old, now] = [before.files[name], after.files[name]]
@@ -185,6 +207,20 @@ const differences = (before: Seen, after: Seen): string[] => {
   }
   return lines
 }
+
+const BRANCH_REMOTE = /^branch\..*\.(?:remote|pushremote)$/is
+
+/** What `git submodule update` writes for a submodule that it clones. */
+const OF_NEW_SUBMODULE =
+  /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|worktree|symlinks|ignorecase|precomposeunicode)|remote\.origin\.(?:url|fetch)|submodule\..*\.(?:url|active)|submodule\.active)$/is
+
+/** A branch that belongs to this repository (`.`) or to a remote that was there before. Anything else is an address. */
+const isKnownRemote = ({ key, print }: Entry, remotes: readonly string[]): boolean =>
+  BRANCH_REMOTE.test(key) && ['.', ...remotes].some((name) => print === hashOf(`${key} = ${name}`))
+
+/** Without a URL a name is none of a remote: git takes it for a path. */
+const remotesIn = (entries: readonly Entry[]): string[] =>
+  entries.flatMap(({ key }) => /^remote\.(.+)\.url$/is.exec(key)?.[1] ?? [])
 
 /** Those of the first list that the second has fewer times. */
 const lacking = (entries: readonly Entry[], others: readonly Entry[]): Entry[] => {

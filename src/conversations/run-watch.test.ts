@@ -273,7 +273,7 @@ describe('git’s own files and the shared checkout', () => {
     expect(first, 'the first look has nothing to compare with').toEqual(['fine'])
     const tree = await treeOf()
     writeFileSync(join(world.repo.path, 'a.txt'), 'my own edit\n')
-    world.repo.git('config', 'branch.main.remote', 'origin')
+    world.repo.git('config', 'branch.main.remote', '.')
     world.repo.git('config', 'branch.main.description', 'what it is for')
     world.repo.git('config', 'branch.main.vscode-merge-base', 'origin/main')
     world.repo.git('config', 'submodule.lib.url', 'https://example.org/lib')

@@ -12,10 +12,16 @@ test.each([
   ['`~/.coppice/worktrees/app/issue-42`', '`…/issue-42`'],
   ['see /var/lib/coppice/logs/', 'see …/logs/'],
   ['from file:///srv/git/app.git', 'from file://…'],
+  ['ENOENT:/root/.coppice/token', 'ENOENT:…/token'],
+  ['git -C/root/app/main status', 'git -C…/main status'],
+  ['from file:/srv/git/app.git', 'from file:…/app.git'],
+  ['~root/.coppice/token and ~root/token', '…/token and …/token'],
+  ['curl -d @/root/.coppice/token', 'curl -d @…/token'],
   ['slack:C123:1712.34 still uses it', 'a conversation on slack still uses it'],
   ['`/worktree list` · origin/main · feature/x/y', '`/worktree list` · origin/main · feature/x/y'],
   ['https://github.com/acme/app/pull/7', 'https://github.com/acme/app/pull/7'],
   ['git@github.com:acme/app.git', 'git@github.com:acme/app.git'],
+  ['fix-x/y/z · http://localhost:3000/a/b', 'fix-x/y/z · http://localhost:3000/a/b'],
   ['github:acme/app#99 still uses it', 'github:acme/app#99 still uses it'],
 ])('what everybody can read names no path and no other conversation: %s', (text, shown) => {
   expect(withoutMachine(text)).toBe(shown)

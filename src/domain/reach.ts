@@ -17,6 +17,10 @@ export const withoutMachine = (text: string): string =>
     .replaceAll(PATH, (path) => `…${path.slice(path.lastIndexOf('/', path.length - 2))}`)
     .replaceAll(CONVERSATION, 'a conversation on $1')
 
-/** From the root or the home, with at least two parts: `/worktree list` and `origin/main` are none. */
-const PATH = /(?<![\w/:.@~-])~?(?:\/[^\s/`"'()<>|,;:*?]+){2,}\/?/g
+/**
+ * From somebody's home, or from the root with at least two parts: `/worktree list` and `origin/main` are none. It may
+ * follow a colon (`ENOENT:/…`) or the letter of an option (`-C/…`).
+ */
+const PATH =
+  /(?:(?<![\w/.~-])|(?<=(?<![\w-])-[A-Za-z]))(?:~[\w.-]*(?:\/[^\s/`"'()<>|,;:*?]+)+|(?:\/[^\s/`"'()<>|,;:*?]+){2,})\/?/g
 const CONVERSATION = /\b(cli|web|test|slack|discord|telegram):[^\s,;`"'()<>|]+/g

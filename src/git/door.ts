@@ -12,6 +12,8 @@ import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigLi
 import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
 import { assertIncludes, includeArgs } from './config-includes.ts'
 import {
+  anonymousEnvironment,
+  anonymousSettings,
   bareEnvironment,
   childEnvironment,
   settingsEnvironment,
@@ -46,7 +48,7 @@ export type GitRequest = {
   readonly durable?: boolean
   /** Speaks to a remote: gets the askpass and a longer time-out. */
   readonly network?: boolean
-  /** Speaks to a remote without credentials of ours: no askpass, no credential helper. */
+  /** Speaks to a remote without any credentials: no askpass, no credential helper, no `.netrc`, no rewritten URL. */
   readonly anonymous?: boolean
   readonly indexFile?: string
   readonly timeoutMs?: number
@@ -182,37 +184,27 @@ export const createGit = (options: GitOptions): Git => {
     run: async (request) => {
       refuseAborted(request)
       const entries = await config(request.at, request.operation.startsWith('submodule'))
-      const settings = [...settingsFor(env, entries), ...(request.durable === true ? durable : [])]
+      const settings = [
+        ...settingsFor(env, entries),
+        ...(request.durable === true ? durable : []),
+        ...(request.settings ?? []),
+      ]
+      const anonymous = request.anonymous === true
       const environment = {
         ...childEnvironment(env, entries),
-        ...settingsEnvironment([
-          ...settings,
-          ...(request.settings ?? []),
-          ...(request.anonymous === true ? noCredentials(entries) : []),
-        ]),
+        ...settingsEnvironment(anonymous ? anonymousSettings(env, entries, settings) : settings),
         ...(request.locks === true ? { GIT_OPTIONAL_LOCKS: '1' } : {}),
         ...(request.indexFile === undefined ? {} : { GIT_INDEX_FILE: request.indexFile }),
-        ...(request.anonymous === true ? { GIT_ASKPASS: '' } : {}),
+        ...(anonymous ? anonymousEnvironment : {}),
         ...request.identity,
       }
       const { home, token } = options
-      if (request.network !== true || request.anonymous === true || token === undefined)
-        return start(request, environment)
+      if (request.network !== true || anonymous || token === undefined) return start(request, environment)
       const next = lastValue(entries.filter(isUserScope), 'core.askpass')
       return withAskpass({ home, token, next }, (asking) => start(request, { ...environment, ...asking }))
     },
   }
 }
-
-/** An empty helper clears the list, whoever filled it. Headers, cookies and client certificates are credentials too. */
-const noCredentials = (entries: readonly ConfigEntry[]): Setting[] => [
-  ['credential.helper', ''],
-  ...entries
-    .filter(({ key }) =>
-      /^(?:credential\..*\.helper|http\.(?:.*\.)?(?:extraheader|cookiefile|sslcert|sslkey))$/s.test(key),
-    )
-    .map(({ key }): Setting => [key, '']),
-]
 
 /** By default git leaves loose objects and refs to the page cache, and a power cut leaves empty files. */
 const durable: readonly Setting[] = [

@@ -67,6 +67,49 @@ export const settingsEnvironment = (settings: readonly Setting[]): Record<string
   return built
 }
 
+/**
+ * For a call that must not identify the user: no home, where libcurl would find `.netrc`, and none of git's files outside
+ * of the repository. What they say otherwise (proxies, certificates of authorities, line endings) comes as settings, with
+ * `anonymousSettings`.
+ */
+export const anonymousEnvironment: Readonly<Record<string, string>> = {
+  HOME: '/dev/null/none',
+  XDG_CONFIG_HOME: '/dev/null/none',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_ASKPASS: '',
+}
+
+/** `settings` as an anonymous call gets them: after the user's own, without credentials, with paths that need no home. */
+export const anonymousSettings = (
+  env: Variables,
+  entries: readonly ConfigEntry[],
+  settings: readonly Setting[],
+): Setting[] => {
+  const home = env['HOME']
+  // An included file's entries are here already. A key without `=` means true.
+  const own = entries
+    .filter((entry) => isUserScope(entry) && !/^(?:url|include|includeif)\./s.test(entry.key))
+    .filter(({ key }) => !isHttpCredential(key))
+    .map(({ key, value }): Setting => [key, value ?? 'true'])
+  const all = [...own, ...settings].filter(([key]) => !key.startsWith('credential.'))
+  return [
+    ...all.map(([key, value]): Setting => [key, home === undefined ? value : value.replace(/^~(?=\/|$)/, () => home)]),
+    // An empty helper clears the list, whoever filled it.
+    ['credential.helper', ''],
+    ...entries
+      .filter(({ key }) => /^credential\..*\.helper$/s.test(key) || isHttpCredential(key))
+      .map(({ key }): Setting => [key, isEmptyAuth(key) ? 'false' : '']),
+    ['http.emptyAuth', 'false'],
+  ]
+}
+
+/** Headers, cookies and client certificates are credentials too, and so is a Kerberos ticket (`emptyAuth`). */
+const isHttpCredential = (key: string): boolean =>
+  /^http\.(?:.*\.)?(?:extraheader|cookiefile|sslcert|sslkey|emptyauth)$/s.test(key)
+
+const isEmptyAuth = (key: string): boolean => key.endsWith('.emptyauth')
+
 export const settingsFor = (env: Variables, entries: readonly ConfigEntry[]): Setting[] =>
   neutralSettings(entries, userPlaces(env))
 

@@ -63,6 +63,7 @@ const isPrivateName = (host: string): boolean =>
 
 // Two lists: one for both takes every IPv4 address for a part of `::ffff:0:0/96`.
 const private4 = new BlockList()
+const public6 = new BlockList()
 const private6 = new BlockList()
 for (const [address, prefix] of [
   ['0.0.0.0', 8],
@@ -79,26 +80,18 @@ for (const [address, prefix] of [
 ] as const) {
   private4.addSubnet(address, prefix, 'ipv4')
 }
-// The last four carry IPv4 addresses inside: which ones is the gateway's business.
-for (const [address, prefix] of [
-  ['::', 96],
-  ['fc00::', 7],
-  ['fe80::', 9],
-  ['ff00::', 8],
-  ['64:ff9b::', 32],
-  ['2001::', 32],
-  ['2002::', 16],
-  ['::ffff:0:0', 96],
-] as const) {
-  private6.addSubnet(address, prefix, 'ipv6')
-}
+// All that is routed on the internet. What carries an IPv4 address inside (`::ffff:0:7f00:1`) mostly lies outside of it.
+public6.addSubnet('2000::', 3, 'ipv6')
+// Teredo and its neighbours, and 6to4: these carry IPv4 addresses too.
+private6.addSubnet('2001::', 23, 'ipv6')
+private6.addSubnet('2002::', 16, 'ipv6')
 
 /** What cannot be read as an address is private too. */
 const isPrivateAddress = (address: string): boolean => {
   const plain = address.replace(/%.*$/, '')
   const kind = isIP(plain)
   if (kind === 4) return private4.check(plain, 'ipv4')
-  return kind !== 6 || private6.check(plain, 'ipv6')
+  return kind !== 6 || !public6.check(plain, 'ipv6') || private6.check(plain, 'ipv6')
 }
 
 const refused = (why: string): AppError =>

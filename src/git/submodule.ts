@@ -106,6 +106,8 @@ export const updateAnonymously = async (
     args: ['submodule', '--quiet', 'update', '--init', '--checkout', '--', path],
     settings: [
       [`submodule.${name}.url`, url],
+      // The longest match wins: no other rule rewrites it, perhaps to an address with a password.
+      [`url.${url}.insteadOf`, url],
       ['protocol.allow', 'never'],
       ['protocol.https.allow', 'always'],
       ['http.followRedirects', 'false'],

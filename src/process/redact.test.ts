@@ -57,12 +57,35 @@ test.each([
     `${TOKEN.slice(0, 9)}${ESC}[01;31m${ESC}[K${TOKEN.slice(9, 20)}${ESC}[m${TOKEN.slice(20)}`,
   ],
   ['characters without width', 'hunter2', 'hun\u200bter\u00ad2'],
+  ['halves around `tput sgr0`', TOKEN, `${TOKEN.slice(0, 20)}${ESC}(B${ESC}[m${TOKEN.slice(20)}`],
+  ['halves around a link', TOKEN, `${TOKEN.slice(0, 20)}${ESC}]8;;https://a.b/${ESC}\\${TOKEN.slice(20)}`],
+  ['halves around a title', TOKEN, `${TOKEN.slice(0, 20)}${ESC}]0;a\nb\u0007${TOKEN.slice(20)}`],
+  ['halves around a colour in one character', TOKEN, `${TOKEN.slice(0, 20)}\u009b1m${TOKEN.slice(20)}`],
+  ['halves around a reset', TOKEN, `${TOKEN.slice(0, 20)}${ESC}c${TOKEN.slice(20)}`],
+  ['the rest of a sequence', TOKEN, `${ESC}[${TOKEN}`],
+  ['the rest of a sequence, with colours', TOKEN, `${ESC}[${TOKEN.slice(0, 20)}${ESC}[1m${TOKEN.slice(20)}`],
+  ['the rest of a sequence after its own beginning', TOKEN, `${TOKEN.slice(0, 5)}${ESC}[${TOKEN}`],
+  ['the address of a link', TOKEN, `${ESC}]8;;${TOKEN}${ESC}\\`],
+  ['text after a sequence without end', TOKEN, `${ESC}]0;${TOKEN}`],
   ['a key on one line', KEY, KEY.replaceAll('\n', String.raw`\n`)],
   ['a key whose variable has it on one line', KEY.replaceAll('\n', String.raw`\n`), KEY],
   ['one line of a key', KEY, 'MIIEpAIBAAKCAQEA0Z3VS5JJcds3'],
 ])('a secret is hidden as %s', (_, secret, written) => {
   const shown = createSecrets([secret]).redactKnown(`before ${written} after`)
   expect(shown).toMatch(/^before \S{0,10}\[hidden\]\S{0,6} after$/)
+})
+
+test('no character that Unicode calls ignorable shows a secret in two halves', () => {
+  const { redactKnown } = createSecrets([TOKEN])
+  const ignorable = Array.from({ length: 0x110000 }, (_, code) => code)
+    .filter((code) => code < 0xd800 || code > 0xdfff)
+    .map((code) => String.fromCodePoint(code))
+    .filter((character) => /\p{Default_Ignorable_Code_Point}/u.test(character))
+  expect(ignorable.length).toBeGreaterThan(4_000)
+  const shown = ignorable.filter(
+    (character) => redactKnown(TOKEN.slice(0, 20) + character + TOKEN.slice(20)) !== '[hidden]',
+  )
+  expect(shown).toEqual([])
 })
 
 test('ordinary text is not taken for a short secret in another case or over two lines', () => {

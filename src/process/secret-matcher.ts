@@ -2,6 +2,7 @@
  * Finds many secrets in one pass over a text that may come in pieces (Aho and Corasick, 1975): the work per character
  * does not grow with the number of secrets, and at every point it is known how much of a secret may have begun.
  */
+import { createEscapeReader, createNoiseFilter, LONGEST_ESCAPE, withoutNoise } from './text-noise.ts'
 
 export type Span = { readonly from: number; readonly to: number }
 
@@ -29,7 +30,7 @@ const DISTINCTIVE = 16
 
 /** Without secrets there is nothing to look for: undefined. */
 export const createMatcher = (forms: Iterable<string>): Matcher | undefined => {
-  const trie = buildTrie([...new Set([...forms].map(withoutNoise))].filter((form) => form !== ''))
+  const trie = buildTrie([...new Set([...forms].flatMap(withoutNoise))].filter((form) => form !== ''))
   if (trie.longest === 0) return undefined
   const whole = createScanner(trie)
   return {
@@ -127,118 +128,153 @@ const linkSuffixes = (trie: Omit<Trie, 'longest'>): void => {
   }
 }
 
-const createScanner = (trie: Trie): Scanner & { readonly reset: () => void } => {
-  // Where each of the last characters stood, and which it was: a ring, as long as the longest secret.
-  const ring = 2 ** Math.ceil(Math.log2(trie.longest + 1))
-  const places = new Float64Array(ring)
-  const codes = new Uint16Array(ring)
-  let skips = createNoiseFilter()
-  let position = 0
-  let count = 0
-  let lastBreak = -1
-  let node = 0
-  let spans: Span[] = []
+/**
+ * One reading of the text. There are several when it has escape sequences: `ESC [ 0f1e…` is a token to whoever does not
+ * know these sequences, and `0f ESC [ m 1e…` to whoever does.
+ */
+type Reading = {
+  /**
+   * Where each of the last characters stood, and which it was: a ring with room for the longest secret, and for a
+   * sequence that is taken back.
+   */
+  readonly places: Float64Array
+  readonly codes: Uint16Array
+  skips: (code: number) => 'noise' | 'break' | undefined
+  count: number
+  lastBreak: number
+  node: number
+}
 
-  const isWritten = (form: string): boolean => {
-    if (form.length >= DISTINCTIVE) return true
-    if (lastBreak > count - form.length) return false
-    for (let i = 0; i < form.length; i++) {
-      if (codes[(count - form.length + i) % ring] !== form.charCodeAt(i)) return false
-    }
-    return true
+const createReading = (trie: Trie): Reading => {
+  const ring = 2 ** Math.ceil(Math.log2(trie.longest + LONGEST_ESCAPE + 2))
+  const [places, codes] = [new Float64Array(ring), new Uint16Array(ring)]
+  return { places, codes, skips: createNoiseFilter(), count: 0, lastBreak: -1, node: 0 }
+}
+
+/** Of what came before, only what may be the beginning of a secret still matters. */
+const follow = (trie: Trie, reading: Reading, other: Reading): void => {
+  const ring = reading.places.length
+  for (let i = other.count - (trie.depth[other.node] ?? 0); i < other.count; i++) {
+    reading.places[i % ring] = other.places[i % ring] ?? 0
+    reading.codes[i % ring] = other.codes[i % ring] ?? 0
   }
-  const found = (): void => {
-    for (let end = trie.ending[node] ?? 0; end !== 0; end = trie.ending[trie.fail[end] ?? 0] ?? 0) {
-      const form = trie.forms.get(end)?.find(isWritten)
-      if (form === undefined) continue
-      let from = places[(count - form.length) % ring] ?? 0
-      // One that reaches back into another hides both as one.
-      while ((spans.at(-1)?.to ?? -1) > from) from = Math.min(from, spans.pop()?.from ?? from)
-      spans.push({ from, to: position + 1 })
-      return
-    }
+  reading.skips = createNoiseFilter()
+  ;[reading.count, reading.lastBreak, reading.node] = [other.count, other.lastBreak, other.node]
+}
+
+const isWritten = ({ codes, count, lastBreak }: Reading, form: string): boolean => {
+  if (form.length >= DISTINCTIVE) return true
+  if (lastBreak > count - form.length) return false
+  for (let i = 0; i < form.length; i++) {
+    if (codes[(count - form.length + i) % codes.length] !== form.charCodeAt(i)) return false
+  }
+  return true
+}
+
+/** Answers where the secret began that ends with this character. */
+const read = (trie: Trie, reading: Reading, code: number, position: number): number | undefined => {
+  const { places, codes } = reading
+  const skipped = reading.skips(code)
+  if (skipped === 'break') reading.lastBreak = reading.count
+  if (skipped !== undefined) return undefined
+  places[reading.count % places.length] = position
+  codes[reading.count % codes.length] = code
+  reading.count++
+  reading.node = next(trie, reading.node, folded(code))
+  for (let end = trie.ending[reading.node] ?? 0; end !== 0; end = trie.ending[trie.fail[end] ?? 0] ?? 0) {
+    const form = trie.forms.get(end)?.find((one) => isWritten(reading, one))
+    if (form !== undefined) return places[(reading.count - form.length) % places.length] ?? 0
+  }
+  return undefined
+}
+
+const openIn = (trie: Trie, { places, count, node }: Reading): { depth: number; from: number } => {
+  let last = node
+  // A secret that is complete and begins no longer one is over: nothing has to be waited for.
+  while (last !== 0 && trie.firstChild[last] === 0) last = trie.fail[last] ?? 0
+  const depth = trie.depth[last] ?? 0
+  return { depth, from: depth === 0 ? Infinity : (places[(count - depth) % places.length] ?? 0) }
+}
+
+const createScanner = (trie: Trie): Scanner & { readonly reset: () => void } => {
+  const depthOf = ({ node }: Reading): number => trie.depth[node] ?? 0
+  /** As a terminal shows it: without the sequences. */
+  const shown = createReading(trie)
+  /** As if there were no sequences: all of them are text. */
+  const plain = createReading(trie)
+  /** Whichever of the two leads further into a secret, at each sequence anew. */
+  const best = createReading(trie)
+  /** `best` as it was before the sequence that goes on now, to go back to. */
+  let without: Reading | undefined
+  let inEscape = createEscapeReader()
+  let position = 0
+  let spans: Span[] = []
+  /** Whether the other readings differ from `shown`. */
+  let divided = false
+
+  const take = (reading: Reading, code: number): void => {
+    const from = read(trie, reading, code, position)
+    if (from !== undefined) spans.push({ from, to: position + 1 })
+  }
+  const decide = (): void => {
+    if (without !== undefined && depthOf(without) > depthOf(best)) Object.assign(best, without)
+    without = undefined
+  }
+  const takeDivided = (code: number, part: 'begin' | 'inside' | undefined): void => {
+    if (!divided) for (const reading of [plain, best]) follow(trie, reading, shown)
+    divided = true
+    if (part !== 'inside') decide()
+    if (part === 'begin') without = { ...best }
+    if (part === undefined) take(shown, code)
+    take(plain, code)
+    take(best, code)
+    // From here on they would find nothing that `shown` does not find.
+    divided = part !== undefined || plain.node !== 0 || best.node !== 0
   }
 
   return {
     reset: () => {
-      skips = createNoiseFilter()
-      ;[position, count, lastBreak, node, spans] = [0, 0, -1, 0, []]
+      for (const reading of [shown, plain, best]) {
+        reading.skips = createNoiseFilter()
+        ;[reading.count, reading.lastBreak, reading.node] = [0, -1, 0]
+      }
+      inEscape = createEscapeReader()
+      ;[position, spans, divided, without] = [0, [], false, undefined]
     },
     feed: (text) => {
       for (let i = 0; i < text.length; i++, position++) {
         const code = text.charCodeAt(i)
-        const skipped = skips(code)
-        if (skipped === 'break') lastBreak = count
-        if (skipped !== undefined) continue
-        places[count % ring] = position
-        codes[count % ring] = code
-        count++
-        node = next(trie, node, folded(code))
-        if (trie.ending[node] !== 0) found()
+        const part = inEscape(code)
+        if (part === undefined && !divided) take(shown, code)
+        else takeDivided(code, part)
       }
     },
     takeSpans: () => {
-      const taken = spans
+      const taken = apart(spans)
       spans = []
       return taken
     },
     open: () => {
-      let last = node
-      // A secret that is complete and begins no longer one is over: nothing has to be waited for.
-      while (last !== 0 && trie.firstChild[last] === 0) last = trie.fail[last] ?? 0
-      const depth = trie.depth[last] ?? 0
-      return { depth, from: depth === 0 ? position : (places[(count - depth) % ring] ?? position) }
+      const readings = [shown, ...(divided ? [plain, best] : []), ...(without === undefined ? [] : [without])]
+      const opens = readings.map((reading) => openIn(trie, reading))
+      return {
+        depth: Math.max(...opens.map(({ depth }) => depth)),
+        from: Math.min(position, ...opens.map(({ from }) => from)),
+      }
     },
   }
 }
 
+/** One that reaches back into another hides both as one. */
+const apart = (spans: Span[]): Span[] => {
+  const result: Span[] = []
+  for (const { from, to } of spans.sort((a, b) => a.from - b.from || a.to - b.to)) {
+    const last = result.at(-1)
+    if (last === undefined || last.to <= from) result.push({ from, to })
+    else result[result.length - 1] = { from: last.from, to: Math.max(last.to, to) }
+  }
+  return result
+}
+
 /** ASCII only: secrets and their encodings are. */
 const folded = (code: number): number => (code >= 65 && code <= 90 ? code + 32 : code)
-
-const withoutNoise = (text: string): string => {
-  const skips = createNoiseFilter()
-  let kept = ''
-  for (let i = 0; i < text.length; i++) if (skips(text.charCodeAt(i)) === undefined) kept += text.charAt(i)
-  return kept
-}
-
-/**
- * What may stand inside a secret without a reader noticing: colours of a terminal, characters without width, control
- * characters, and a line break with the indentation after it (base64 wraps at 76 characters). Tells what is skipped.
- */
-const createNoiseFilter = (): ((code: number) => 'noise' | 'break' | undefined) => {
-  let escape: 'none' | 'begun' | 'sequence' = 'none'
-  let afterBreak = false
-  return (code) => {
-    if (escape === 'begun') {
-      escape = code === 0x5b ? 'sequence' : 'none'
-      if (code >= 0x30 && code <= 0x5b) return 'noise'
-    }
-    if (escape === 'sequence') {
-      if (code >= 0x40 && code <= 0x7e) escape = 'none'
-      if (code >= 0x20 && code <= 0x7e) return 'noise'
-      escape = 'none'
-    }
-    if (code === 0x1b) {
-      escape = 'begun'
-      return 'noise'
-    }
-    if (code === 0x0a || code === 0x0d) {
-      afterBreak = true
-      return 'break'
-    }
-    if (afterBreak && (code === 0x20 || code === 0x09)) return 'break'
-    afterBreak = false
-    return isInvisible(code) ? 'noise' : undefined
-  }
-}
-
-const isInvisible = (code: number): boolean =>
-  (code < 0x20 && code !== 0x09) ||
-  (code >= 0x7f && code <= 0x9f) ||
-  code === 0xad ||
-  code === 0x180e ||
-  (code >= 0x200b && code <= 0x200f) ||
-  (code >= 0x202a && code <= 0x202e) ||
-  (code >= 0x2060 && code <= 0x2064) ||
-  code === 0xfeff

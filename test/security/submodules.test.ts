@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
@@ -91,10 +91,29 @@ const withToken = (): World => {
   return { ...world, context: own, provider: createWorktreeProvider(own) }
 }
 
+/** Where curl and git find credentials by themselves. */
+const credentialsOnDisk = (): Disposable => {
+  const { box, repo } = world
+  const [netrc, config] = [join(box.home, '.netrc'), join(box.home, '.gitconfig')]
+  const before = readFileSync(config)
+  const rule = `url.https://tok:insteadsecret@${server.host}/.insteadOf`
+  writeFileSync(netrc, 'machine localhost login nu password netrcsecret\n')
+  box.raw(box.root, 'config', '--global', rule, `${server.url}/`)
+  repo.git('config', rule, `${server.url}/`)
+  return {
+    [Symbol.dispose]: () => {
+      rmSync(netrc)
+      writeFileSync(config, before)
+      repo.git('config', '--unset-all', rule)
+    },
+  }
+}
+
 test.each([{ isForkPR: true }, {}])(
-  'a pull request that is not trusted gets base’s submodules only, without credentials: %j',
+  'a pull request that is not trusted gets base’s submodules only, without credentials, not even those of .netrc or a rewritten address: %j',
   async (hints) => {
     server.asked.length = 0
+    using _ = credentialsOnDisk()
     const number = hints.isForkPR === true ? 96 : 97
     const { environment, notices } = await resolved(withToken(), 'pr', number, { hints })
     const tree = inside(world, environment)
