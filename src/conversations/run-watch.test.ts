@@ -150,7 +150,7 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
     const [pid = 0] = pids()
     expect(said.slice(-2)).toEqual([
       'done',
-      `The agent has ended, but it left 1 process running:\n- ${pid} \`sleep\`\nTo end what is left: \`/stop\``,
+      `The agent has ended, but it left 1 process running:\n- ${pid} \`sleep\`\nRun \`/stop\` to end them.`,
     ])
     expect(isAlive(pid)).toBe(true)
     await note()
@@ -241,7 +241,7 @@ describe('git’s own files and the shared checkout', () => {
       const said = await saidAbout(id)
       return said.some((text) => text.includes('fsmonitor')) && said.slice(3)
     })
-    expect(late.join('\n')).toContain('changed while something of an earlier run was or may have been running')
+    expect(late.join('\n')).toContain('changed while processes of an earlier run may still have been running')
     expect(late.join('\n')).toContain('- changed `a.txt`')
     expect(late.join('\n')).toContain("Git's own files changed between runs. The change may be yours:")
     expect(late.join('\n')).toContain('the hook `post-checkout` was added')
@@ -318,7 +318,7 @@ describe('git’s own files and the shared checkout', () => {
     agentThat('echo over')
     await startEngine()
     const after = (await done(interrupted)).join('\n')
-    expect(after).toContain('earlier run was or may have been running. It may have been you:\n- changed `a.txt`')
+    expect(after).toContain('earlier run may still have been running. The change may be yours:\n- changed `a.txt`')
     expect(after).toContain('core.sshCommand = /evil')
   })
 })

@@ -147,7 +147,7 @@ describe('what an agent plants is told, and never run by Coppice', { timeout: 30
       )
       for (const [key] of entries) expect(told.toLowerCase()).toContain(`${key.split('.')[0] ?? ''}.`.toLowerCase())
       expect(told).toContain(`set \`core.fsmonitor = ${world.box.path('evil-fsmonitor')}\``)
-      expect(told).toMatch(/Git's own files changed while the agent ran/)
+      expect(told).toMatch(/Git's own files changed during the run/)
       expect(told).toContain('`info/attributes` of the repository was added')
       await everything(scene)
       expect(canaries()).toEqual([])
