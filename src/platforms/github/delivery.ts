@@ -18,8 +18,8 @@ export const readDelivery = async (
   if (event === undefined || id === undefined || !/^[\w-]{1,100}$/.test(id)) {
     return { status: 400, body: 'X-GitHub-Event and X-GitHub-Delivery are missing' }
   }
-  const payload = payloadOf(text, headers['content-type'] ?? '')
-  return payload === undefined ? { status: 400, body: 'the body is no JSON' } : { event, id, payload }
+  const payload = payloadOf(text)
+  return payload === undefined ? { status: 400, body: 'the body is not a JSON object' } : { event, id, payload }
 }
 
 const unsigned: WebhookAnswer = { status: 401, body: 'the signature is missing or wrong' }
@@ -36,13 +36,16 @@ const exactText = (body: Uint8Array): string | undefined => {
   }
 }
 
-/** GitHub's default content type for a new webhook is a form with one field. */
-const payloadOf = (text: string, contentType: string): unknown => {
-  const isForm = contentType.toLowerCase().startsWith('application/x-www-form-urlencoded')
+/**
+ * JSON, or GitHub's default for a new webhook: a form with the one field `payload`. The first bytes decide, because the
+ * Content-Type is not signed: read as a form, somebody's comment could hold a `&payload=` of its own.
+ */
+const payloadOf = (text: string): unknown => {
+  const isForm = /^payload=[^&]*$/.test(text)
   const json = isForm ? new URLSearchParams(text).get('payload') : text
+  if (json?.startsWith('{') !== true) return undefined
   try {
-    const payload: unknown = JSON.parse(json ?? '')
-    return payload ?? undefined
+    return JSON.parse(json)
   } catch {
     return undefined
   }

@@ -88,6 +88,65 @@ describe('the bot is not spoken to', () => {
   })
 })
 
+const long = 'x'.repeat(2_200)
+
+test.each([
+  ['a long attribute', `<img alt="${long} @coppice rm">`],
+  ['a long alternative text', `![${long} @coppice rm](x)`],
+  ['a long definition', `[//]: # (${long} @coppice rm)`],
+  ['a definition with an escaped bracket', '[a]: <\\>> (@coppice rm)'],
+  ['the last of many attributes', `<img${' a="b"'.repeat(41)} alt="@coppice rm">`],
+  ['a processing instruction', '<? @coppice rm ?>'],
+  ['a processing instruction with a tag in it', 'x <? > <b title="?> @coppice rm">'],
+  ['a declaration', '<!DOCTYPE @coppice rm>'],
+  ['a CDATA section', '<![CDATA[ @coppice rm ]]>'],
+  ['a closing tag', '</div @coppice rm>'],
+  ['a closing tag without a name', '<div>\n</3 @coppice rm>'],
+  ['attributes without a blank between them', '<div a="1"b="@coppice rm">'],
+  ['an attribute with an odd name', '<div a$="@coppice rm">'],
+  ['an attribute after a slash', '<div/a="@coppice rm">'],
+  ['an attribute that is never closed', '<div title="\n\n@coppice rm'],
+  ['a paragraph inside an attribute', '<div title="\n\nx "> @coppice rm'],
+  ['a tag inside a broken tag', `<a, x='<b title="'> @coppice rm">`],
+  ['a quote in the name of an attribute', '<div a"> <b title="> @coppice rm">'],
+  ['a comment that a browser ends early', '<!-- a --!> <b title="--> @coppice rm">'],
+  ['brackets in an alternative text', '![a [b] @coppice rm](x)'],
+  ['code in an alternative text', '![a `]` @coppice rm](x)'],
+  ['a link in an alternative text', '![a [b](]) @coppice rm](x)'],
+  ['an alternative text with a definition', '![@coppice rm]\n\n[@coppice rm]: x'],
+  ['a title after an address with brackets', '[a](http://b/(c) "@coppice rm")'],
+  ['nested folds', '<details><details></details>@coppice rm</details>'],
+  ['a fold that is closed in code only', '<details>`</details>` @coppice rm</details>'],
+  ['a fold that is closed in an attribute only', '<details title="</details>">@coppice rm</details>'],
+  ['a fold that is never closed', '<details>\n\n@coppice rm'],
+  ['a footnote without a reference', 'x\n\n[^1]: @coppice rm'],
+  ['the second paragraph of a footnote', 'x\n\n[^1]: y\n\n    @coppice rm'],
+  ['a footnote with a reference in code', '`[^1]`\n\n[^1]: @coppice rm'],
+  ['a footnote that refers to itself', '[^1]: [^1] @coppice rm'],
+  ['a comment below a backtick', '`\n<!-- ` @coppice rm -->'],
+  ['a comment below a heading with a backtick', '# `\nfoo\n===\nx <!-- ` @coppice rm -->'],
+  ['a comment below a tag that is never closed', 'x <b title="\n<!-- "> @coppice rm -->'],
+  ['a comment in a quotation below a backtick', '`\n> foo <!-- ` @coppice rm -->'],
+  ['a comment in the next cell', '| ` | <!-- ` @coppice rm --> |\n|-|-|'],
+  ['a title below a number sign', '[a]: # "\n#x @coppice rm"'],
+  ['the second line of quoted code', '> `a\n> b` @coppice rm'],
+])('what the page does not show as said is no order: %s', (_what, body) => {
+  expect(orderIn(body, 'coppice')).toBeUndefined()
+})
+
+test.each([
+  ['@coppice change Map<String, Integer> to "x > y"', 'change Map<String, Integer> to "x > y"'],
+  ['<details>\n<summary>log</summary>\n\n```\n<a b$="\n```\n</details>\n\n@coppice fix it', 'fix it'],
+  ['<img\n  alt="x"\n  src="y">\n\n@coppice fix it', 'fix it'],
+  ['> <img\n>  alt="x">\n\n@coppice fix it', 'fix it'],
+  ['a ` tick\n- an item with `code`\n\n@coppice fix it', 'fix it'],
+  ['![a](x) @coppice see [the log](y)', 'see [the log](y)'],
+  ['| a | b |\n|---|---|\n| `x` | <br> |\n\n@coppice fix it', 'fix it'],
+  ['<!DOCTYPE html>\n@coppice fix it', 'fix it'],
+])('what stands beside HTML, links and tables is an order still: %j', (body, order) => {
+  expect(orderIn(body, 'coppice')).toContain(order)
+})
+
 test('a name with special characters is taken literally', () => {
   expect(orderIn('@a.b go', 'a.b')).toBe('go')
   expect(orderIn('@axb go', 'a.b')).toBeUndefined()
@@ -108,6 +167,19 @@ test.each([
   ['titles', ']("'.repeat(20_000)],
   ['tags', '<a b '.repeat(13_000)],
   ['attributes', `<a${' b'.repeat(32_000)}`],
+  ['pictures that are never closed', '!['.repeat(32_000)],
+  ['pictures with one end', `${'!['.repeat(32_000)}]`],
+  ['pictures without an address', '![a]'.repeat(16_000)],
+  ['addresses', ']('.repeat(32_000)],
+  ['processing instructions', '<?'.repeat(32_000)],
+  ['processing instructions with one end', `${'<?'.repeat(32_000)}>`],
+  ['footnotes', '[^a]:\n'.repeat(10_000)],
+  ['shown footnotes', '[^a]\n\n[^a]:\n'.repeat(5_000)],
+  ['folds', '<details>\n'.repeat(6_000)],
+  ['broken tags', `<div>${'<a$ '.repeat(16_000)}`],
+  ['items with a backtick', '- `\n'.repeat(16_000)],
+  ['escaped backticks', '\\``'.repeat(20_000)],
+  ['addresses with backticks', '](a ``'.repeat(10_000)],
   ['quoted comments', '> <!--\n'.repeat(8_000)],
 ])('64 kB of %s are read in no time', (_what, body) => {
   const before = performance.now()

@@ -25,8 +25,25 @@ test.each([
   `${fence}\ncode\n${fence}\n@alice`,
   '` a tick that nobody closes @alice',
   `${fence}@alice\ncode\n${fence}`,
+  `- a\n  ${fence}\n@alice`,
+  `  ${fence}\n${fence}\n@alice`,
+  `\ufeff${fence}\n${fence}\n@alice`,
+  `${fence}\n${fence}\u00a0\n${fence}\n@alice`,
+  '`a\nb` @alice `c`',
+  '`a\n\u00a0\nb` @alice `c`',
+  '> <div>\n> `@alice`',
+  '- <div>\n  `@alice`',
+  '<div>&#64alice</div>',
+  '<div>&#x40;alice</div>',
+  '<div>&nbsp@alice</div>',
+  '<div>@<i></i>alice</div>',
+  `<select>\n\n${fence}\n@alice\n${fence}`,
+  '[a](`b) @alice `c`',
+  'https://example.org/`b @alice `',
+  'www.example.org/`b @alice `',
+  `${'`'.repeat(81)} @alice ${'`'.repeat(81)}`,
 ])('an agent’s reply on GitHub notifies nobody: %j', (text) => {
-  expect(withoutMentions(text)).not.toMatch(/(?:@|&#64;|&#x40;|&commat;)[A-Za-z0-9&]/)
+  expect(withoutMentions(text)).not.toMatch(/(?:@|&#64;?|&#x40;?|&commat;?)[A-Za-z0-9&<]/)
   expect(withoutMentions(text).replaceAll('\u200b', '')).toBe(text)
 })
 
@@ -36,8 +53,13 @@ test.each([
   `${fence}ts\n@Injectable()\n${fence}`,
   '~~~\n@Override\n~~~',
   'no names at @ all',
+  `Use \`List<String>\` here.\n\n${fence}ts\n@Injectable() <div>\n${fence}\n\nand \`@two\``,
 ])('what calls nobody stays as it is: %j', (text) => {
   expect(withoutMentions(text)).toBe(text)
+})
+
+test('a carriage return ends a line, and a fence with it', () => {
+  expect(withoutMentions(`${fence}\nx\r${fence}\r@alice`)).toBe(`${fence}\nx\n${fence}\n@\u200balice`)
 })
 
 test('64 kB of marks are read in no time', () => {

@@ -1,87 +1,121 @@
+import { type Block, type Found, blockAt, blockEnd, crossesLine, hiddenTo, isLineStart, lineEnd } from './blocks.ts'
+import { createMarkup, type Markup, markupAt, noteHtmlLine } from './markup.ts'
+
 export type Segment = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly text: string }
 
 /**
- * Markdown as a reader of the page sees it: what is said, what is code, what is a quotation of others, what is not shown
- * at all (comments, link definitions, alternative texts, titles, attributes). One pass from left to right, so that a
- * fence inside an HTML comment opens nothing, and the other way round.
+ * Markdown as a reader of the page sees it: what is said, what is code, what is quoted or folded away, what is not shown
+ * at all (comments, link definitions, alternative texts, titles, attributes, footnotes without a reference). One pass
+ * from left to right, so that a fence inside an HTML comment opens nothing, and the other way round. Where it is unclear
+ * how the page reads something, it is hidden: what nobody sees must never be an order.
  */
 export const segmentsOf = (text: string): Segment[] => {
+  const withoutFootnotes = read(text, new Set())
+  if (!text.includes('[^')) return withoutFootnotes
+  // Only a reference that is shown itself makes the page show a footnote.
+  const references = withoutFootnotes
+    .filter(({ kind }) => kind === 'text' || kind === 'quote')
+    .flatMap((segment) => [...segment.text.matchAll(/(?<!\\)\[\^([^\s[\]]+)\]/g)])
+  return read(text, new Set(references.map(([, label = '']) => label.toLowerCase())))
+}
+
+const read = (text: string, footnotes: ReadonlySet<string>): Segment[] => {
   const segments: Segment[] = []
-  const state: State = { never: new Set(), address: undefined, title: undefined }
+  const state = createState(text, footnotes)
   let at = 0
   let plainFrom = 0
-  let quotedUntil = 0
+  let plainKind: Segment['kind'] = 'text'
   const endPlain = (): void => {
-    // A quotation ends with its line; what is special inside it is still found.
-    const quoted = Math.min(Math.max(quotedUntil, plainFrom), at)
-    if (quoted > plainFrom) segments.push({ kind: 'quote', text: text.slice(plainFrom, quoted) })
-    if (at > quoted) segments.push({ kind: 'text', text: text.slice(quoted, at) })
+    if (at > plainFrom) segments.push({ kind: plainKind, text: text.slice(plainFrom, at) })
+    plainFrom = at
   }
   while (at < text.length) {
-    if (isLineStart(text, at) && at >= quotedUntil && isQuote(text, at)) {
+    if (isLineStart(text, at)) startLine(text, at, state)
+    const kind = plainKindAt(at, state)
+    if (kind !== plainKind) {
       endPlain()
-      plainFrom = at
-      quotedUntil = lineEnd(text, at)
+      plainKind = kind
     }
-    const found = special(text, at, quotedUntil, state)
-    if (found === undefined) {
-      at += 1
-      continue
-    }
-    if (found.kind !== 'text') {
+    const found = special(text, at, state)
+    if (found !== undefined && found.kind !== 'text') {
       endPlain()
-      segments.push({ kind: found.kind, text: text.slice(at, found.end) })
+      segments.push({ kind: kind === 'hidden' ? kind : found.kind, text: text.slice(at, found.end) })
       plainFrom = found.end
     }
-    at = found.end
+    const end = found?.end ?? at + 1
+    const lastBreak = text.slice(at, end - 1).lastIndexOf('\n')
+    // Into the middle of a line, which may be a quotation as well.
+    if (lastBreak !== -1) startLine(text, at + lastBreak + 1, state)
+    at = end
   }
   endPlain()
   return segments
 }
 
-type Found = { readonly kind: Segment['kind']; readonly end: number }
-
 type State = {
-  /** Which closing mark does not come any more: each is looked for in vain once, not once per opening. */
-  readonly never: Set<string>
+  readonly markup: Markup
+  /** The labels of the footnotes that are shown. */
+  readonly footnotes: ReadonlySet<string>
+  block: Block
+  quotedUntil: number
+  /** The end of a footnote that is not shown. */
+  footnoteUntil: number
   /** Where the address of a link or picture begins, and where its title does. */
   address: number | undefined
   title: number | undefined
 }
 
-const special = (text: string, at: number, quotedUntil: number, state: State): Found | undefined => {
+const createState = (text: string, footnotes: ReadonlySet<string>): State => ({
+  markup: createMarkup(text),
+  footnotes,
+  block: blockAt(text, 0),
+  quotedUntil: 0,
+  footnoteUntil: 0,
+  address: undefined,
+  title: undefined,
+})
+
+const startLine = (text: string, at: number, state: State): void => {
+  if (at >= state.quotedUntil && isQuote(text, at)) state.quotedUntil = lineEnd(text, at)
+  if (at >= state.footnoteUntil) state.footnoteUntil = endOfHiddenFootnote(text, at, state.footnotes)
+  if (at >= state.block.end) state.block = blockAt(text, at)
+  noteHtmlLine(text, at, state.block.end, state.markup)
+}
+
+/** A quotation ends with its line; what is special inside it is still found. */
+const plainKindAt = (at: number, { footnoteUntil, quotedUntil, markup }: State): Segment['kind'] => {
+  if (at < footnoteUntil) return 'hidden'
+  return at < quotedUntil || markup.folded.size > 0 ? 'quote' : 'text'
+}
+
+const special = (text: string, at: number, state: State): Found | undefined => {
+  // Something long may have ended in the middle of another paragraph.
+  if (at >= state.block.end) state.block = blockAt(text, at)
   if (isLineStart(text, at)) {
-    const block = definitionAt(text, at) ?? fenceAt(text, at) ?? indentedAt(text, at)
+    const block = definitionAt(text, at, state.block) ?? fenceAt(text, at) ?? indentedAt(text, at)
     if (block !== undefined) return block
   }
-  if (at === state.title) return titleAt(text, at)
+  const found = at === state.title ? titleAt(text, at, state) : undefined
+  if (found !== undefined) return found
   switch (text[at]) {
     case '`':
-      return codeSpanAt(text, at)
+      return codeSpanAt(text, at, state.block)
     case '!':
-      return imageAt(text, at, state)
+      return text[at + 1] === '[' ? imageAt(text, at, state) : undefined
     case ']':
       state.address = at + 1
       return undefined
     case '(':
       return at === state.address ? addressAt(text, at, state) : undefined
     case '<':
-      return commentAt(text, at, quotedUntil) ?? elementAt(text, at, state.never) ?? tagAt(text, at)
+      return markupOf(text, at, state)
     default:
       return undefined
   }
 }
 
-const isLineStart = (text: string, at: number): boolean => at === 0 || text[at - 1] === '\n'
-
-/** Never closed: the rest of the page is not shown, or of the quotation that it stands in. */
-const commentAt = (text: string, at: number, quotedUntil: number): Found | undefined => {
-  if (!text.startsWith('<!--', at)) return undefined
-  // `<!-->` is a whole comment.
-  const close = text.indexOf('-->', at + 2)
-  if (close !== -1) return { kind: 'hidden', end: close + 3 }
-  return { kind: 'hidden', end: at < quotedUntil ? endOfQuote(text, at) : text.length }
-}
+const markupOf = (text: string, at: number, { markup, block, quotedUntil }: State): Found | undefined =>
+  markupAt(text, at, markup, { block, quotedUntil, endOfQuote: () => endOfQuote(text, at) })
 
 const endOfQuote = (text: string, at: number): number => {
   let end = lineEnd(text, at)
@@ -92,47 +126,86 @@ const endOfQuote = (text: string, at: number): number => {
 /*
  * `[//]: # (anything)`: a definition that links refer to, and that the page never shows. Also inside lists and
  * quotations, whose marks are one class of characters here: two ways to read one blank would be exponentially many.
- * `[^1]: …` is a footnote, which is shown. The lengths bound what one that is never closed costs.
+ * `[^1]: …` is a footnote. A label has 999 characters at most.
  */
 const definition =
-  /[ \t>*+\-.)\d]{0,200}\[(?!\^)(?:[^[\]\\]|\\.){1,999}\]:[ \t]*(?:\n[ \t>]*)?(?:<[^<>\n]{0,2000}>|[^\s<]\S{0,2000})(?:[ \t]*(?:\n[ \t>]*)?(?:"(?:[^"\\]|\\.){0,2000}"|'(?:[^'\\]|\\.){0,2000}'|\((?:[^()\\]|\\.){0,2000}\)))?[ \t]*(?:\n|$)/sy
+  /[ \t>*+\-.)\d]{0,200}\[(?!\^)(?:[^[\]\\]|\\.){1,999}\]:[ \t]*(?:\n[ \t>]*)?(?:<(?:[^<>\n\\]|\\[^\n])*>|[^\s<]\S*(?!\S))(?:[ \t]*(?:\n[ \t>]*)?(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\([^()\\]*(?:\\.[^()\\]*)*\)))?[ \t]*(?:\n|$)/sy
 
-const definitionAt = (text: string, at: number): Found | undefined => {
+const definitionAt = (text: string, at: number, block: Block): Found | undefined => {
   definition.lastIndex = at
   const [whole] = definition.exec(text) ?? []
   // A blank line ends it, whatever the marks inside it say.
   if (whole === undefined || /\n[ \t]*\n./s.test(whole)) return undefined
-  return { kind: 'hidden', end: at + whole.length }
+  return hiddenTo(text, at, at + whole.length, block)
+}
+
+const footnote = /[ \t>*+\-.)\d]{0,200}\[\^([^\s[\]]+)\]:/y
+
+/** With the lines that continue it: indented ones, and those before the next empty line. */
+const endOfHiddenFootnote = (text: string, at: number, shown: ReadonlySet<string>): number => {
+  footnote.lastIndex = at
+  const [, label] = footnote.exec(text) ?? []
+  if (label === undefined || shown.has(label.toLowerCase())) return 0
+  let end = blockEnd(text, at)
+  while (end < text.length && /[ \t]/.test(text.charAt(end))) end = blockEnd(text, end)
+  return end
 }
 
 /** The alternative text of a picture; its address stays. */
-const image = /!\[(?:[^[\]\\]|\\.){0,2000}\](?=[([])/sy
-
 const imageAt = (text: string, at: number, state: State): Found | undefined => {
-  image.lastIndex = at
-  const [whole] = image.exec(text) ?? []
-  if (whole === undefined) return undefined
-  state.address = at + whole.length
-  return { kind: 'hidden', end: state.address }
+  const { lastBracket, lastLink } = state.block
+  if (lastBracket < at) return undefined
+  // Where the brackets do not pair up: the last place where a picture can end.
+  const close = closingBracket(text, at + 2, state.block) ?? lastBracket
+  const end = (/[([]/.test(text.charAt(close + 1)) ? close : Math.max(close, lastLink)) + 1
+  state.address = end
+  return hiddenTo(text, at, end, state.block)
+}
+
+const closingBracket = (text: string, from: number, block: Block): number | undefined => {
+  let depth = 1
+  for (let at = from; at <= block.lastBracket;) {
+    const character = text[at]
+    if (character === '[') depth += 1
+    if (character === ']') depth -= 1
+    if (depth === 0) return at
+    if (character === '`') at = codeSpanAt(text, at, block).end
+    else at += character === '\\' ? 2 : 1
+  }
+  return undefined
 }
 
 /** Of `(address "title")` the address is there to be followed and is no sentence; the title is not shown. */
-const address = /\([ \t]*(?:\n[ \t]*)?(?:<[^<>\n]{0,2000}>|[^\s()<>]{0,2000})[ \t]*(?:\n[ \t]*)?(?=["'()])/y
-const title =
-  /(?:"(?:[^"\\]|\\.){0,2000}"|'(?:[^'\\]|\\.){0,2000}'|\((?:[^()\\]|\\.){0,2000}\))[ \t]*(?:\n[ \t]*)?(?=\))/sy
-
-const addressAt = (text: string, at: number, state: State): Found | undefined => {
-  address.lastIndex = at
-  const [whole] = address.exec(text) ?? []
-  if (whole === undefined) return undefined
-  state.title = at + whole.length
+const addressAt = (text: string, at: number, state: State): Found => {
+  const blanks = /[ \t]*(?:\n[ \t>]*)?/y
+  blanks.lastIndex = at + 1
+  blanks.test(text)
+  blanks.lastIndex = endOfAddress(text, blanks.lastIndex)
+  blanks.test(text)
+  state.title = blanks.lastIndex
   return { kind: 'code', end: state.title }
 }
 
-const titleAt = (text: string, at: number): Found | undefined => {
+const endOfAddress = (text: string, from: number): number => {
+  const pointed = /<(?:[^<>\n\\]|\\[^\n])*>/y
+  pointed.lastIndex = from
+  if (pointed.test(text)) return pointed.lastIndex
+  let depth = 0
+  let at = from
+  for (; at < text.length && !/\s/.test(text.charAt(at)); at += text[at] === '\\' ? 2 : 1) {
+    if (text[at] === '(') depth += 1
+    if (text[at] === ')') depth -= 1
+    if (depth < 0) break
+  }
+  return Math.min(at, text.length)
+}
+
+const title =
+  /(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\([^()\\]*(?:\\.[^()\\]*)*\))[ \t]*(?:\n[ \t>]*)?(?=\))/sy
+
+const titleAt = (text: string, at: number, { block }: State): Found | undefined => {
   title.lastIndex = at
-  const [whole] = title.exec(text) ?? []
-  return whole === undefined ? undefined : { kind: 'hidden', end: at + whole.length }
+  return title.test(text) && title.lastIndex < block.end ? hiddenTo(text, at, title.lastIndex, block) : undefined
 }
 
 const fence = /[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?(`{3,}(?=[^`\n]*(?:\n|$))|~{3,})/y
@@ -170,51 +243,22 @@ const lastPlainLine = (before: string): number => {
 }
 
 /** A run of backticks is closed by a run of the same length in the same paragraph; else it is only backticks. */
-const codeSpanAt = (text: string, at: number): Found => {
+const codeSpanAt = (text: string, at: number, block: Block): Found => {
   let open = at
   while (text[open] === '`') open += 1
   const length = open - at
   if (text[at - 1] === '\\') return { kind: 'text', end: at + 1 }
-  const paragraph = text.indexOf('\n\n', open)
-  const end = paragraph === -1 ? text.length : paragraph
-  for (let next = text.indexOf('`', open); next !== -1 && next < end;) {
+  if (block.unclosed.has(length)) return { kind: 'text', end: open }
+  for (let next = text.indexOf('`', open); next !== -1 && next < block.end;) {
     let after = next
     while (text[after] === '`') after += 1
-    if (after - next === length) return { kind: 'code', end: after }
+    if (after - next === length) {
+      const isClear =
+        !block.canHide || !(crossesLine(at, after, block) || (block.isTable && text.slice(at, after).includes('|')))
+      return isClear ? { kind: 'code', end: after } : { kind: 'hidden', end: text.length }
+    }
     next = text.indexOf('`', after)
   }
+  block.unclosed.add(length)
   return { kind: 'text', end: open }
-}
-
-/** What is folded away is there to be read, but it is not what somebody says to the bot. */
-const element = /<(pre|code|blockquote|details)(?=[\s>])/iy
-
-const elementAt = (text: string, at: number, never: Set<string>): Found | undefined => {
-  element.lastIndex = at
-  const name = element.exec(text)?.[1]?.toLowerCase()
-  if (name === undefined || never.has(name)) return undefined
-  const closing = new RegExp(`</${name}\\s*>`, 'gi')
-  closing.lastIndex = at
-  const closed = closing.exec(text)
-  if (closed === null) {
-    never.add(name)
-    return undefined
-  }
-  return { kind: name === 'pre' || name === 'code' ? 'code' : 'quote', end: closed.index + closed[0].length }
-}
-
-/** A tag with attributes: `<img alt="…">` shows none of them. One without is left, it may be a type: `List<String>`. */
-const tag =
-  /<[A-Za-z][\w-]{0,40}(?:\s+[\w:@.-]{1,100}(?:\s*=\s*(?:"[^"]{0,2000}"|'[^']{0,2000}'|[^\s"'=<>`]{1,2000}))?){1,40}\s*\/?>/y
-
-const tagAt = (text: string, at: number): Found | undefined => {
-  tag.lastIndex = at
-  const [whole] = tag.exec(text) ?? []
-  return whole === undefined ? undefined : { kind: 'hidden', end: at + whole.length }
-}
-
-/** After the line break. */
-const lineEnd = (text: string, at: number): number => {
-  const end = text.indexOf('\n', at)
-  return end === -1 ? text.length : end + 1
 }

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import { readDelivery } from './delivery.ts'
+
+const read = (body: string, contentType: string) =>
+  readDelivery(
+    { verify: () => Promise.resolve(true) },
+    {
+      headers: {
+        'content-type': contentType,
+        'x-hub-signature-256': 'sha256=right',
+        'x-github-event': 'issue_comment',
+        'x-github-delivery': 'd-1',
+      },
+      body: new TextEncoder().encode(body),
+    },
+  )
+
+const form = 'application/x-www-form-urlencoded'
+const json = 'application/json'
+const forged = encodeURIComponent('{"forged":true}')
+const comment = JSON.stringify({ comment: { body: `hello &payload=${forged}&` } })
+
+test.each([form, json, ''])(
+  'the unsigned content type %j does not change what a delivery says',
+  async (contentType) => {
+    expect(await read(comment, contentType)).toMatchObject({ payload: JSON.parse(comment) as unknown })
+    const asForm = new URLSearchParams({ payload: comment }).toString()
+    expect(await read(asForm, contentType)).toMatchObject({ payload: JSON.parse(comment) as unknown })
+  },
+)
+
+test.each([
+  `a=b&payload=${forged}`,
+  `payload=${forged}&payload=%7B%7D`,
+  `&payload=${forged}`,
+  'payload=',
+  'payload=1',
+  '[]',
+  '"{}"',
+  'null',
+  ' {}',
+  '{',
+])('a body that is neither a JSON object nor a form with one is refused: %j', async (body) => {
+  expect(await read(body, form)).toMatchObject({ status: 400 })
+  expect(await read(body, json)).toMatchObject({ status: 400 })
+})
