@@ -10,6 +10,7 @@ import { closingIssuesIn } from '../../src/platforms/github/links.ts'
 import { isOurs, withMarker } from '../../src/platforms/github/marker.ts'
 import { orderIn } from '../../src/platforms/github/mention.ts'
 import { toMrkdwn } from '../../src/platforms/slack/render.ts'
+import { withoutMentions } from '../../src/platforms/github/mentions.ts'
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
 import { createSecrets } from '../../src/process/redact.ts'
@@ -36,6 +37,7 @@ const functions: Record<string, readonly [longest: number, work: (text: string) 
   'Markdown for Slack': [4_000, toMrkdwn],
   'Markdown for Discord': [LONGEST_MESSAGE, renderMarkdown],
   'Markdown for Telegram': [4_096, toHtml],
+  'a reply on GitHub': [65_536, withoutMentions],
 }
 
 const letters = Array.from('aA0 \t\n-`*_|><@:/.#~[]!()"\'=,+&;\\{}%$^?')
