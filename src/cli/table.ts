@@ -109,7 +109,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase remove',
     usage: '<name> [--force]',
-    summary: 'Stop tracking a repository (deletes our own clones)',
+    summary: 'Stop tracking a repository (deletes clones Coppice made)',
     options: {
       force: { type: 'boolean', summary: 'Stop tracking even if the repository is unreachable' },
     },
