@@ -156,6 +156,11 @@ const openRegularSync = (path: Path, { followLink = false }: ReadOptions): numbe
     if (isMissing(error)) return undefined
     throw notOpened(path, error)
   }
+  return closedUnlessRegular(path, file)
+}
+
+/** The open file, if it is a regular one; otherwise it is closed and that throws. */
+export const closedUnlessRegular = (path: Path, file: number): number => {
   try {
     assertRegular(path, fstatSync(file))
     return file

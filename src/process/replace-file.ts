@@ -1,15 +1,5 @@
-import {
-  closeSync,
-  constants,
-  fchmodSync,
-  fstatSync,
-  fsyncSync,
-  openSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
-import { assertRegular } from './read-untrusted.ts'
+import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { closedUnlessRegular } from './read-untrusted.ts'
 
 /*
  * Writing where an agent can write. Opening an existing name for writing can wait for ever (a FIFO) or go through a
@@ -52,12 +42,6 @@ export const writeNewFileSync = (path: string, content: string, { mode, sync = f
 /** Opens a private log for appending, made if needed. Never waits: anything but a regular file throws. */
 export const openLogSync = (path: string): number => {
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
-  const file = openSync(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0o600)
-  try {
-    assertRegular(path, fstatSync(file))
-    return file
-  } catch (error) {
-    closeSync(file)
-    throw error
-  }
+  const flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+  return closedUnlessRegular(path, openSync(path, flags, 0o600))
 }
