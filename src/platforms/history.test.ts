@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openTestStore, type TestStore } from '../../test/helpers/store.ts'
 import { conversationHistory } from './history.ts'
@@ -54,6 +55,21 @@ test('an answer comes after its question, whatever a clock that was set back say
   await answer('a', '1', 50, 50)
   await answer('b', '2', 55, 55)
   expect(await texts()).toEqual(['ask 1', 'answer a', 'ask 2', 'answer b'])
+})
+
+test('a message that is answered while we read is not shown without its answer', async () => {
+  await ask('1', 10)
+  const { inbox, outbox } = opened.store
+  const meanwhile = async (
+    ...asked: Parameters<typeof inbox.ofConversation>
+  ): ReturnType<typeof inbox.ofConversation> => {
+    // Whoever read the replies beside this has read them by now.
+    await setImmediate()
+    await answer('a', '1', 15, 15)
+    return inbox.ofConversation(...asked)
+  }
+  const history = await conversationHistory({ inbox: { ...inbox, ofConversation: meanwhile }, outbox }, key)
+  expect(history.map(({ text }) => text)).toEqual(['ask 1', 'answer a'])
 })
 
 test('a close event is nothing that was said, and other conversations are not shown', async () => {

@@ -21,10 +21,10 @@ export const conversationHistory = async (
   conversation: ConversationKey,
   { limit = historyLimit, delivered = false }: { readonly limit?: number; readonly delivered?: boolean } = {},
 ): Promise<HistoryEntry[]> => {
-  const [messages, replies] = await Promise.all([
-    inbox.ofConversation(conversation, limit),
-    outbox.ofConversation(conversation, limit),
-  ])
+  // One after the other: a message is done in the same transaction that records its reply, so that whoever reads the
+  // replies last never sees a message that is done without them.
+  const messages = await inbox.ofConversation(conversation, limit)
+  const replies = await outbox.ofConversation(conversation, limit)
   return inOrder(
     messages.filter(({ kind }) => kind === 'message'),
     delivered ? replies.filter(({ state }) => state === 'sent') : replies,
