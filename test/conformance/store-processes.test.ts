@@ -1,16 +1,16 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import type { StoreTarget } from '../../src/store/open.ts'
+import { built } from '../helpers/built.ts'
 import { onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, aMessage, anEnvironment } from '../helpers/store-values.ts'
 import type { ChildTask, Turn } from './store-child.ts'
 
 const one = toCodebaseId('codebase-one')
-const script = fileURLToPath(new URL('store-child.ts', import.meta.url))
+const script = built('test/conformance/store-child.ts')
 const running = new Set<ChildProcessWithoutNullStreams>()
 
 afterEach(async () => {

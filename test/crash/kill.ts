@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, watch, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { built } from '../helpers/built.ts'
 import type { World } from '../helpers/world.ts'
 import type { OperationName } from './operations.ts'
 
@@ -25,7 +26,7 @@ export const startChild = (
   mkdirSync(temporaryOf(world), { recursive: true })
   const { box, context } = world
   const full: ChildOrder = { root: box.root, spares: context.settings.spares, ...order }
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), JSON.stringify(full)], {
+  const child = spawn(process.execPath, [built('test/crash/child.ts'), JSON.stringify(full)], {
     env: {
       ...box.env,
       TMPDIR: temporaryOf(world),

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { openStore, type StoreTarget } from '../../src/store/open.ts'
+import { built } from '../helpers/built.ts'
 import type { World } from '../helpers/world.ts'
 import { makeScenarioWorld } from './arrange.ts'
 import { temporaryOf } from './kill.ts'
@@ -37,9 +37,6 @@ export const makeMessageWorld = async (
   }
 }
 
-/** Shared by all servers of this run; `tmpdir()` is asked each time, since the tests set it. */
-export const compileCache = (): string => join(tmpdir(), `coppice-compiled-${process.pid}`)
-
 export type Served = {
   readonly killed: boolean
   readonly acknowledged: ReadonlySet<string>
@@ -55,13 +52,12 @@ export const serveMessages = async (
 ): Promise<Served> => {
   const { url, limit } = double
   const order: ServerOrder = { root: box.root, store: target, double: { url, limit }, messages, killAt }
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'messages-child.ts'), JSON.stringify(order)], {
+  const child = spawn(process.execPath, [built('test/crash/messages-child.ts'), JSON.stringify(order)], {
     env: {
       ...box.env,
       TMPDIR: temporaryOf({ box }),
       GIT_CONFIG_NOSYSTEM: '1',
       NODE_NO_WARNINGS: '1',
-      NODE_COMPILE_CACHE: compileCache(),
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

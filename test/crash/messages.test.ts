@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { checkInvariants, checkRecoveredOnce, type Expectations } from '../helpers/invariants.ts'
 import { startPostgres, type TestPostgres } from '../helpers/postgres.ts'
@@ -9,7 +9,7 @@ import { absentOrHandled, checkMessages } from './messages-check.ts'
 import type { Passing } from './messages-child.ts'
 import { inLanes } from './messages-lanes.ts'
 import { first, type MessageScenario, ofMessages, scenarios } from './messages-scenarios.ts'
-import { compileCache, makeMessageWorld, type MessageWorld, serveHere, serveMessages } from './messages-world.ts'
+import { makeMessageWorld, type MessageWorld, serveHere, serveMessages } from './messages-world.ts'
 import { agentLog, message } from './messages-workplace.ts'
 import { failpointsIn } from './source-failpoints.ts'
 
@@ -19,7 +19,6 @@ const counts = { kills: 0, messages: 0, replies: 0, deliveries: 0, reruns: 0, lo
 const doubled = { tells: 0, 'cannot-tell': 0 }
 
 afterAll(() => {
-  rmSync(compileCache(), { recursive: true, force: true })
   const { kills, messages, replies, deliveries, reruns, lost } = counts
   console.log(
     `messages under kill -9: ${kills} kills, ${messages} messages in, ${replies} agent replies recorded, ` +

@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { buildSync } from 'esbuild'
+import { built } from './built.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -10,33 +9,7 @@ const root = resolve(import.meta.dirname, '../..')
 /** From source, as `npm run coppice` does. */
 export const fromSource = join(root, 'src/main.ts')
 
-/**
- * Built as it is published, once per test file: a start from source strips the types of a hundred files, which is most
- * of what a test of a short command would take.
- */
-const buildMain = (): string => {
-  const directory = mkdtempSync(join(tmpdir(), 'coppice-built-'))
-  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
-  buildSync({
-    absWorkingDir: root,
-    entryPoints: ['src/main.ts'],
-    outdir: join(directory, 'dist'),
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    banner: {
-      js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
-    },
-    external: ['pg-native'],
-    logLevel: 'error',
-  })
-  copyFileSync(join(root, 'package.json'), join(directory, 'package.json'))
-  return join(directory, 'dist/main.js')
-}
-
-export const main = buildMain()
+export const main = built('src/main.ts')
 
 export type CliResult = { readonly code: number | null; readonly out: string; readonly err: string }
 

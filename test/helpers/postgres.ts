@@ -25,7 +25,7 @@ export type TestPostgres = {
  * and removes the directory. We start the package's binaries ourselves: its own class puts them where they are, and a
  * clone below a directory with mode 0700 (`mktemp -d`) keeps the unprivileged user that root has to use from them.
  */
-export const startPostgres = async (): Promise<TestPostgres> => {
+const startOwn = async (): Promise<TestPostgres & { readonly address: string }> => {
   const directory = await mkdtemp(join(tmpdir(), 'coppice-postgres-'))
   const account = await unprivileged()
   const password = randomBytes(12).toString('hex')
@@ -41,14 +41,37 @@ export const startPostgres = async (): Promise<TestPostgres> => {
     await run(join(bin, 'initdb'), [...initdb, '--locale=C'], { ...account, cwd: directory })
     const port = await freePort()
     const server = await startServer(bin, data, directory, port, account)
-    return over(server, `postgres://coppice:${password}@127.0.0.1:${port}`)
+    const address = `postgres://coppice:${password}@127.0.0.1:${port}`
+    return { ...over(address), address, stop: () => stop(server) }
   } catch (error) {
     await rm(directory, { recursive: true, force: true })
     throw error
   }
 }
 
-const over = (server: ChildProcess, address: string): TestPostgres => {
+const shared = 'COPPICE_TEST_POSTGRES'
+
+/** Before a whole run, so that its test files share one server, each test with a database of its own. */
+export const sharePostgres = async (): Promise<() => Promise<void>> => {
+  const server = await startOwn()
+  process.env[shared] = server.address
+  return server.stop
+}
+
+/** The server of this run, or one for this test file alone. */
+export const startPostgres = async (): Promise<TestPostgres> => {
+  const address = process.env[shared]
+  return address === undefined ? startOwn() : { ...over(address), stop: async () => undefined }
+}
+
+const stop = async (server: ChildProcess): Promise<void> => {
+  if (server.exitCode !== null || server.signalCode !== null) return
+  const ended = once(server, 'exit')
+  server.stdin?.end()
+  await ended
+}
+
+const over = (address: string): Omit<TestPostgres, 'stop'> => {
   const asked = async <T>(sql: string, values: unknown[] = []): Promise<T[]> => {
     const client = new Client(`${address}/postgres`)
     await client.connect()
@@ -70,12 +93,6 @@ const over = (server: ChildProcess, address: string): TestPostgres => {
         name,
       ])
       return Number(rows[0]?.open)
-    },
-    stop: async () => {
-      if (server.exitCode !== null || server.signalCode !== null) return
-      const ended = once(server, 'exit')
-      server.stdin?.end()
-      await ended
     },
   }
 }
@@ -129,7 +146,7 @@ const makeLinks = async (native: string): Promise<void> => {
 }
 
 const fast = ['fsync=off', 'synchronous_commit=off', 'full_page_writes=off', 'shared_buffers=16MB']
-const small = ['max_connections=60', 'unix_socket_directories=', 'listen_addresses=127.0.0.1', 'autovacuum=off']
+const small = ['max_connections=300', 'unix_socket_directories=', 'listen_addresses=127.0.0.1', 'autovacuum=off']
 
 /** Ends the server when standard input closes, which it does with this process, however that ends. */
 const watchedServer = `

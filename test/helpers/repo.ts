@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Sha, toRepoPath, toSha } from '../../src/domain/names.ts'
@@ -32,8 +32,8 @@ export type TestRepo = Repo & {
   worktree(name: string, ...args: string[]): Tree
 }
 
-export const makeSandbox = (): Sandbox => {
-  const root = realpathSync(mkdtempSync(join(tmpdir(), 'coppice-test-')))
+export const makeSandbox = (temporary = tmpdir()): Sandbox => {
+  const root = realpathSync(mkdtempSync(join(temporary, 'coppice-test-')))
   const home = join(root, 'home')
   mkdirSync(home)
   const env: Record<string, string> = {
@@ -64,10 +64,10 @@ export const makeSandbox = (): Sandbox => {
     path: (...parts) => join(root, ...parts),
     repo: (name = 'repo') => {
       const path = join(root, name)
-      raw(root, 'init', '-q', path)
-      const repo = testRepo(raw, path, join(path, '.git'))
-      repo.commit('README', 'hello\n', 'first')
-      return repo
+      cpSync(firstRepo(), path, { recursive: true })
+      // What the index knows of a file (inode, times) is that of the original.
+      raw(path, 'update-index', '-q', '--refresh')
+      return testRepo(raw, path, join(path, '.git'))
     },
     bare: (name = 'bare.git') => {
       const path = join(root, name)
@@ -78,6 +78,22 @@ export const makeSandbox = (): Sandbox => {
       rmSync(root, { recursive: true, force: true, maxRetries: 3 })
     },
   }
+}
+
+/** Some suites set another one and look at what is left in it. */
+const temporaryAtStart = tmpdir()
+let original: string | undefined
+
+/** A repository with one commit, made with git once in this process and copied from then on. */
+const firstRepo = (): string => {
+  if (original !== undefined) return original
+  const box = makeSandbox(temporaryAtStart)
+  process.once('exit', () => box[Symbol.dispose]())
+  const path = box.path('first')
+  box.raw(box.root, 'init', '-q', path)
+  testRepo(box.raw, path, join(path, '.git')).commit('README', 'hello\n', 'first')
+  original = path
+  return path
 }
 
 const testRepo = (raw: Sandbox['raw'], path: string, commonDir: string): TestRepo => {

@@ -4,17 +4,18 @@ import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, vi } from 'vitest'
 import type { IsolationHints } from '../../src/domain/hints.ts'
+import { built } from './built.ts'
 import { clearCgroups } from './cgroups.ts'
 import type { CliResult } from './cli.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
 
-/** Each of these tests starts several processes from source: on a busy machine that takes a while. */
+/** Each of these tests starts several processes: on a busy machine that takes a while. */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 120_000 })
 
 const root = resolve(import.meta.dirname, '../..')
 const node = join(root, 'node_modules/.bin/node')
-const main = join(root, 'src/main.ts')
+const main = built('src/main.ts')
 
 /** A sandbox with a home in which the real server and the real command line run as processes of their own. */
 export type ServerWorld = {
@@ -38,7 +39,7 @@ export type ServerWorld = {
 export type ServeOptions = {
   readonly args?: readonly string[]
   readonly env?: Record<string, string>
-  /** How it is started, instead of from source: what stands before its arguments. */
+  /** How it is started, instead of as it is built: what stands before its arguments. */
   readonly program?: readonly string[]
 }
 

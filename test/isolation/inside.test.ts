@@ -1,5 +1,6 @@
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { built } from '../helpers/built.ts'
 import { canMount, runWithMounts } from '../helpers/with-mounts.ts'
 import type { Seen, Told } from './inside-child.ts'
 import { type Kind, keepable, kinds } from './inside-kinds.ts'
@@ -53,7 +54,7 @@ const cases = (table: Record<string, Expected>) =>
 let { report, more }: Told = { report: {}, more: {} }
 beforeAll(async () => {
   ;({ report, more } = await runWithMounts<Told>(
-    join(import.meta.dirname, 'inside-child.ts'),
+    built('test/isolation/inside-child.ts'),
     {},
     resolve(import.meta.dirname),
   ))

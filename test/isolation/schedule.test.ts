@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
 import { createSchedule, type Cycle, type Schedule, type ScheduleOptions } from '../../src/cleanup/schedule.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
@@ -11,6 +10,7 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
+import { built } from '../helpers/built.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import type { ScheduleOrder } from './schedule-child.ts'
 import { inside, issue } from './scene.ts'
@@ -265,7 +265,7 @@ afterEach(async () => {
 })
 
 const process2 = (world: World, task: ScheduleOrder['task']) => {
-  const script = fileURLToPath(new URL('schedule-child.ts', import.meta.url))
+  const script = built('test/isolation/schedule-child.ts')
   const order: ScheduleOrder = { root: world.box.root, task }
   const child = spawn(process.execPath, [script, JSON.stringify(order)], { env: world.box.env })
   running.add(child)

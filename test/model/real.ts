@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../../src/domain/environment.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
+import { built } from '../helpers/built.ts'
 import { type World, makeWorld } from '../helpers/world.ts'
 import type { Orders } from './child.ts'
 import type { Operation } from './operation.ts'
@@ -144,7 +145,7 @@ export const endProcess = async (child: ChildProcess): Promise<void> => {
 }
 
 const runToDeath = async (orders: Orders): Promise<string | undefined> => {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'child.ts'), JSON.stringify(orders)], {
+  const child = spawn(process.execPath, [built('test/model/child.ts'), JSON.stringify(orders)], {
     env: { ...orders.env, NODE_NO_WARNINGS: '1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   })

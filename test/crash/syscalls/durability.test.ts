@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeDirty, makeScenarioWorld, environmentOfFive } from '../arrange.ts'
 import { type ChildOrder, temporaryOf } from '../kill.ts'
+import { built } from '../../helpers/built.ts'
 import type { World } from '../../helpers/world.ts'
 
 /*
@@ -23,7 +24,7 @@ const traceRemoval = (world: World): Event[] => {
     killAt: undefined,
     spares: context.settings.spares,
   }
-  const child = join(import.meta.dirname, '..', 'child.ts')
+  const child = built('test/crash/child.ts')
   mkdirSync(temporaryOf(world), { recursive: true })
   const calls = 'trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat'
   const traced = [process.execPath, child, JSON.stringify(order)]
