@@ -165,6 +165,12 @@ const deletesInOnePlace: Rule = (file, source) => {
   )
 }
 
+/** Bundled, a CommonJS package that is loaded with import() has no names: whatever is taken from it is undefined. */
+const namesSurviveBundling: Rule = (file, source) =>
+  [...withoutComments(source).matchAll(/\bimport\(\s*['"](?!\.|node:|pg['"])([^'"]+)/g)].map(
+    ([, name = '']) => `${file}: loads ${name} with import(); re-export what is needed in a file, and load that`,
+  )
+
 const staysSmall: Rule = (file, source) => {
   const lines = source.replace(/\n$/, '').split('\n').length
   return lines > 350 ? [`${file}: ${lines} lines; look for the second thing in it`] : []
@@ -211,6 +217,10 @@ describe('the house', () => {
     )
     expect(unused).toEqual([])
     expect(Object.keys(behind).filter((file) => sourceOf(file) === '')).toEqual([])
+  })
+
+  test('no package is loaded in a way that breaks when it is bundled', () => {
+    expect(check(namesSurviveBundling, product)).toEqual([])
   })
 
   test('no file grows past 350 lines', () => {
@@ -326,6 +336,11 @@ describe('each rule can fail', () => {
   ])('deleting: %j', (source) => {
     expect(deletesInOnePlace('src/isolation/x.ts', source)).toHaveLength(1)
     expect(deletesInOnePlace('src/isolation/x.ts', 'await rm(path, { force: true })')).toEqual([])
+  })
+
+  test('packages loaded with import()', () => {
+    expect(namesSurviveBundling('src/main/x.ts', "const { parse } = await import('yaml')")).toHaveLength(1)
+    expect(namesSurviveBundling('src/main/x.ts', "await import('./a.ts'); await import('node:fs')")).toEqual([])
   })
 
   test('size and mocks', () => {

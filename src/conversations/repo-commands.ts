@@ -173,7 +173,7 @@ const rules = {
 } as const
 
 const entriesOf = async (front: string, file: string): Promise<[string, unknown][]> => {
-  const { parseDocument } = await import('yaml')
+  const { parseDocument } = await import('../domain/yaml.ts')
   let plain: unknown
   try {
     const document = parseDocument(front, { prettyErrors: false })

@@ -15,7 +15,7 @@ const isPath = (value: string): boolean => /^~?\//.test(value) && (value.startsW
 
 /** Of `config.yaml` likewise, whether what it says is valid or not: an error may quote it. */
 export const configSecrets = async (text: string): Promise<string[]> => {
-  const { parseDocument } = await import('yaml')
+  const { parseDocument } = await import('../domain/yaml.ts')
   try {
     return secretsUnder('', parseDocument(text).toJS({ maxAliasCount: 50 }))
   } catch {
