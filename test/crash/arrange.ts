@@ -4,21 +4,26 @@ import { expect } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
-import { writeIn } from '../helpers/repo.ts'
+import { firstCommit, type Template, writeIn } from '../helpers/repo.ts'
 import { type World, type WorldOptions, makeWorld } from '../helpers/world.ts'
 import { temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 
+const withCode: Template = (repo) => {
+  firstCommit(repo)
+  repo.write('.gitignore', '*.local\n')
+  repo.git('add', '.gitignore')
+  repo.commit('src/code.ts', 'export const code = 1\n')
+}
+
 /** The world of a scenario; its temporary files go into a directory of their own. */
 export const makeScenarioWorld = (scenario: { readonly options?: WorldOptions }): Promise<World> =>
   makeWorld({
+    template: withCode,
     ...scenario.options,
     prepare: (repo, box) => {
       mkdirSync(temporaryOf({ box }))
       box.env['TMPDIR'] = temporaryOf({ box })
-      repo.write('.gitignore', '*.local\n')
-      repo.git('add', '.gitignore')
-      repo.commit('src/code.ts', 'export const code = 1\n')
       scenario.options?.prepare?.(repo, box)
     },
     context: { approve: async () => true, ...scenario.options?.context },

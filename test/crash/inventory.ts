@@ -70,10 +70,14 @@ const takeRestorePoint = (
   }
 }
 
+export type ListedWorktree = {
+  readonly path: string
+  readonly head: string | undefined
+  readonly branch: string | undefined
+}
+
 /** By git's own account. The main working tree is the first. */
-export const worktrees = (
-  world: World,
-): { path: string; head: string | undefined; branch: string | undefined; locked: boolean; prunable: boolean }[] =>
+export const worktrees = (world: World): ListedWorktree[] =>
   world.repo
     .git('worktree', 'list', '--porcelain')
     .split('\n\n')
@@ -84,8 +88,6 @@ export const worktrees = (
         path: field('worktree') ?? '',
         head: field('HEAD'),
         branch: field('branch'),
-        locked: /^locked/m.test(block),
-        prunable: /^prunable/m.test(block),
       }
     })
 

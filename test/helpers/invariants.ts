@@ -6,6 +6,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import {
   type Inventory,
   adminNames,
+  type ListedWorktree,
   blobId,
   filesBelow,
   fingerprint,
@@ -30,11 +31,12 @@ export type Expectations = {
 /** Each broken guarantee in one sentence that begins with its number; none when all hold. */
 export const checkInvariants = async (world: World, expectations: Expectations): Promise<string[]> => {
   const live = await world.context.store.environments.live(world.codebase.id)
+  const linked = worktrees(world).slice(1)
   return [
-    ...nothingLost(world, expectations),
+    ...nothingLost(world, expectations, linked),
     ...oneOfEach(live),
-    ...(await recordsAgree(world, expectations, live)),
-    ...(await noDebris(world, expectations, live)),
+    ...(await recordsAgree(world, expectations, live, linked)),
+    ...(await noDebris(world, expectations, live, linked)),
     ...nothingForeignTouched(world, expectations),
     ...(await nothingGuessed(world, expectations)),
   ]
@@ -50,16 +52,15 @@ export const checkRecoveredOnce = async (world: World): Promise<string[]> => {
 }
 
 /** G1: every file and commit is in a worktree, a branch or a restore point. The trash does not count. */
-const nothingLost = (world: World, { before, strangers = [] }: Expectations): string[] => {
+const nothingLost = (
+  world: World,
+  { before, strangers = [] }: Expectations,
+  linked: readonly ListedWorktree[],
+): string[] => {
   const kept = new Set(
     world.repo.git('rev-list', '--objects', '--no-object-names', '--all', '--reflog', '--indexed-objects').split('\n'),
   )
-  const places = [
-    ...worktrees(world)
-      .slice(1)
-      .map(({ path }) => path),
-    ...strangers,
-  ]
+  const places = [...linked.map(({ path }) => path), ...strangers]
   for (const path of places) for (const file of filesBelow(path)) kept.add(blobId(join(path, file)))
   for (const path of keptBesideGit(world)) kept.add(blobId(path))
   return [...before.blobs, ...before.commits]
@@ -82,9 +83,9 @@ const recordsAgree = async (
   world: World,
   { strangers = [] }: Expectations,
   live: readonly IsolatedEnvironment[],
+  listed: readonly ListedWorktree[],
 ): Promise<string[]> => {
   const problems: string[] = []
-  const listed = worktrees(world).slice(1)
   const spares = await world.context.store.spares.list(world.codebase.id)
   for (const { status, path, branch, owned, id, adminName } of live) {
     const tree = listed.find((one) => one.path === path)
@@ -113,6 +114,7 @@ const noDebris = async (
   world: World,
   { before, mayKeep = [], temporary, strangers = [] }: Expectations,
   live: readonly IsolatedEnvironment[],
+  linked: readonly ListedWorktree[],
 ): Promise<string[]> => {
   const { repo, context, codebase } = world
   const { store, worktreesBase, home } = context
@@ -139,9 +141,8 @@ const noDebris = async (
   for (const line of configuredBranches(world)) {
     if (!refs.has(`refs/heads/${line}`)) problems.push(`configuration of branch ${line}, which is not there`)
   }
-  const listed = worktrees(world).length - 1
-  if (adminNames(world).length !== listed)
-    problems.push(`${adminNames(world).length} admin directories, git lists ${listed}`)
+  if (adminNames(world).length !== linked.length)
+    problems.push(`${adminNames(world).length} admin directories, git lists ${linked.length}`)
   problems.push(
     ...strayFiles(
       repo.commonDir,
@@ -219,6 +220,18 @@ const nothingGuessed = async (world: World, { before }: Expectations): Promise<s
   return problems.map((problem) => `G11: ${problem}`)
 }
 
+/** Refs, and git's records of worktrees: each small file with its content. Read from the disk: git would take longer. */
+const gitState = (commonDir: string): [string, string][] => {
+  const files = [
+    'packed-refs',
+    ...['refs', 'worktrees'].flatMap((name) => filesBelow(join(commonDir, name)).map((file) => join(name, file))),
+  ]
+  return files.map((file) => {
+    const path = join(commonDir, file)
+    return [file, existsSync(path) && !file.endsWith('/index') ? readFileSync(path, 'latin1') : '']
+  })
+}
+
 /** All that recovery could change, as one text. */
 const stateOf = async (world: World): Promise<string> => {
   const { store, home, worktreesBase, host } = world.context
@@ -230,9 +243,7 @@ const stateOf = async (world: World): Promise<string> => {
     await store.restorePoints.list(id),
     await store.leases.all(host),
     await store.ports.taken(host),
-    [...refsOf(world)],
-    worktrees(world),
-    filesBelow(join(world.repo.commonDir, 'worktrees')),
+    gitState(world.repo.commonDir),
     filesBelow(worktreesBase),
     filesBelow(join(home, 'restore')),
   ])

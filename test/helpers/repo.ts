@@ -15,7 +15,7 @@ export type Sandbox = {
   /** Plain git, as a person would type it. Throws with git's own words when it fails. */
   raw(cwd: string, ...args: string[]): string
   /** A repository with one commit on `main`; `path` is its checkout. */
-  repo(name?: string): TestRepo
+  repo(name?: string, template?: Template): TestRepo
   bare(name?: string): TestRepo
   path(...parts: string[]): string
   [Symbol.dispose](): void
@@ -62,9 +62,9 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     raw,
     git: (options) => createGit({ env, home: join(home, '.coppice'), now: Date.now, ...options }),
     path: (...parts) => join(root, ...parts),
-    repo: (name = 'repo') => {
+    repo: (name = 'repo', template = firstCommit) => {
       const path = join(root, name)
-      cpSync(firstRepo(), path, { recursive: true })
+      cpSync(originalOf(template), path, { recursive: true })
       // What the index knows of a file (inode, times) is that of the original.
       raw(path, 'update-index', '-q', '--refresh')
       return testRepo(raw, path, join(path, '.git'))
@@ -82,17 +82,24 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
 
 /** Some suites set another one and look at what is left in it. */
 const temporaryAtStart = tmpdir()
-let original: string | undefined
+/** How a repository begins. It is made with git once in a process, and copied from then on. */
+export type Template = (repo: TestRepo) => void
 
-/** A repository with one commit, made with git once in this process and copied from then on. */
-const firstRepo = (): string => {
-  if (original !== undefined) return original
+export const firstCommit: Template = (repo) => {
+  repo.commit('README', 'hello\n', 'first')
+}
+
+const originals = new Map<Template, string>()
+
+const originalOf = (template: Template): string => {
+  const known = originals.get(template)
+  if (known !== undefined) return known
   const box = makeSandbox(temporaryAtStart)
   process.once('exit', () => box[Symbol.dispose]())
-  const path = box.path('first')
+  const path = box.path('original')
   box.raw(box.root, 'init', '-q', path)
-  testRepo(box.raw, path, join(path, '.git')).commit('README', 'hello\n', 'first')
-  original = path
+  template(testRepo(box.raw, path, join(path, '.git')))
+  originals.set(template, path)
   return path
 }
 

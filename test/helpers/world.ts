@@ -16,7 +16,7 @@ import { createLogger } from '../../src/process/log.ts'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { randomUUID } from 'node:crypto'
-import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { makeSandbox, type Sandbox, type Template, type TestRepo } from './repo.ts'
 import { createSecrets } from '../../src/process/redact.ts'
 
 /** A sandbox with a registered repository and everything isolation stands on: real git, real SQLite, real files. */
@@ -35,13 +35,15 @@ export type WorldOptions = {
   readonly settings?: Partial<Settings>
   /** A bare repository as `origin`, pushed to and fetched from. */
   readonly remote?: boolean
+  /** What is the same in many worlds. */
+  readonly template?: Template
   readonly prepare?: (repo: TestRepo, box: Sandbox) => void
   readonly store?: Store
 }
 
 export const makeWorld = async (options: WorldOptions = {}): Promise<World> => {
   const box = makeSandbox()
-  const repo = box.repo('project')
+  const repo = box.repo('project', options.template)
   options.prepare?.(repo, box)
   if (options.remote === true) {
     box.bare('origin.git')
