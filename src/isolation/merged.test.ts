@@ -32,8 +32,10 @@ type Asked = { start?: Sha | undefined; borrowed?: boolean; base?: Base; git?: G
 const ask = async (branch: string, asked: Asked = {}): Promise<Merged> => {
   const { base = baseAt(), git = lab.context.git, forge, borrowed = false } = asked
   const begin = 'start' in asked ? asked.start : start
-  const question = { branch: toBranchName(branch), tip: repo.sha(`refs/heads/${branch}`), start: begin, borrowed }
-  const answers = await mergedMany({ ...lab.context, git }, lab.codebase, [question], base, forge && { forge })
+  const tip = repo.sha(`refs/heads/${branch}`)
+  const question = { branch: toBranchName(branch), tip, start: begin, borrowed, startedFrom: 'main' }
+  const codebase = base.ref.startsWith('refs/remotes/') ? { ...lab.codebase, remote: 'origin' } : lab.codebase
+  const answers = await mergedMany({ ...lab.context, git }, codebase, [question], base, forge && { forge })
   const answer = answers.get(question.branch)
   if (answer === undefined) throw new Error('no answer')
   return answer

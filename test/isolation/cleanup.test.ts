@@ -95,6 +95,103 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
       },
     ],
     [
+      'by putting the tag on it that is base',
+      ({ repo }) => {
+        repo.git('tag', 'v1')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: v1\n')
+        repo.git('tag', '-f', 'v1', 'issue-42')
+      },
+    ],
+    [
+      'by naming its commit as base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', `worktree:\n  base: ${repo.sha('issue-42')}\n`)
+      },
+    ],
+    [
+      'by creating the branch from it that is base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('branch', 'release', 'issue-42')
+      },
+    ],
+    [
+      'by creating the branch from a copy of it that is base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('branch', 'release', repo.git('commit-tree', '-p', 'main', '-m', 'copy', 'issue-42^{tree}'))
+      },
+    ],
+    [
+      'by creating the branch that is base from it and going on there',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('checkout', '-q', '-b', 'release', 'issue-42')
+        repo.commit('more', 'more\n')
+        repo.git('checkout', '-q', 'main')
+      },
+    ],
+    [
+      'by creating the branch that is base without a reflog',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('-c', 'core.logAllRefUpdates=false', 'branch', 'release', 'issue-42')
+      },
+    ],
+    [
+      'by making base a symbolic ref to its branch',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('symbolic-ref', 'refs/heads/release', 'refs/heads/issue-42')
+      },
+    ],
+    [
+      'by making the default branch a symbolic ref to its branch',
+      ({ repo }) => {
+        repo.git('checkout', '-q', '--detach')
+        repo.git('symbolic-ref', 'refs/heads/main', 'refs/heads/issue-42')
+      },
+    ],
+    [
+      'by putting a tracking ref on it that nothing was fetched into',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: elsewhere/main\n')
+        repo.git('update-ref', 'refs/remotes/elsewhere/main', 'issue-42')
+      },
+    ],
+    [
+      'by pushing it and naming the tag on it as base',
+      ({ repo, box }) => {
+        repo.git('tag', 'v1', 'issue-42')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: v1\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main', 'v1')
+      },
+    ],
+    [
+      'by pushing a base that names a local branch on it',
+      ({ repo, box }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: local\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main')
+        repo.git('branch', 'local', 'main')
+        repo.git('update-ref', 'refs/heads/local', 'issue-42')
+      },
+    ],
+    [
+      "by pushing it under another name that passes for the remote's default branch",
+      ({ repo, box }) => {
+        repo.git('push', '-q', box.path('origin.git'), 'issue-42:review')
+        repo.git('fetch', '-q', 'origin')
+        repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/review')
+      },
+    ],
+    [
+      "by making the remote's branch a symbolic ref to its branch",
+      ({ repo }) => {
+        repo.git('update-ref', '-d', 'refs/remotes/origin/main')
+        repo.git('symbolic-ref', 'refs/remotes/origin/main', 'refs/heads/issue-42')
+      },
+    ],
+    [
       'by pushing it and naming its branch as base',
       ({ repo, box }) => {
         repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
