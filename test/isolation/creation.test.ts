@@ -254,6 +254,30 @@ describe.concurrent('a pull request of the same repository', () => {
     expect(fingerprint(world.repo.path, (path) => path.includes('/.git'))).toBe(before)
   })
 
+  test.each(['feature/x/old', 'feature'])(
+    'is created although the tracking ref of %s, which is gone on the remote, is in the way',
+    async (stale) => {
+      const { world, head } = await withPr()
+      await using _ = world
+      world.repo.git('update-ref', '-d', 'refs/remotes/origin/feature/x')
+      world.repo.git('update-ref', `refs/remotes/origin/${stale}`, 'main')
+      world.repo.git('pack-refs', '--all')
+      const { environment, notices } = await pr(world)
+      expect(environment).toMatchObject({ branch: 'feature/x', trust: 'own' })
+      expect(notices).toContain(`git can't track origin/feature/x beside origin/${stale}: git remote prune origin`)
+      const tree = inside(world, environment)
+      expect(tree.git('rev-parse', 'HEAD')).toBe(head)
+      // It moves on with the pull request, too.
+      const next = world.repo.git('commit-tree', '-p', head, '-m', 'on', `${head}^{tree}`)
+      const origin = world.box.path('origin.git')
+      world.repo.git('push', '-q', origin, `${next}:refs/heads/feature/x`, `${next}:refs/pull/7/head`)
+      await pr(world, { prSha: next })
+      expect(tree.git('rev-parse', 'HEAD')).toBe(next)
+      await removed(world, environment)
+      expect(world.repo.git('for-each-ref', 'refs/coppice/pr', 'refs/coppice/pr-branch')).toBe('')
+    },
+  )
+
   test('that does not exist is one clear sentence and leaves nothing', async () => {
     const { world } = await withPr()
     await using _ = world

@@ -74,6 +74,26 @@ describe('what is inside a worktree and not of it stays whole', () => {
     expect(more['what was left']).toMatch(/couldn't delete all of \/tree: \/tree\/\w+ \(something is mounted there\)/)
   })
 
+  test.runIf(canMount)(
+    "a mount in place of a codebase's directory is no obstacle: the trash is on the same mount",
+    () => {
+      expect(more).toMatchObject({
+        'undone on a mount': 'true,false',
+        'removed on a mount': 'removed 1',
+        'restored on a mount': 'precious\n',
+        'emptied on a mount': '',
+      })
+    },
+  )
+
+  test.runIf(canMount)('without a trash on the same mount a removal says what to do, and nothing is lost', () => {
+    const trash = '/trees/project/.trash'
+    expect(more['nowhere to move it']).toBe(
+      `couldn't move /trees/project/issue-1 to the trash: ${trash} is on another mount → umount ${trash}`,
+    )
+    expect(more['kept on a mount']).toBe('precious active')
+  })
+
   test.runIf(canMount)('a mount table that makes no sense removes nothing, with force neither', () => {
     expect(more['a mount table that makes no sense']).toBe('no-mount cannot-tell,no-mount cannot-tell')
   })
