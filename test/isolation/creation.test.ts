@@ -10,7 +10,7 @@ import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, fingerprint, inside, issue, messageOf, removed, resolved } from './scene.ts'
+import { branchExists, fingerprint, type Inside, inside, issue, messageOf, removed, resolved } from './scene.ts'
 
 const approve = { approve: () => Promise.resolve(true) }
 const config = (
@@ -558,6 +558,39 @@ describe.concurrent('warm spares', () => {
     if (made.outcome !== 'created') throw new Error(made.outcome)
     expect(inside(world, made.environment).read('README')).toBe('newer\n')
     expect(inside(world, made.environment).has('stranger.txt')).toBe(false)
+  })
+
+  test('that cannot serve are taken away, and left if anything in them is not as we made it', async () => {
+    const things: [string, (spare: Inside) => void][] = [
+      ['an untracked file', (spare) => spare.write('new', 'x\n')],
+      ['a changed file', (spare) => spare.write('README', 'x\n')],
+      ['an ignored file', (spare) => spare.write('x.log', 'x\n')],
+      ['a commit', (spare) => void spare.commit('README', 'x\n')],
+      [
+        'a repository that git status does not show',
+        (spare) => void inside(world, { path: join(spare.path, 'd') }).git('init', '-q'),
+      ],
+      ['nothing', () => undefined],
+    ]
+    await using world = await makeWorld({
+      settings: { spares: things.length },
+      prepare: (repo) => {
+        repo.commit('.gitignore', '*.log\n')
+        repo.commit('d/file', 'x\n')
+      },
+      context: {
+        failpoint: async (name) => {
+          if (name === 'create.spare-switched') throw new Error('it cannot be moved')
+        },
+      },
+    })
+    await keepSpares(world.context, world.codebase)
+    const spares = await world.context.store.spares.list(world.codebase.id)
+    for (const [i, [, put]] of things.entries()) put(inside(world, spares[i] ?? { path: '' }))
+    for (const [i] of things.entries()) expect(await create(world, i)).toMatchObject({ fromSpare: false })
+    expect(things.filter((_, i) => existsSync(spares[i]?.path ?? '')).map(([what]) => what)).toEqual(
+      things.slice(0, -1).map(([what]) => what),
+    )
   })
 
   test('serve no branch with submodules, which is made the ordinary way', async () => {

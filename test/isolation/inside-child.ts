@@ -1,11 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
+import { forgetWorktree } from '../../src/git/worktree-forget.ts'
 import { addClone } from '../../src/isolation/codebase-clone.ts'
 import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
 import type { RemoveOutcome } from '../../src/isolation/provider.ts'
@@ -169,6 +170,20 @@ await inWorld({}, async (world) => {
   }
 })
 
+/** A spare that turns out not to serve. */
+const cannotServe = async (name: string): Promise<void> => {
+  if (name === 'create.spare-switched') throw new Error('it cannot be moved')
+}
+await inWorld({ settings: { spares: kinds.length }, context: { failpoint: cannotServe } }, async (world) => {
+  await keepSpares(world.context, world.codebase)
+  const spares = await world.context.store.spares.list(world.codebase.id)
+  const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
+  for (const [i] of kinds.entries()) await issue(world, i + 1)
+  for (const [i, kind] of kinds.entries()) {
+    note('retiring a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
+  }
+})
+
 await inWorld({ settings: { spares: kinds.length } }, async (world) => {
   await keepSpares(world.context, world.codebase)
   const spares = await world.context.store.spares.list(world.codebase.id)
@@ -244,6 +259,15 @@ if (canMount) {
     }
     more['mounted while it is deleted'] = String(existsSync(world.box.path('outside/gold')))
     more['what was left'] = left.replaceAll(world.box.root, '')
+  })
+  await inWorld({}, async (world) => {
+    const { path, gitDir } = world.repo.worktree('gone', '-b', 'gone')
+    rmSync(path, { recursive: true })
+    const isWhole = kinds[0]?.plant(world, gitDir)
+    const asked = forgetWorktree(world.context.git, world.repo, { dir: gitDir })
+    more['forgetting a record'] =
+      String(await asked.catch((error: unknown) => toAppError(error).message)).split(':')[0] ?? ''
+    more['whole in a record'] = String(isWhole?.())
   })
   // No rename leads out of a mount: the trash has to be on the same one.
   let interrupt: string | undefined

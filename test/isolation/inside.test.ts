@@ -24,6 +24,7 @@ const ways: Record<string, Expected> = {
   'the forced command': (kind) => (isKept(kind) ? { outcome: 'removed' } : refused(kind)),
   'undoing an interrupted creation': (kind) => ({ outcome: isKept(kind) ? 'undone' : 'left' }),
   'discarding a spare': left,
+  'retiring a spare': left,
   'removing a cloned codebase': left,
   // What was given up is in a restore point; only what no restore point can hold is left.
   'emptying the trash': (kind) => (isKept(kind) ? { outcome: 'deleted', isWhole: false } : { outcome: 'left' }),
@@ -85,6 +86,11 @@ describe('what is inside a worktree and not of it stays whole', () => {
       })
     },
   )
+
+  test.runIf(canMount)("a mount in git's record keeps the record of a worktree that is gone", () => {
+    expect(more['forgetting a record']).toBe("something is mounted inside git's record")
+    expect(more['whole in a record']).toBe('true')
+  })
 
   test.runIf(canMount)('without a trash on the same mount a removal says what to do, and nothing is lost', () => {
     const trash = '/trees/project/.trash'

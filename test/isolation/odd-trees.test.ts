@@ -217,14 +217,14 @@ describe.concurrent("a worktree's own state", () => {
       },
     ],
   ]
-  test.each(shapes)('comes back file by file and flag by flag: %s', async (_, shape) => {
+  test.for(shapes)('comes back file by file and flag by flag: %s', async ([, shape]) => {
     const { world, environment, tree } = await start({
       prepare: (repo) => {
         repo.commit('in/a', 'a\n')
         repo.commit('out/b', 'b\n')
       },
     })
-    await using _world = world
+    await using _ = world
     writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
     tree.git('config', 'extensions.worktreeConfig', 'true')
     tree.git('config', '--worktree', 'foo.bar', '1')
