@@ -174,11 +174,15 @@ await inWorld({}, async (world) => {
 const cannotServe = async (name: string): Promise<void> => {
   if (name === 'create.spare-switched') throw new Error('it cannot be moved')
 }
-await inWorld({ settings: { spares: kinds.length }, context: { failpoint: cannotServe } }, async (world) => {
+await inWorld({ settings: { spares: kinds.length + 1 }, context: { failpoint: cannotServe } }, async (world) => {
   await keepSpares(world.context, world.codebase)
   const spares = await world.context.store.spares.list(world.codebase.id)
   const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
-  for (const [i] of kinds.entries()) await issue(world, i + 1)
+  // A mount that git does not notice.
+  const readme = join(spares.at(-1)?.path ?? '', 'README')
+  if (canMount) execFileSync('mount', ['--bind', readme, readme])
+  for (const [i] of spares.entries()) await issue(world, i + 1)
+  more['retiring a spare with a mounted file'] = existsSync(readme) ? 'left' : 'discarded'
   for (const [i, kind] of kinds.entries()) {
     note('retiring a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
   }

@@ -92,6 +92,10 @@ describe('what is inside a worktree and not of it stays whole', () => {
     expect(more['whole in a record']).toBe('true')
   })
 
+  test.runIf(canMount)('a spare that cannot serve is left with a mount in it that git does not notice', () => {
+    expect(more['retiring a spare with a mounted file']).toBe('left')
+  })
+
   test.runIf(canMount)('without a trash on the same mount a removal says what to do, and nothing is lost', () => {
     const trash = '/trees/project/.trash'
     expect(more['nowhere to move it']).toBe(

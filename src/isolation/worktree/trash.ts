@@ -43,28 +43,29 @@ const notADirectory = (trash: string): AppError =>
 
 /** What a removal moved to the trash and has not given up; undefined when it is not there. */
 export const findInTrash = async (root: string, path: string, id: string): Promise<string | undefined> => {
-  for (const place of trashesOf(root, path).map((trash) => join(trash, id))) if (await isThere(place)) return place
+  for (const place of trashesOf(root, path).map((trash) => join(trash, id))) {
+    if ((await unlessMissing(lstat(place))) !== undefined) return place
+  }
   return undefined
 }
 
-/** Not ENOTDIR: that is a file where the directory is to go. */
-const isThere = async (path: string): Promise<boolean> => {
-  try {
-    await lstat(path)
-    return true
-  } catch (error) {
-    if (hasCode(error, 'ENOENT')) return false
-    throw error
-  }
-}
-
-/** From here on the bytes may go at any time. Harmless when it was done before: then there is nothing to answer. */
+/** From here on the bytes may go at any time. Harmless when it was done before. Undefined: there is nothing to delete. */
 export const giveUp = async (root: string, path: string, id: string): Promise<string | undefined> => {
   const from = await findInTrash(root, path, id)
-  if (from === undefined) return undefined
+  if (from === undefined) return findGivenUp(root, path, id)
   const target = join(dirname(from), await givenUpName(gone, id, from))
   await rename(from, target)
   return target
+}
+
+const findGivenUp = async (root: string, path: string, id: string): Promise<string | undefined> => {
+  for (const trash of trashesOf(root, path)) {
+    for (const name of (await unlessMissing(readdir(trash))) ?? []) {
+      if (name.startsWith(`${gone}${id}.`) && (await isGivenUpDirectory(gone, join(trash, name))))
+        return join(trash, name)
+    }
+  }
+  return undefined
 }
 
 /** Straight into the trash without a way back: only for what was never anybody's. */
