@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { deleteCommand } from '../../src/cli/commands/delete.ts'
@@ -8,7 +8,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { discardDirectory } from '../../src/isolation/worktree/trash.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { inside, issue, removed } from './scene.ts'
+import { inside, issue, messageOf, remove, removed } from './scene.ts'
 
 let world: World
 beforeAll(async () => {
@@ -130,4 +130,14 @@ test('what was given up goes, also when a new worktree has the name of its recor
   await reconcile(world.context, world.codebase)
   expect([discarded, ...reaped].filter((path) => existsSync(path))).toEqual([])
   expect(inside(world, environment).git('status', '--short')).toBe('')
+})
+
+test('a link in place of the trash takes no worktree anywhere', async () => {
+  await using own = await makeWorld()
+  const environment = await issue(own, 1)
+  mkdirSync(own.box.path('elsewhere'))
+  symlinkSync(own.box.path('elsewhere'), own.box.path('trees/.trash'))
+  expect(await messageOf(remove(own, environment))).toContain('is a link, so nothing can be moved to the trash')
+  expect(readdirSync(own.box.path('elsewhere'))).toEqual([])
+  expect(inside(own, environment).git('status', '--short')).toBe('')
 })
