@@ -205,7 +205,7 @@ test('git is not started where a directory may be entered and not listed, since 
   chmodSync(join(repo.commonDir, 'refs/hidden'), 0o311)
   const script = `import { createInspector } from ${JSON.stringify(join(import.meta.dirname, 'inspect.ts'))}
     await createInspector().inspect({ gitDirs: [${JSON.stringify(repo.commonDir)}] }).catch((error) => console.log(error.code, error.message, error.remedy))`
-  const [command = '', ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
+  const [command, ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
   const path = join(repo.commonDir, 'refs/hidden')
   expect(execFileSync(command, args, { encoding: 'utf8' }).trim()).toBe(
     `unusable-file ${path} cannot be listed, so git was not started make it readable: chmod u+r ${path}`,

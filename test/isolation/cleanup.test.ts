@@ -232,7 +232,7 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
     await look(world)
     const report = await sweep(world)
     expect(report).toMatchObject({ removed: [], errors: [] })
-    if (says !== undefined) expect(report.notices.join()).toContain(says)
+    expect(report.notices.join()).toContain(says ?? '')
     await removed(world, environment)
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
   })
