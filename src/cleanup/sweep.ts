@@ -164,7 +164,7 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   why,
   restorePoint: outcome.outcome === 'removed' ? outcome.restorePoint?.id : undefined,
   branchDeleted: outcome.outcome === 'removed' && outcome.branchDeleted,
-  leftOut: outcome.outcome === 'removed' ? outcome.leftOut : [],
+  leftOut: outcome.outcome === 'released' ? [] : outcome.leftOut,
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 

@@ -29,6 +29,11 @@ export type RestoreContents = {
   readonly dirty: boolean
   /** Files whose raw bytes a checkout would not write, though git calls them clean. */
   readonly converted: readonly string[]
+  /**
+   * Files with `skip-worktree` set that were there all the same: of such files all others were not. Raw paths. Undefined
+   * in points of an earlier version, and where the files were missing.
+   */
+  readonly skippedButThere?: readonly string[]
   /** By raw path, a directory with a `/` at its end: see `Permissions`. */
   readonly modes: Readonly<Record<string, number>>
   /** Undefined in points of an earlier version, and where the files were missing. */

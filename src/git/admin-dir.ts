@@ -40,10 +40,13 @@ const readAll = (commonDir: string): AdminDir[] => {
 export const worktreePaths = async (commonDir: string): Promise<string[]> => {
   const root = join(commonDir, 'worktrees')
   const names = unlessMissingSync(() => readdirSync(root)) ?? []
-  return names.flatMap((name) => {
-    const link = readText(join(root, name, 'gitdir'))
-    return link === undefined || link === '' ? [] : [dirname(resolve(root, name, link))]
-  })
+  return names.flatMap((name) => worktreePathSync(join(root, name)) ?? [])
+}
+
+/** Where git thinks the files of one record are. */
+export const worktreePathSync = (dir: string): string | undefined => {
+  const link = readText(join(dir, 'gitdir'))
+  return link === undefined || link === '' ? undefined : dirname(resolve(dir, link))
 }
 
 /** undefined when there is no such record (or it is not a directory). */
@@ -51,11 +54,10 @@ export const readAdminDir = async (dir: string): Promise<AdminDir | undefined> =
 
 const readOne = (dir: string): AdminDir | undefined => {
   if (unlessMissingSync(() => statSync(dir))?.isDirectory() !== true) return undefined
-  const link = readText(join(dir, 'gitdir'))
   return {
     name: basename(dir),
     dir,
-    worktreePath: link === undefined || link === '' ? undefined : dirname(resolve(dir, link)),
+    worktreePath: worktreePathSync(dir),
     head: headOf(dir),
     lockReason: readText(join(dir, 'locked')),
     busyBranches: busyBranches(dir),

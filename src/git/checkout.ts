@@ -46,6 +46,11 @@ export const checkoutIndex = async (git: Git, tree: Tree): Promise<void> => {
   await git.run({ operation: 'checkout-index', at: tree, args: ['checkout-index', '--all', '--quiet'], locks: true })
 }
 
+/** Makes a sparse checkout a full one: `git worktree add` copies the patterns of the main working tree. */
+export const disableSparse = async (git: Git, tree: Tree): Promise<void> => {
+  await git.run({ operation: 'sparse-checkout', at: tree, args: ['sparse-checkout', 'disable'], locks: true })
+}
+
 /** Takes the files outside a sparse checkout away again, those with changes excepted. */
 export const reapplySparse = async (git: Git, tree: Tree): Promise<void> => {
   const args = ['sparse-checkout', 'reapply']

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { copyUntrusted } from '../process/read-untrusted.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { isPlainIndex } from './index-scan.ts'
+import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
@@ -11,6 +12,13 @@ export type IndexLook = {
   readonly hidden: readonly TreePath[]
   /** Places where another repository belongs, whether or not `.gitmodules` knows. */
   readonly gitlinks: readonly TreePath[]
+  /** Undefined when no file has `assume-unchanged` or `skip-worktree` set. */
+  readonly flags: IndexFlags | undefined
+}
+
+export type IndexFlags = {
+  /** Files with `skip-worktree` set that are there all the same. The others are not: a sparse checkout has thousands. */
+  readonly skippedButThere: readonly TreePath[]
 }
 
 /**
@@ -18,16 +26,26 @@ export type IndexLook = {
  * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
 export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<IndexLook> => {
-  if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [] }
-  const entries = await indexEntries(git, tree, signal)
+  if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [], flags: undefined }
+  const entries = await indexEntries(git, tree, { signal })
   const gitlinks = entries.filter(({ mode }) => mode === '160000')
+  const skipped = await skippedFiles(git, tree)
+  if (skipped.length === 0 && !entries.some((entry) => entry.flagged)) return { hidden: [], gitlinks, flags: undefined }
+  const flags = { skippedButThere: skipped.filter((entry) => !isAbsentFromSparse(tree, entry)) }
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
-  if (flagged.length === 0) return { hidden: [], gitlinks }
+  if (flagged.length === 0) return { hidden: [], gitlinks, flags }
   const hidden = await withPrivateIndex(git, async (indexFile) => {
     await copyWithTime(join(tree.gitDir, 'index'), indexFile)
     return reallyDifferent(git, tree, indexFile, flagged, signal)
   })
-  return { hidden, gitlinks }
+  return { hidden, gitlinks, flags }
+}
+
+/** All files with `skip-worktree` set. In a sparse checkout git forgets the flag of a file that is there, unless told. */
+export const skippedFiles = async (git: Git, tree: Tree): Promise<Flagged[]> => {
+  if (isPlainIndex(join(tree.gitDir, 'index'))) return []
+  const settings: readonly Setting[] = [['sparse.expectFilesOutsideOfPatterns', 'true']]
+  return (await indexEntries(git, tree, { settings })).filter(({ skipWorktree }) => skipWorktree)
 }
 
 /**
@@ -44,9 +62,13 @@ type Flagged = TreePath & { readonly skipWorktree: boolean }
 type Entry = Flagged & { readonly flagged: boolean; readonly mode: string }
 
 /** `<tag> <mode> <sha> <stage> TAB path`: a tag in lower case means assume-unchanged, `S` (or `s`) skip-worktree. */
-const indexEntries = async (git: Git, tree: Tree, signal: AbortSignal | undefined): Promise<Entry[]> => {
+const indexEntries = async (
+  git: Git,
+  tree: Tree,
+  { signal, settings = [] }: CallOptions & { settings?: readonly Setting[] },
+): Promise<Entry[]> => {
   const args = ['ls-files', '-v', '--stage', '-z', '--full-name']
-  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...(signal && { signal }) })
+  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, settings, ...(signal && { signal }) })
   return splitNul(stdoutBytes).flatMap((record): Entry[] => {
     const tag = String.fromCharCode(record[0] ?? 0)
     const mode = record.toString('latin1', 2, 8)

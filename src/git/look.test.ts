@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { asOrdinaryUser } from '../../test/helpers/ordinary-user.ts'
 import { mainTree, makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { convertedFiles } from './converted.ts'
 import { countDirt } from './dirt.ts'
@@ -195,4 +196,19 @@ test('a git that waits for what nobody can find is ended by its time limit', asy
   const waiting = git.run({ operation: 'hash-object', at: repo, args, timeoutMs: 500 })
   await expect(waiting).rejects.toMatchObject({ code: 'timeout' })
   expect([...git.running]).toEqual([])
+})
+
+test('git is not started where a directory may be entered and not listed, since a FIFO may be in it', () => {
+  const { box, repo } = scene()
+  using _ = box
+  fifo(join(repo.commonDir, 'refs/hidden/x'))
+  chmodSync(join(repo.commonDir, 'refs/hidden'), 0o311)
+  const script = `import { createInspector } from ${JSON.stringify(join(import.meta.dirname, 'inspect.ts'))}
+    await createInspector().inspect({ gitDirs: [${JSON.stringify(repo.commonDir)}] }).catch((error) => console.log(error.code, error.message, error.remedy))`
+  const [command, ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
+  const path = join(repo.commonDir, 'refs/hidden')
+  expect(execFileSync(command, args, { encoding: 'utf8' }).trim()).toBe(
+    `unusable-file ${path} cannot be listed, so git was not started make it readable: chmod u+r ${path}`,
+  )
+  chmodSync(path, 0o755)
 })

@@ -10,6 +10,8 @@ export type Ref = {
   readonly sha: Sha
   /** Milliseconds; undefined for what is not a commit. */
   readonly committerDate: number | undefined
+  /** The ref that a symbolic ref leads to in the end; undefined for an ordinary one. */
+  readonly target?: string | undefined
 }
 
 const refFormat = recordFormat(
@@ -17,6 +19,7 @@ const refFormat = recordFormat(
     name: '%(refname)',
     sha: '%(objectname)',
     date: '%(committerdate:unix)',
+    target: '%(symref)',
   },
   '%00',
 )
@@ -33,10 +36,11 @@ export const listRefs = async (
 ): Promise<Ref[]> => {
   const args = ['for-each-ref', `--format=${refFormat.format}`, '--end-of-options', ...patterns]
   const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args, ...(signal && { signal }) })
-  return refFormat.parse(stdout).map(({ name, sha, date }) => ({
+  return refFormat.parse(stdout).map(({ name, sha, date, target }) => ({
     name,
     sha: toSha(sha),
     committerDate: date === '' ? undefined : Number(date) * 1000,
+    ...(target !== '' && { target }),
   }))
 }
 

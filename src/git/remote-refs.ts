@@ -15,12 +15,39 @@ export const askRemoteRefs = async (
   remote: string,
   { only, signal }: CallOptions & { only?: readonly string[] } = {},
 ): Promise<ReadonlyMap<string, Sha>> => {
+  const stdout = await listRemote(git, repo, remote, { flag: '--refs', patterns: only ?? [], signal })
+  const refs = refsIn(stdout)
+  // A pattern also fits the end of a longer name.
+  return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => fits(name, one))))
+}
+
+/** Where a branch is on the remote now, and which branch is its default one; `head` is undefined where it has none. */
+export const askRemoteBranch = async (
+  git: Git,
+  repo: Repo,
+  remote: string,
+  branch: string,
+  { signal }: CallOptions = {},
+): Promise<{ readonly sha: Sha | undefined; readonly head: string | undefined }> => {
+  const name = `refs/heads/${branch}`
+  const stdout = await listRemote(git, repo, remote, { flag: '--symref', patterns: ['HEAD', name], signal })
+  return { sha: refsIn(stdout).get(name), head: /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(stdout)?.[1] }
+}
+
+type Listing = CallOptions & { readonly flag: '--refs' | '--symref'; readonly patterns: readonly string[] }
+
+const listRemote = async (
+  git: Git,
+  repo: Repo,
+  remote: string,
+  { flag, patterns, signal }: Listing,
+): Promise<string> => {
   const address = await addressOf(git, repo, { name: remote })
   const { exitCode, stdout, stderr } = await git
     .run({
       operation: 'ls-remote',
       at: { commonDir: repo.commonDir },
-      args: ['ls-remote', '--refs', '--upload-pack=git-upload-pack', '--end-of-options', address.name, ...(only ?? [])],
+      args: ['ls-remote', flag, '--upload-pack=git-upload-pack', '--end-of-options', address.name, ...patterns],
       settings: address.settings,
       ok: [0, 128],
       network: true,
@@ -31,11 +58,14 @@ export const askRemoteRefs = async (
       throw isAppError(error, 'timeout') ? unreachable(remote, error.message) : error
     })
   if (exitCode !== 0) throw unreachable(remote, meaningfulLine(stderr.replaceAll(address.name, remote)))
+  return stdout
+}
+
+const refsIn = (stdout: string): Map<string, Sha> => {
   const refs = new Map<string, Sha>()
   for (const line of stdout.split('\n')) {
     const [sha = '', name = ''] = line.split('\t')
-    // A pattern also fits the end of a longer name.
-    if (isSha(sha) && (only === undefined || only.some((one) => fits(name, one)))) refs.set(name, sha)
+    if (isSha(sha)) refs.set(name, sha)
   }
   return refs
 }

@@ -111,6 +111,9 @@ describe('findBase', () => {
       repo.git('branch', '-m', 'main', 'develop')
       await started('main', 'develop')
       expect(await find(codebase())).toMatchObject({ name: 'develop' })
+      await remember(undefined)
+      repo.git('branch', '-m', 'develop', 'other')
+      await expect(find(codebase())).rejects.toMatchObject({ code: 'base-not-found' })
     })
 
     it('is looked for again when the remembered one is gone, but not in the checkout while work is open', async () => {

@@ -134,19 +134,27 @@ const baseNamed = async (
         `refs/heads/${named}`,
         `refs/tags/${named}`,
       ]
-  const there = new Map((await refsOf(git, repo, candidates, options)).map((ref) => [ref.name, ref.sha]))
-  const ref = candidates.find((candidate) => there.has(candidate))
+  const found = firstOf(candidates, await refsOf(git, repo, candidates, options))
   // A branch names a commit; only a tag may name something else.
-  const known = ref === undefined || ref.startsWith('refs/tags/') ? undefined : there.get(ref)
-  const sha = known ?? (await resolveCommit(git, repo, ref ?? named, options))
+  const known = found === undefined || found.name.startsWith('refs/tags/') ? undefined : found.sha
+  const sha = known ?? (await resolveCommit(git, repo, found?.name ?? named, options))
   if (sha === undefined) return undefined
-  return ref === undefined ? { name: sha.slice(0, 7), ref: sha, sha, branch: undefined } : describe(codebase, ref, sha)
+  if (found === undefined) return { name: sha.slice(0, 7), ref: sha, sha, branch: undefined }
+  return describe(codebase, { ...found, sha })
+}
+
+/** The first of these names that exists. */
+const firstOf = (names: readonly string[], refs: readonly Ref[]): Ref | undefined => {
+  const there = new Map(refs.map((ref) => [ref.name, ref]))
+  return names.map((name) => there.get(name)).find((ref) => ref !== undefined)
 }
 
 const refsOf = (git: Git, repo: Repo, patterns: readonly string[], options: BaseOptions): Promise<readonly Ref[]> =>
   options.list === undefined ? listRefs(git, repo, patterns, options) : options.list(patterns)
 
-const describe = ({ remote }: Codebase, ref: string, sha: Sha): Base => {
+/** By the ref that it leads to: `main` as a symbolic ref to a worktree's branch is that branch. */
+const describe = ({ remote }: Codebase, { name: named, target, sha }: Ref): Base => {
+  const ref = target ?? named
   const name = ref.replace(/^refs\/(?:heads|remotes|tags)\//, '')
   if (ref.startsWith('refs/heads/')) return { name, ref, sha, branch: name }
   const tracking = `refs/remotes/${remote ?? ''}/`
@@ -172,13 +180,9 @@ const defaultBase = async (
     ...(remote === undefined ? [] : [`refs/remotes/${remote}/${name}`]),
     `refs/heads/${name}`,
   ])
-  const there = new Map(
-    (await refsOf(context.git, repoOf(codebase), refs, options)).map(({ name, sha }) => [name, sha]),
-  )
-  const ref = refs.find((one) => there.has(one))
-  const sha = ref && there.get(ref)
-  if (!ref || !sha) return undefined
-  const base = describe(codebase, ref, sha)
+  const found = firstOf(refs, await refsOf(context.git, repoOf(codebase), refs, options))
+  if (found === undefined) return undefined
+  const base = describe(codebase, found)
   // With a remote it is only a guess until the remote has been asked.
   if (remote === undefined && base.branch !== remembered) {
     await context.store.codebases.update(codebase.id, { baseBranch: base.branch })
@@ -211,7 +215,7 @@ const tip = async (
 ): Promise<Base | undefined> => {
   const ref = `refs/remotes/${codebase.remote ?? ''}/${branch}`
   const found = (await refsOf(git, repoOf(codebase), [ref], options)).find(({ name }) => name === ref)
-  return found && describe(codebase, ref, found.sha)
+  return found && describe(codebase, found)
 }
 
 /** Symbolic refs are files of their own, never packed: reading one saves a process on every creation. */

@@ -17,6 +17,7 @@ import { type Added, type AddOptions, plainName, register } from './codebase-reg
 import type { IsolationContext } from './context.ts'
 import { trimEndOf } from '../domain/trim-end.ts'
 import { syncDirectory } from './durable.ts'
+import { isGivenUpDirectory } from './given-up.ts'
 
 /**
  * A bare clone under the home, so that no shared checkout exists that could be soiled. It grows beside its place and is
@@ -44,8 +45,8 @@ const growing = '.cloning-'
 /** A clone on its way out; whoever comes by deletes what an interrupted deletion left. */
 export const deleted = '.gone-'
 
-export const isDeletedClone = (context: Pick<IsolationContext, 'home'>, path: string): boolean =>
-  dirname(path) === reposDirectory(context) && basename(path).startsWith(deleted)
+export const isDeletedClone = async (context: Pick<IsolationContext, 'home'>, path: string): Promise<boolean> =>
+  dirname(path) === reposDirectory(context) && isGivenUpDirectory(deleted, path)
 
 /** Clones that a crash interrupted: what they left goes. Answers what was settled and what had to be left. */
 export const settleClones = async (context: IsolationContext): Promise<{ settled: number; left: string[] }> => {
@@ -62,8 +63,12 @@ export const settleClones = async (context: IsolationContext): Promise<{ settled
       settled += 1
     }
   }
-  const gone = (await readdir(reposDirectory(context)).catch(() => [])).filter((name) => name.startsWith(deleted))
-  if (gone.length > 0) context.reap(gone.map((name) => join(reposDirectory(context), name)))
+  const gone: string[] = []
+  for (const name of await readdir(reposDirectory(context)).catch(() => [])) {
+    const path = join(reposDirectory(context), name)
+    if (await isDeletedClone(context, path)) gone.push(path)
+  }
+  if (gone.length > 0) context.reap(gone)
   return { settled, left }
 }
 

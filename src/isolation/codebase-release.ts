@@ -5,7 +5,7 @@ import { AppError } from '../domain/errors.ts'
 import type { IsolationContext } from './context.ts'
 import { leaseHolders } from './lease.ts'
 import { releaseRow } from './release.ts'
-import { trashPath } from './worktree/trash.ts'
+import { findInTrash } from './worktree/trash.ts'
 
 /** A directory that stays although nothing tracks it any more. */
 export type KeptDirectory = { readonly branch: string | undefined; readonly path: string }
@@ -27,7 +27,7 @@ export const releaseCodebase = async (context: IsolationContext, codebase: Codeb
     await store.codebases.remove(codebase.id)
   })
   const kept = [
-    ...live.map((environment) => ({ branch: environment.branch, path: whereIs(environment) })),
+    ...(await Promise.all(live.map(async (one) => ({ branch: one.branch, path: await whereIs(one) })))),
     ...spares.map(({ path }) => ({ branch: undefined, path })),
   ]
   return kept.filter(({ path }) => exists(path))
@@ -49,9 +49,8 @@ const refuseInUse = async (
 }
 
 /** A removal may have been interrupted when the directory was in the trash already. */
-const whereIs = ({ path, id }: IsolatedEnvironment): string => {
-  const trash = trashPath(dirname(dirname(path)), id)
-  return exists(trash) ? trash : path
+const whereIs = async ({ path, id }: IsolatedEnvironment): Promise<string> => {
+  return (await findInTrash(dirname(dirname(path)), path, id).catch(() => undefined)) ?? path
 }
 
 const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined

@@ -1,4 +1,5 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { TestRepo } from '../../test/helpers/repo.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
@@ -82,6 +83,13 @@ const stories: [string, (scene: Scene) => void, (string | RegExp)[]][] = [
     [commit1, /^a worktree at .*detached$/],
   ],
   [
+    'a restore point',
+    ({ clone }) => {
+      clone('update-ref', 'refs/coppice/restore/1', 'refs/heads/kept')
+    },
+    ['1 restore point'],
+  ],
+  [
     'a remote that is another repository now',
     ({ world, origin }) => {
       rmSync(origin.path, { recursive: true })
@@ -146,4 +154,17 @@ test.for(stories)('a clone with %s', async ([, happen, reasons]) => {
   const { cloneKept, cloneDeleted } = await removeCodebase(world.context, codebase)
   expect(cloneKept).toEqual(reasons.map(matching))
   expect([cloneDeleted, existsSync(codebase.repoPath)]).toEqual(reasons.length === 0 ? [true, false] : [false, true])
+})
+
+test.each([
+  { what: 'a repository of the user among the clones', place: 'repos/mine.git', cloned: false },
+  { what: 'a clone that the user moved elsewhere', place: '../mine.git', cloned: true },
+])('$what is not deleted', async ({ place, cloned }) => {
+  await using world = await makeWorld()
+  const origin = world.box.repo('origin')
+  const { codebase } = await addCodebase(world.context, `file://${origin.path}`, '/')
+  const repoPath = join(world.context.home, place)
+  renameSync(codebase.repoPath, repoPath)
+  await removeCodebase(world.context, { ...codebase, repoPath, cloned })
+  expect(existsSync(join(repoPath, 'HEAD'))).toBe(true)
 })

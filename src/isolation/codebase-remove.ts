@@ -6,6 +6,7 @@ import type { Spare } from '../store/store.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import { deleted, reposDirectory } from './codebase-clone.ts'
+import { givenUpName } from './given-up.ts'
 import { type KeptDirectory, releaseCodebase } from './codebase-release.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
@@ -120,7 +121,7 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
 /** Out of its place by one rename, so that a crash never leaves half a repository there. */
 const deleteClone = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
   if (dirname(codebase.repoPath) !== reposDirectory(context)) return
-  const gone = join(reposDirectory(context), deleted + context.ids())
+  const gone = join(reposDirectory(context), await givenUpName(deleted, context.ids(), codebase.repoPath))
   await rename(codebase.repoPath, gone)
   context.reap([gone])
 }

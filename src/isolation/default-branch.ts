@@ -2,6 +2,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { branchNameProblem } from '../domain/names.ts'
 import { mainHead } from '../git/admin-dir.ts'
 import { isUserScope, lastValue } from '../git/config-entries.ts'
+import { branchesMadeBy } from './base-proof.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './repo-of.ts'
 
@@ -28,9 +29,7 @@ export const defaultBranch = async (context: IsolationContext, codebase: Codebas
   const started = live.toSorted((a, b) => a.createdAt - b.createdAt).map(({ baseBranch }) => baseBranch)
   const checkedOut = live.some(({ owned }) => owned) ? undefined : await headBranch(codebase)
   const names = [...started, lastValue(user, 'init.defaultbranch'), ...usualNames, checkedOut]
-  const made = new Set<string>(
-    live.filter(({ branchOrigin }) => branchOrigin === 'created').map(({ branch }) => branch),
-  )
+  const made = branchesMadeBy(live)
   const usable = (name: string | undefined): name is string =>
     name !== undefined && branchNameProblem(name) === undefined && !made.has(name)
   return { remembered, candidates: [...new Set(names.filter(usable))] }

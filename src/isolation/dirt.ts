@@ -15,7 +15,7 @@ import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
 import { type InnerRepository, type InnerWorktree, repositoriesInside } from './repositories-inside.ts'
 import { lookIntoSubmodules } from './submodules.ts'
-import { sameEntries, walk } from './walk.ts'
+import { sameEntries, type Special, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 
@@ -39,6 +39,10 @@ export type Dirt = {
   readonly repositories: readonly InnerRepository[]
   readonly worktrees: readonly InnerWorktree[]
   readonly ignored: readonly string[]
+  /** No restore point can hold these; they hold no bytes and are no reason not to remove. */
+  readonly special: readonly Special[]
+  /** Of an index with flags: files with `skip-worktree` set that are there. Undefined: no flags. */
+  readonly skippedButThere: readonly string[] | undefined
   /** Each a reason not to remove. */
   readonly problems: readonly { readonly detail: string }[]
   /** Changes whenever any of the above does, or one of those files is written again. */
@@ -90,6 +94,8 @@ export const readDirt = async (
     submodules: inner.dirty,
     ...inside,
     ignored,
+    special: walked.special,
+    skippedButThere: index.flags?.skippedButThere.map(({ bytes }) => toRaw(bytes)),
   }
   const fingerprint = await fingerprintOf(tree, found, regenerable)
   const glance = walked.isFresh ? undefined : { directories: walked.directories, index: stamp }

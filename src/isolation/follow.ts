@@ -20,7 +20,7 @@ import { locked } from './locked.ts'
 import { presenceOf } from './presence.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import { repoOf } from './repo-of.ts'
-import { fetchBranch, fetchPullRequestHead } from './worktree/plan.ts'
+import { fetchBranch, fetchPullRequestHead } from './worktree/fetch-pull-request.ts'
 
 export type Followed = {
   readonly notices: string[]
@@ -110,7 +110,8 @@ const bring = async (
   const { trust, prNumber, prBranch } = environment
   const remote = codebase.remote ?? 'origin'
   if (trust === 'own' && prBranch !== undefined) {
-    const tip = await fetchBranch(context, codebase, remote, toBranchName(prBranch))
+    const number = prNumber ?? 0
+    const { sha: tip } = await fetchBranch(context, codebase, remote, { number, branch: toBranchName(prBranch) })
     const isThere = tip !== undefined && (await resolveCommit(context.git, repoOf(codebase), target)) !== undefined
     const isOn = isThere && (await isAncestor(context.git, repoOf(codebase), target, tip))
     return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`

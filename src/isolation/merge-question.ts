@@ -13,10 +13,12 @@ export type BranchQuestion = {
   readonly borrowed?: boolean
   /** The branch on the remote that it pushes to, if that has another name. */
   readonly pushesTo?: string | undefined
+  /** The branch that was base when the environment was made. */
+  readonly startedFrom?: string | undefined
 }
 
 export const questionAbout = (
-  { branch, startSha, prNumber, prBranch }: IsolatedEnvironment,
+  { branch, startSha, prNumber, prBranch, baseBranch }: IsolatedEnvironment,
   tip: Sha,
 ): BranchQuestion => ({
   branch,
@@ -25,6 +27,7 @@ export const questionAbout = (
   borrowed: prNumber !== undefined,
   // A review pushes nowhere: the branch that it names is a fork's.
   pushesTo: branch === `pr-${prNumber}-review` ? undefined : prBranch,
+  startedFrom: baseBranch,
 })
 
 /** Its own tip, here or on any remote, is no base that it could have landed on. */

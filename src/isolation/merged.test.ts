@@ -32,8 +32,10 @@ type Asked = { start?: Sha | undefined; borrowed?: boolean; base?: Base; git?: G
 const ask = async (branch: string, asked: Asked = {}): Promise<Merged> => {
   const { base = baseAt(), git = lab.context.git, forge, borrowed = false } = asked
   const begin = 'start' in asked ? asked.start : start
-  const question = { branch: toBranchName(branch), tip: repo.sha(`refs/heads/${branch}`), start: begin, borrowed }
-  const answers = await mergedMany({ ...lab.context, git }, lab.codebase, [question], base, forge && { forge })
+  const tip = repo.sha(`refs/heads/${branch}`)
+  const question = { branch: toBranchName(branch), tip, start: begin, borrowed, startedFrom: 'main' }
+  const codebase = base.ref.startsWith('refs/remotes/') ? { ...lab.codebase, remote: 'origin' } : lab.codebase
+  const answers = await mergedMany({ ...lab.context, git }, codebase, [question], base, forge && { forge })
   const answer = answers.get(question.branch)
   if (answer === undefined) throw new Error('no answer')
   return answer
@@ -295,6 +297,17 @@ describe('merging changes nothing', () => {
 })
 
 describe('squash', () => {
+  it('is not proven by a merge driver, which gives whatever it likes', async () => {
+    branchWith('work', ['lines', numbered(40, { 5: 'mine' })])
+    repo.commit('lines', numbered(40, { 5: 'theirs' }))
+    repo.commit('lines', numbered(40, { 5: 'theirs\nmine' }))
+    repo.commit('lines', numbered(40, { 5: 'neither' }))
+    mkdirSync(join(repo.commonDir, 'info'), { recursive: true })
+    writeFileSync(join(repo.commonDir, 'info', 'attributes'), 'lines merge=union\n')
+    expect(repo.git('merge-tree', '--write-tree', 'main~2', 'work')).toBe(repo.git('rev-parse', 'main~1^{tree}'))
+    expect(await ask('work')).toEqual({ value: 'no', own: 1 })
+  })
+
   it('is found after base changed the same lines again', async () => {
     branchWith('work', ['lines', numbered(40, { 5: 'five' })], ['lines', numbered(40, { 5: 'five', 6: 'six' })])
     repo.commit('other', 'x\n')

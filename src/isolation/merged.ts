@@ -8,6 +8,7 @@ import { countAheadBehind } from '../git/history.ts'
 import { treesOf } from '../git/trees.ts'
 import { landedOrEmpty } from './ancestors.ts'
 import type { Base } from './base.ts'
+import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from './context.ts'
 import { inPairs } from './in-lanes.ts'
 import { contentLanded, type Proof } from './landed-content.ts'
@@ -53,6 +54,9 @@ export const mergedMany = async (
     const answer = isItsOwnBase(question, base) ? ownBase(base) : known.get(keyOf(question))
     if (answer !== undefined) answers.set(question.branch, answer)
   }
+  const landed = questions.filter(({ branch }) => answers.get(branch)?.value === 'yes')
+  const doubts = await doubtsAbout(context, codebase, base, landed, { signal })
+  for (const [branch, detail] of doubts) answers.set(branch, { value: 'cannot-tell', detail })
   if (forge !== undefined) await askForge(forge, questions, answers)
   return answers
 }

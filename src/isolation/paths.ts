@@ -66,6 +66,8 @@ export const managedRoot = async (path: string, host: string): Promise<string | 
 
 /** Trash and spares lie in the root itself, so that moving there is a rename on one file system. */
 export const trashDirectory = (root: string): string => join(root, '.trash')
+/** For a worktree whose codebase's directory is a mount of its own. No branch has a name that begins with a dot. */
+export const trashBeside = (path: string): string => join(dirname(path), '.trash')
 export const spareDirectory = (root: string): string => join(root, '.spares')
 
 /** Trash, or a spare: what lies there is on its way out, or not an environment yet. */

@@ -72,12 +72,16 @@ export type Refused = {
   readonly outcome: 'refused'
   readonly environment: IsolatedEnvironment
   readonly reasons: readonly GateAnswer[]
+  /** What a removal by force would not keep. */
+  readonly notKept?: readonly LeftOut[]
 }
 /** A dry run in which every gate passed. */
 export type WouldRemove = {
   readonly outcome: 'would-remove'
   readonly environment: IsolatedEnvironment
   readonly merged: Merged
+  /** What no restore point could hold. */
+  readonly leftOut: readonly LeftOut[]
 }
 export type RemoveOutcome = Removed | Released | Refused | WouldRemove
 

@@ -1,7 +1,8 @@
-import { type Stats, lstatSync, opendirSync, readdirSync } from 'node:fs'
+import { type Dirent, type Stats, lstatSync, opendirSync, readdirSync } from 'node:fs'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { bytesBelow } from '../domain/raw-path.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
+import { kindOf } from '../process/read-untrusted.ts'
 
 /** All paths are raw and relative to the top. */
 export type Walk = {
@@ -12,10 +13,18 @@ export type Walk = {
   readonly gits: readonly { readonly path: string; readonly isDirectory: boolean }[]
   /** Every directory that looks like git's own (`objects` and `refs`, with or without a `HEAD`), whatever its name: a bare repository. */
   readonly gitDirectories: readonly string[]
+  /** FIFOs, sockets and devices, at any depth. `git status` never speaks of them either, and nothing can keep them. */
+  readonly special: readonly Special[]
   /** When each directory last gained, lost or renamed an entry. */
   readonly directories: ReadonlyMap<string, string>
   /** A directory changed so recently that one more change would carry the same time. */
   readonly isFresh: boolean
+}
+
+export type Special = {
+  readonly path: string
+  /** `a FIFO`, `a socket`, … */
+  readonly kind: string
 }
 
 /** The clocks of file systems tick every 1 to 10 ms; FAT's every 2 s does not matter where worktrees are. */
@@ -31,6 +40,7 @@ const largeDirectoryBytes = 128 * 1024
 export const walk = async (root: string, now: number): Promise<Walk> => {
   const gits: { path: string; isDirectory: boolean }[] = []
   const gitDirectories: string[] = []
+  const special: Special[] = []
   const directories = new Map<string, string>()
   let isFresh = false
   const visit = async (path: string): Promise<void> => {
@@ -39,30 +49,37 @@ export const walk = async (root: string, now: number): Promise<Walk> => {
     directories.set(path, stampOf(path, found))
     isFresh ||= found.mtimeMs > now - tickMs
     if (directories.size % 64 === 1) await nextTurn()
-    const { names, inner } = await listDirectory(root, path, found.size)
+    const { names, inner, other } = await listDirectory(root, path, found.size)
+    for (const { name, kind } of other) special.push({ path: path === '' ? name : `${path}/${name}`, kind })
     if (path !== '' && gitNames.every((name) => names.has(name))) gitDirectories.push(path)
     if (path !== '' && names.has('.git')) gits.push({ path: `${path}/.git`, isDirectory: inner.includes('.git') })
     for (const name of inner) await visit(path === '' ? name : `${path}/${name}`)
   }
   await visit('')
-  return { gits, gitDirectories, directories, isFresh }
+  return { gits, gitDirectories, special, directories, isFresh }
 }
 
 const gitNames = ['objects', 'refs']
 const namesThatMatter: ReadonlySet<string> = new Set(['.git', ...gitNames])
 
-type Listed = { readonly names: ReadonlySet<string>; readonly inner: readonly string[] }
+type Listed = {
+  readonly names: ReadonlySet<string>
+  readonly inner: readonly string[]
+  readonly other: readonly { readonly name: string; readonly kind: string }[]
+}
 
 const listDirectory = async (root: string, path: string, size: number): Promise<Listed> => {
   const names = new Set<string>()
   const inner: string[] = []
-  const take = (entry: { readonly name: string; isDirectory(): boolean }): void => {
+  const other: { name: string; kind: string }[] = []
+  const take = (entry: Dirent): void => {
     if (namesThatMatter.has(entry.name)) names.add(entry.name)
     if (entry.isDirectory()) inner.push(entry.name)
+    else if (!entry.isFile() && !entry.isSymbolicLink()) other.push({ name: entry.name, kind: kindOf(entry) })
   }
   if (size <= largeDirectoryBytes) {
     for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) take(entry)
-    return { names, inner }
+    return { names, inner, other }
   }
   using directory = opendirSync(at(root, path), { encoding: 'latin1', bufferSize: 1024 })
   let seen = 0
@@ -71,7 +88,7 @@ const listDirectory = async (root: string, path: string, size: number): Promise<
     seen += 1
     if (seen % 1024 === 0) await nextTurn()
   }
-  return { names, inner }
+  return { names, inner, other }
 }
 
 /** No entry has come, gone or been renamed in any of them since. Not: no file was written to. */

@@ -8,6 +8,7 @@ import { toWork } from '../../src/domain/work.ts'
 import { resolveCodebase } from '../../src/isolation/codebases.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
+import { asOrdinaryUser } from '../helpers/ordinary-user.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 import { makeContext } from '../helpers/world.ts'
 
@@ -99,6 +100,14 @@ describe('a repository that was deleted', () => {
     expect(refused.err).toContain('coppice codebase remove project --force')
     expect((await world.run(world.box.root, 'doctor')).out).toContain('its disk may not be mounted')
     world.through.length = 0
+    // A directory above it that may not be entered hides it just as well.
+    chmodSync(world.box.path('disk'), 0o000)
+    world.through.push(...asOrdinaryUser)
+    const unseen = await world.run(world.box.root, 'codebase', 'remove', 'project')
+    chmodSync(world.box.path('disk'), 0o755)
+    world.through.length = 0
+    expect(unseen).toMatchObject({ code: 1, err: expect.stringMatching(/cannot be seen at .*EACCES/) })
+    expect(unseen.err).toContain('coppice codebase remove project --force')
     expect(await world.json<EnvironmentJson[]>(repo.path, 0, 'worktree', 'list')).toMatchObject([{ branch: 'rd' }])
     world.through.push(...namespace)
     const forced = await world.json(world.box.root, 0, 'codebase', 'remove', 'project', '--force')
@@ -220,6 +229,8 @@ describe('doctor names a remedy that works', () => {
       const isNew = ({ detail, remedy = '' }: Finding): boolean => !known.has(detail) && remedy !== 'look at it by hand'
       const found = (await look()).filter(isNew)
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
+      const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./
+      expect({ name, detail: found[0]?.detail }).toEqual({ name, detail: expect.stringMatching(says) })
       const apply = ({ remedy = '' }: (typeof found)[number]): string => {
         // The last of several ways; each ends with its command.
         const command = remedy.split(/: (?=coppice |git |printf |mv |rm )/).at(-1) ?? ''

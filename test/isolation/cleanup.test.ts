@@ -84,7 +84,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
 })
 
 describe.concurrent('work that somebody merely looks at is not merged', () => {
-  const looks: [string, (world: World) => void][] = [
+  const looks: [string, (world: World) => void | Promise<void>, says?: string][] = [
     ['on a detached HEAD', ({ repo }) => repo.git('checkout', '-q', '--detach', 'issue-42')],
     ['on a review branch', ({ repo }) => repo.git('checkout', '-q', '-b', 'review', 'issue-42')],
     ['on its own branch', ({ repo }) => repo.git('checkout', '-q', '--ignore-other-worktrees', 'issue-42')],
@@ -92,6 +92,121 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
       'by naming its branch as base',
       ({ repo }) => {
         repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-42\n')
+      },
+    ],
+    [
+      'by putting the tag on it that is base',
+      ({ repo }) => {
+        repo.git('tag', 'v1')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: v1\n')
+        repo.git('tag', '-f', 'v1', 'issue-42')
+      },
+      'base v1 is not a local branch: nothing is removed as merged',
+    ],
+    [
+      'by naming its commit as base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', `worktree:\n  base: ${repo.sha('issue-42')}\n`)
+      },
+    ],
+    [
+      'by creating the branch from it that is base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('branch', 'release', 'issue-42')
+      },
+    ],
+    [
+      'by creating the branch from a copy of it that is base',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('branch', 'release', repo.git('commit-tree', '-p', 'main', '-m', 'copy', 'issue-42^{tree}'))
+      },
+    ],
+    [
+      'by creating the branch that is base from it and going on there',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('checkout', '-q', '-b', 'release', 'issue-42')
+        repo.commit('more', 'more\n')
+        repo.git('checkout', '-q', 'main')
+      },
+    ],
+    [
+      'by creating the branch that is base without a reflog',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('-c', 'core.logAllRefUpdates=false', 'branch', 'release', 'issue-42')
+      },
+    ],
+    [
+      'by making base a symbolic ref to its branch',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
+        repo.git('symbolic-ref', 'refs/heads/release', 'refs/heads/issue-42')
+      },
+    ],
+    [
+      'by making the default branch a symbolic ref to its branch',
+      ({ repo }) => {
+        repo.git('checkout', '-q', '--detach')
+        repo.git('symbolic-ref', 'refs/heads/main', 'refs/heads/issue-42')
+      },
+    ],
+    [
+      'by putting a tracking ref on it that nothing was fetched into',
+      ({ repo }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: elsewhere/main\n')
+        repo.git('update-ref', 'refs/remotes/elsewhere/main', 'issue-42')
+      },
+    ],
+    [
+      'by pushing it and naming the tag on it as base',
+      ({ repo, box }) => {
+        repo.git('tag', 'v1', 'issue-42')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: v1\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main', 'v1')
+      },
+      'base v1 is not a branch of a remote: nothing is removed as merged',
+    ],
+    [
+      'by pushing a base that is a tracking ref of no remote',
+      ({ repo, box }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: elsewhere/main\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main')
+        repo.git('update-ref', 'refs/remotes/elsewhere/main', 'issue-42')
+      },
+      'elsewhere/main belongs to no remote: nothing is removed as merged',
+    ],
+    [
+      'by merging it into the branch of another worktree',
+      async (world) => {
+        inside(world, await issue(world, 7)).git('merge', '-q', 'issue-42')
+        world.repo.commit('.coppice/config.yaml', 'worktree:\n  base: issue-7\n')
+      },
+    ],
+    [
+      'by pushing a base that names a local branch on it',
+      ({ repo, box }) => {
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: local\n')
+        repo.git('push', '-q', box.path('origin.git'), 'main')
+        repo.git('branch', 'local', 'main')
+        repo.git('update-ref', 'refs/heads/local', 'issue-42')
+      },
+    ],
+    [
+      "by pushing it under another name that passes for the remote's default branch",
+      ({ repo, box }) => {
+        repo.git('push', '-q', box.path('origin.git'), 'issue-42:review')
+        repo.git('fetch', '-q', 'origin')
+        repo.git('symbolic-ref', 'refs/remotes/origin/HEAD', 'refs/remotes/origin/review')
+      },
+    ],
+    [
+      "by making the remote's branch a symbolic ref to its branch",
+      ({ repo }) => {
+        repo.git('update-ref', '-d', 'refs/remotes/origin/main')
+        repo.git('symbolic-ref', 'refs/remotes/origin/main', 'refs/heads/issue-42')
       },
     ],
     [
@@ -109,13 +224,15 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
       },
     ],
   ]
-  test.for(looks)('%s', async ([name, look]) => {
+  test.for(looks)('%s', async ([name, look, says]) => {
     const remote = name.includes('push') || name.includes('remote')
     await using world = await makeWorld({ remote, settings: { holdMergedHours: 0 } })
     const environment = await issue(world, 42)
     const tip = inside(world, environment).commit('one', '1\n')
-    look(world)
-    expect(await sweep(world)).toMatchObject({ removed: [], errors: [] })
+    await look(world)
+    const report = await sweep(world)
+    expect(report).toMatchObject({ removed: [], errors: [] })
+    expect(report.notices.join()).toContain(says ?? '')
     await removed(world, environment)
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
   })
@@ -409,6 +526,20 @@ describe.concurrent('on a stale base', () => {
         repo.git('checkout', '-q', '--detach', 'origin/main')
         repo.commit('.coppice/config.yaml', 'worktree:\n  base: upstream/main\n')
         repo.git('push', '-q', 'origin', 'HEAD:main')
+      },
+    ],
+    [
+      'when it is of another remote that does not answer',
+      /couldn't ask upstream for upstream\/main/,
+      ({ box, repo }) => {
+        repo.git('remote', 'add', 'upstream', box.path('upstream.git'))
+        renameSync(box.path('origin.git'), box.path('upstream.git'))
+        repo.git('fetch', '-q', 'upstream')
+        repo.git('checkout', '-q', '--detach', 'origin/main')
+        repo.commit('.coppice/config.yaml', 'worktree:\n  base: upstream/main\n')
+        box.raw(box.root, 'clone', '-q', '--bare', box.path('upstream.git'), box.path('origin.git'))
+        repo.git('push', '-q', 'origin', 'HEAD:main')
+        rmSync(box.path('upstream.git'), { recursive: true })
       },
     ],
   ]

@@ -10,7 +10,7 @@ import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, fingerprint, inside, issue, messageOf, removed, resolved } from './scene.ts'
+import { branchExists, fingerprint, type Inside, inside, issue, messageOf, removed, resolved } from './scene.ts'
 
 const approve = { approve: () => Promise.resolve(true) }
 const config = (
@@ -253,6 +253,30 @@ describe.concurrent('a pull request of the same repository', () => {
     expect(notices.join()).toContain('pushes to feature/x')
     expect(fingerprint(world.repo.path, (path) => path.includes('/.git'))).toBe(before)
   })
+
+  test.each(['feature/x/old', 'feature'])(
+    'is created although the tracking ref of %s, which is gone on the remote, is in the way',
+    async (stale) => {
+      const { world, head } = await withPr()
+      await using _ = world
+      world.repo.git('update-ref', '-d', 'refs/remotes/origin/feature/x')
+      world.repo.git('update-ref', `refs/remotes/origin/${stale}`, 'main')
+      world.repo.git('pack-refs', '--all')
+      const { environment, notices } = await pr(world)
+      expect(environment).toMatchObject({ branch: 'feature/x', trust: 'own' })
+      expect(notices).toContain(`git can't track origin/feature/x beside origin/${stale}: git remote prune origin`)
+      const tree = inside(world, environment)
+      expect(tree.git('rev-parse', 'HEAD')).toBe(head)
+      // It moves on with the pull request, too.
+      const next = world.repo.git('commit-tree', '-p', head, '-m', 'on', `${head}^{tree}`)
+      const origin = world.box.path('origin.git')
+      world.repo.git('push', '-q', origin, `${next}:refs/heads/feature/x`, `${next}:refs/pull/7/head`)
+      await pr(world, { prSha: next })
+      expect(tree.git('rev-parse', 'HEAD')).toBe(next)
+      await removed(world, environment)
+      expect(world.repo.git('for-each-ref', 'refs/coppice/pr', 'refs/coppice/pr-branch')).toBe('')
+    },
+  )
 
   test('that does not exist is one clear sentence and leaves nothing', async () => {
     const { world } = await withPr()
@@ -534,6 +558,39 @@ describe.concurrent('warm spares', () => {
     if (made.outcome !== 'created') throw new Error(made.outcome)
     expect(inside(world, made.environment).read('README')).toBe('newer\n')
     expect(inside(world, made.environment).has('stranger.txt')).toBe(false)
+  })
+
+  test('that cannot serve are taken away, and left if anything in them is not as we made it', async () => {
+    const things: [string, (spare: Inside) => void][] = [
+      ['an untracked file', (spare) => spare.write('new', 'x\n')],
+      ['a changed file', (spare) => spare.write('README', 'x\n')],
+      ['an ignored file', (spare) => spare.write('x.log', 'x\n')],
+      ['a commit', (spare) => void spare.commit('README', 'x\n')],
+      [
+        'a repository that git status does not show',
+        (spare) => void inside(world, { path: join(spare.path, 'd') }).git('init', '-q'),
+      ],
+      ['nothing', () => undefined],
+    ]
+    await using world = await makeWorld({
+      settings: { spares: things.length },
+      prepare: (repo) => {
+        repo.commit('.gitignore', '*.log\n')
+        repo.commit('d/file', 'x\n')
+      },
+      context: {
+        failpoint: async (name) => {
+          if (name === 'create.spare-switched') throw new Error('it cannot be moved')
+        },
+      },
+    })
+    await keepSpares(world.context, world.codebase)
+    const spares = await world.context.store.spares.list(world.codebase.id)
+    for (const [i, [, put]] of things.entries()) put(inside(world, spares[i] ?? { path: '' }))
+    for (const [i] of things.entries()) expect(await create(world, i)).toMatchObject({ fromSpare: false })
+    expect(things.filter((_, i) => existsSync(spares[i]?.path ?? '')).map(([what]) => what)).toEqual(
+      things.slice(0, -1).map(([what]) => what),
+    )
   })
 
   test('serve no branch with submodules, which is made the ordinary way', async () => {

@@ -1,16 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { AppError, toAppError } from '../../src/domain/errors.ts'
+import { forgetWorktree } from '../../src/git/worktree-forget.ts'
 import { addClone } from '../../src/isolation/codebase-clone.ts'
 import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
 import type { RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { discardDirectory } from '../../src/isolation/worktree/trash.ts'
 import { deleteTreeSync } from '../../src/process/delete-tree.ts'
 import { mountsByDevice } from '../../src/process/mounts.ts'
 import { canMount } from '../helpers/with-mounts.ts'
@@ -123,7 +126,9 @@ for (const when of ['remove.saved', 'remove.moved', 'remove.checked']) {
 
 /** Git's record still names the place in the trash, so its own questions about the worktree do not work there. */
 function isMoved(world: World, kind: Kind, environment: IsolatedEnvironment): boolean {
-  const places = [environment.path, join(world.context.worktreesBase, '.trash', `gone-${environment.id}`)]
+  const trash = join(world.context.worktreesBase, '.trash')
+  const gone = existsSync(trash) ? readdirSync(trash).filter((name) => name.includes(environment.id)) : []
+  const places = [environment.path, ...gone.map((name) => join(trash, name))]
   const inner = {
     'no-worktree-inside': ['.claude/worktrees/a/work', 'node_modules/deep/a/work'],
     'no-mount': ['ign/gold'],
@@ -165,6 +170,24 @@ await inWorld({}, async (world) => {
   }
 })
 
+/** A spare that turns out not to serve. */
+const cannotServe = async (name: string): Promise<void> => {
+  if (name === 'create.spare-switched') throw new Error('it cannot be moved')
+}
+await inWorld({ settings: { spares: kinds.length + 1 }, context: { failpoint: cannotServe } }, async (world) => {
+  await keepSpares(world.context, world.codebase)
+  const spares = await world.context.store.spares.list(world.codebase.id)
+  const whole = kinds.map((kind, i) => kind.plant(world, spares[i]?.path ?? ''))
+  // A mount that git does not notice.
+  const readme = join(spares.at(-1)?.path ?? '', 'README')
+  if (canMount) execFileSync('mount', ['--bind', readme, readme])
+  for (const [i] of spares.entries()) await issue(world, i + 1)
+  more['retiring a spare with a mounted file'] = existsSync(readme) ? 'left' : 'discarded'
+  for (const [i, kind] of kinds.entries()) {
+    note('retiring a spare', kind, existsSync(spares[i]?.path ?? '') ? 'left' : 'discarded', whole[i]?.() === true)
+  }
+})
+
 await inWorld({ settings: { spares: kinds.length } }, async (world) => {
   await keepSpares(world.context, world.codebase)
   const spares = await world.context.store.spares.list(world.codebase.id)
@@ -177,15 +200,16 @@ await inWorld({ settings: { spares: kinds.length } }, async (world) => {
 
 await inWorld({}, async (world) => {
   await issue(world, 1)
-  const whole = kinds.map((kind, i) => {
-    const path = join(world.context.worktreesBase, '.trash', `gone-${i}`)
-    mkdirSync(path, { recursive: true })
-    return kind.plant(world, path)
-  })
-  await reconcile(world.context, world.codebase)
+  const root = world.context.worktreesBase
+  const gone: { kind: Kind; path: string; isWhole: () => boolean }[] = []
   for (const [i, kind] of kinds.entries()) {
-    const isLeft = existsSync(join(world.context.worktreesBase, '.trash', `gone-${i}`))
-    note('emptying the trash', kind, isLeft ? 'left' : 'deleted', whole[i]?.() === true)
+    mkdirSync(join(root, 'project', `gone-${i}`))
+    const path = await discardDirectory(root, join(root, 'project', `gone-${i}`), String(i))
+    gone.push({ kind, path, isWhole: kind.plant(world, path) })
+  }
+  await reconcile(world.context, world.codebase)
+  for (const { kind, path, isWhole } of gone) {
+    note('emptying the trash', kind, existsSync(path) ? 'left' : 'deleted', isWhole())
   }
 })
 
@@ -239,6 +263,51 @@ if (canMount) {
     }
     more['mounted while it is deleted'] = String(existsSync(world.box.path('outside/gold')))
     more['what was left'] = left.replaceAll(world.box.root, '')
+  })
+  await inWorld({}, async (world) => {
+    const { path, gitDir } = world.repo.worktree('gone', '-b', 'gone')
+    rmSync(path, { recursive: true })
+    const isWhole = kinds[0]?.plant(world, gitDir)
+    const asked = forgetWorktree(world.context.git, world.repo, { dir: gitDir })
+    more['forgetting a record'] =
+      String(await asked.catch((error: unknown) => toAppError(error).message)).split(':')[0] ?? ''
+    more['whole in a record'] = String(isWhole?.())
+  })
+  // No rename leads out of a mount: the trash has to be on the same one.
+  let interrupt: string | undefined
+  const failpoint = async (name: string): Promise<void> => {
+    if (name === interrupt) throw new Error('interrupted')
+  }
+  await inWorld({ context: { failpoint, reap: () => undefined } }, async (world) => {
+    const { context, codebase, provider } = world
+    const environment = await issue(world, 1)
+    const directory = dirname(environment.path)
+    execFileSync('mount', ['--bind', directory, directory])
+    inside(world, environment).write('precious', 'precious\n')
+    const state = (): string =>
+      [environment.path, join(directory, '.trash', environment.id)]
+        .map((path) => existsSync(join(path, 'precious')))
+        .join()
+    interrupt = 'remove.moved'
+    await remove(world, environment, { force: true }).catch(() => undefined)
+    more['undone on a mount'] = state()
+    interrupt = undefined
+    const answer = await remove(world, environment, { force: true })
+    more['removed on a mount'] = `${outcomeOf(answer)} ${readdirSync(join(directory, '.trash')).length}`
+    if (answer.outcome === 'removed' && answer.restorePoint !== undefined) {
+      const { environment: back } = await provider.restore(answer.restorePoint)
+      more['restored on a mount'] = inside(world, back).read('precious')
+      const reap = (paths: readonly string[]): void => paths.forEach((path) => deleteTreeSync(path))
+      await reconcile({ ...context, reap }, codebase)
+      more['emptied on a mount'] = readdirSync(join(directory, '.trash')).join()
+      mkdirSync(world.box.path('elsewhere'))
+      execFileSync('mount', ['--bind', world.box.path('elsewhere'), join(directory, '.trash')])
+      const refused = await remove(world, back, { force: true }).catch((error: unknown) => toAppError(error))
+      const said = refused instanceof AppError ? `${refused.message} → ${refused.remedy}` : outcomeOf(refused)
+      more['nowhere to move it'] = said.replaceAll(world.box.root, '')
+      more['kept on a mount'] =
+        `${inside(world, back).read('precious').trim()} ${(await context.store.environments.get(back.id))?.status}`
+    }
   })
   await inWorld({}, async (world) => {
     const environment = await landed(world, 1)

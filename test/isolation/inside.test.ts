@@ -24,6 +24,7 @@ const ways: Record<string, Expected> = {
   'the forced command': (kind) => (isKept(kind) ? { outcome: 'removed' } : refused(kind)),
   'undoing an interrupted creation': (kind) => ({ outcome: isKept(kind) ? 'undone' : 'left' }),
   'discarding a spare': left,
+  'retiring a spare': left,
   'removing a cloned codebase': left,
   // What was given up is in a restore point; only what no restore point can hold is left.
   'emptying the trash': (kind) => (isKept(kind) ? { outcome: 'deleted', isWhole: false } : { outcome: 'left' }),
@@ -72,6 +73,35 @@ describe('what is inside a worktree and not of it stays whole', () => {
   test.runIf(canMount)('a directory that becomes a mount while its siblings are deleted is left', () => {
     expect(more['mounted while it is deleted']).toBe('true')
     expect(more['what was left']).toMatch(/couldn't delete all of \/tree: \/tree\/\w+ \(something is mounted there\)/)
+  })
+
+  test.runIf(canMount)(
+    "a mount in place of a codebase's directory is no obstacle: the trash is on the same mount",
+    () => {
+      expect(more).toMatchObject({
+        'undone on a mount': 'true,false',
+        'removed on a mount': 'removed 1',
+        'restored on a mount': 'precious\n',
+        'emptied on a mount': '',
+      })
+    },
+  )
+
+  test.runIf(canMount)("a mount in git's record keeps the record of a worktree that is gone", () => {
+    expect(more['forgetting a record']).toBe("something is mounted inside git's record")
+    expect(more['whole in a record']).toBe('true')
+  })
+
+  test.runIf(canMount)('a spare that cannot serve is left with a mount in it that git does not notice', () => {
+    expect(more['retiring a spare with a mounted file']).toBe('left')
+  })
+
+  test.runIf(canMount)('without a trash on the same mount a removal says what to do, and nothing is lost', () => {
+    const trash = '/trees/project/.trash'
+    expect(more['nowhere to move it']).toBe(
+      `couldn't move /trees/project/issue-1 to the trash: ${trash} is on another mount → umount ${trash}`,
+    )
+    expect(more['kept on a mount']).toBe('precious active')
   })
 
   test.runIf(canMount)('a mount table that makes no sense removes nothing, with force neither', () => {

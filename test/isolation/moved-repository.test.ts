@@ -15,8 +15,10 @@ import { describe, expect, test } from 'vitest'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
+import { presentCodebase } from '../../src/isolation/codebase-recognise.ts'
 import { addCodebase, resolveCodebase } from '../../src/isolation/codebases.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
+import { acquireLease } from '../../src/isolation/lease.ts'
 import { presenceOf } from '../../src/isolation/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
@@ -263,4 +265,57 @@ describe('an id that somebody else has written', () => {
     expect((await at(world, world.repo.path)).id).toBe(world.codebase.id)
     expect(existsSync(world.box.path('evil'))).toBe(true)
   })
+})
+
+describe('a repository is not taken for another', () => {
+  test('when it is registered and carries the id of one that is gone', async () => {
+    await using world = await marked()
+    const other = world.box.repo('other')
+    const { id } = await at(world, other.path)
+    cpSync(idFile(world.repo.commonDir), idFile(other.commonDir))
+    rmSync(world.repo.path, { recursive: true })
+    expect((await at(world, other.path)).id).toBe(id)
+  })
+
+  test('when it is new at the place of one that left restore points', async () => {
+    await using world = await makeWorld()
+    const repo = world.box.repo('second')
+    const codebase = await at(world, repo.path)
+    const made = await issue({ ...world, codebase, repo }, 1)
+    await removed(world, made)
+    await removeCodebase(world.context, codebase)
+    rmSync(repo.path, { recursive: true })
+    const { id } = await at(world, world.box.repo('second').path)
+    expect(id).not.toBe(codebase.id)
+    expect(await world.context.store.restorePoints.list(id)).toEqual([])
+  })
+
+  test('when it was moved to where the other one was', async () => {
+    await using world = await marked()
+    const other = world.box.repo('other')
+    await at(world, other.path)
+    renameSync(world.repo.path, world.box.path('away'))
+    renameSync(other.path, world.repo.path)
+    expect(await messageOf(presentCodebase(world.context, world.codebase))).toContain('another one is at')
+  })
+
+  test('by a worktree whose .git leads there: it is not linked again', async () => {
+    await using world = await marked()
+    const made = await issue(world, 1)
+    const theirs = world.box.repo('other').worktree('theirs', '-b', 'theirs')
+    cpSync(join(theirs.path, '.git'), join(made.path, '.git'))
+    const links = [join(made.path, '.git'), join(theirs.gitDir, 'gitdir')]
+    const before = links.map((file) => readFileSync(file, 'utf8'))
+    renameSync(world.repo.path, world.box.path('renamed'))
+    await at(world, world.box.path('renamed'))
+    expect(links.map((file) => readFileSync(file, 'utf8'))).toEqual(before)
+  })
+})
+
+test('a repository that is gone is not released while a worktree of it is in use', async () => {
+  await using world = await marked()
+  const made = await issue(world, 1)
+  await acquireLease(world.context, world.codebase, made, { purpose: 'an agent' })
+  rmSync(world.repo.path, { recursive: true })
+  await expect(removeCodebase(world.context, world.codebase)).rejects.toMatchObject({ code: 'codebase-in-use' })
 })

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, lstatSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -8,8 +8,20 @@ import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
-import { makeWorld, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, inside, issue, messageOf, refusal, removed, resolved, thereAndBack } from './scene.ts'
+import { writeIn } from '../helpers/repo.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
+import {
+  branchExists,
+  fingerprint,
+  type Inside,
+  inside,
+  issue,
+  messageOf,
+  refusal,
+  removed,
+  resolved,
+  thereAndBack,
+} from './scene.ts'
 
 const start = async (options: WorldOptions = {}) => {
   const world = await makeWorld(options)
@@ -143,7 +155,69 @@ describe.concurrent('files that git would not bring back', () => {
 })
 
 describe.concurrent("a worktree's own state", () => {
-  test('its config and sparse checkout come back', async () => {
+  const rm = (tree: Inside, ...paths: string[]): void => {
+    for (const path of paths) rmSync(join(tree.path, path), { recursive: true })
+  }
+  const sparse = (tree: Inside, ...flags: string[]): void => void tree.git('sparse-checkout', 'set', ...flags, 'in')
+  const shapes: [string, (tree: Inside, world: World) => void][] = [
+    ['a sparse checkout', (tree) => sparse(tree)],
+    [
+      'a sparse checkout with changes',
+      (tree) => {
+        sparse(tree)
+        tree.write('in/a', 'changed\n')
+        tree.write('in/staged', 'staged\n')
+        tree.git('add', 'in/staged')
+        tree.write('out/new', 'untracked\n')
+      },
+    ],
+    [
+      'a sparse checkout with an edit outside of it',
+      (tree) => {
+        sparse(tree)
+        tree.write('out/b', 'edited\n')
+      },
+    ],
+    ['a sparse checkout without a cone', (tree) => sparse(tree, '--no-cone')],
+    ['a sparse index', (tree) => sparse(tree, '--sparse-index')],
+    [
+      'a sparse checkout with a split index',
+      (tree) => {
+        sparse(tree)
+        tree.git('update-index', '--split-index')
+      },
+    ],
+    [
+      'a file that is skipped and not there',
+      (tree) => {
+        tree.git('update-index', '--skip-worktree', 'out/b')
+        rm(tree, 'out')
+      },
+    ],
+    ['a file that is skipped and there', (tree) => void tree.git('update-index', '--skip-worktree', 'out/b')],
+    ['a file that is assumed unchanged', (tree) => void tree.git('update-index', '--assume-unchanged', 'out/b')],
+    [
+      'a skipped file behind a link that leads out of the tree',
+      (tree, world) => {
+        tree.git('update-index', '--skip-worktree', 'out/b')
+        rm(tree, 'out')
+        symlinkSync(world.box.path('elsewhere'), join(tree.path, 'out'))
+      },
+    ],
+    [
+      'a full checkout beside a sparse main working tree',
+      (_, { repo }) => void repo.git('sparse-checkout', 'set', 'in'),
+    ],
+    [
+      'a full checkout with changes beside a sparse main working tree',
+      (tree, { repo }) => {
+        repo.git('sparse-checkout', 'set', 'in')
+        tree.write('out/b', 'changed\n')
+        rm(tree, 'in/a')
+      },
+    ],
+  ]
+  test.for(shapes)('comes back file by file and flag by flag: %s', async ([, shape]) => {
     const { world, environment, tree } = await start({
       prepare: (repo) => {
         repo.commit('in/a', 'a\n')
@@ -151,14 +225,24 @@ describe.concurrent("a worktree's own state", () => {
       },
     })
     await using _ = world
+    writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
     tree.git('config', 'extensions.worktreeConfig', 'true')
-    tree.git('sparse-checkout', 'set', 'in')
     tree.git('config', '--worktree', 'foo.bar', '1')
-    expect(tree.has('out/b')).toBe(false)
-    const { restorePoint } = await removed(world, environment)
+    shape(tree, world)
+    const state = (one: Inside): string[] => [
+      one.git('status', '--short'),
+      one.git('ls-files', '-v'),
+      one.tryGit('sparse-checkout', 'list').split('\n')[0] ?? '',
+      one.git('config', '--worktree', 'foo.bar'),
+      fingerprint(one.path, (path) => path.endsWith('/.git')),
+    ]
+    const before = state(tree)
+    rmSync(world.box.path('elsewhere/b'))
+    const { restorePoint } = await removed(world, environment, { force: true })
+    writeIn(world.box.path('elsewhere'), 'b', 'gold\n')
     const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(back.git('config', '--worktree', 'foo.bar')).toBe('1')
-    expect([back.has('in/a'), back.has('out/b'), back.git('status', '--short')]).toEqual([true, false, ''])
+    expect(state(back)).toEqual(before)
+    expect(readFileSync(world.box.path('elsewhere/b'), 'utf8')).toBe('gold\n')
   })
 
   test('a branch without a commit comes back with what was staged', async () => {

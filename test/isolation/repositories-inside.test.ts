@@ -73,6 +73,11 @@ const works: [string, (clone: Inside, world: World) => void, string][] = [
   ['an untracked file', (clone) => clone.write('draft', 'draft\n'), '1 untracked'],
   ['a bisect', (clone) => void clone.git('bisect', 'start'), 'a bisect is half done'],
   [
+    'a promise of objects that only its remote has',
+    (clone) => void clone.git('config', 'extensions.partialClone', 'origin'),
+    'it is a partial clone',
+  ],
+  [
     'a worktree of its own',
     (clone, world) => void clone.git('worktree', 'add', '-q', '--detach', world.box.path('elsewhere')),
     'it has worktrees of its own',
@@ -106,6 +111,16 @@ describe('a clone in node_modules', () => {
     change(cloneInto(world, inside(world, environment), lib), world)
     const expected = `no-repository-inside no: there is a repository inside: ${lib} (${why})`
     expect(await refusal(world, environment, { dryRun: true })).toEqual([expected])
+  })
+
+  test('with so many others that nobody looks into all of them keeps the tree', async () => {
+    await using world = await makeWorld(prepare)
+    const environment = await issue(world, 42)
+    const { path } = cloneInto(world, inside(world, environment), lib)
+    for (let i = 0; i < 50; i += 1) cpSync(path, `${path}-${i}`, { recursive: true })
+    expect(await refusal(world, environment, { dryRun: true })).toEqual([
+      expect.stringContaining('(unknown: there are too many repositories to look into)'),
+    ])
   })
 
   test('without work of its own does not, and is kept: its remote may have deleted what only it still has', async () => {

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -10,14 +12,26 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { toBranchName } from '../../src/domain/names.ts'
+import type { LeftOut } from '../../src/domain/restore-point.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
 import { makeWorld, type WorldOptions } from '../helpers/world.ts'
-import { branchExists, fingerprint, inside, issue, messageOf, removed, resolved, thereAndBack } from './scene.ts'
+import {
+  branchExists,
+  fingerprint,
+  inside,
+  issue,
+  messageOf,
+  remove,
+  removed,
+  resolved,
+  thereAndBack,
+} from './scene.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -215,6 +229,47 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     expect([there.has('small.dat'), there.has('medium.dat'), there.has('large.dat')]).toEqual([true, true, false])
     expect(notices.join('\n')).toContain('large.dat')
     expect(there.has('node_modules')).toBe(false)
+  })
+
+  test('no FIFO, socket or device, and names each before and after', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo) => {
+        repo.commit('.gitignore', 'ign/\nnode_modules/\n')
+        repo.commit('tracked', 'tracked\n')
+      },
+    })
+    await using _ = world
+    const fifo = (path: string): void => {
+      mkdirSync(dirname(join(tree.path, path)), { recursive: true })
+      execFileSync('mkfifo', [join(tree.path, path)])
+    }
+    for (const path of ['pipe', 'new/deep/pipe', 'ign/pipe', 'node_modules/pipe']) fifo(path)
+    const server = createServer().listen(join(tree.path, 'socket'))
+    await once(server, 'listening')
+    const names = (leftOut: readonly LeftOut[]): string[] =>
+      leftOut.map(({ path, reason }) => `${path}: ${reason}`).sort()
+    const all = [
+      'ign/pipe: a FIFO',
+      'new/deep/pipe: a FIFO',
+      'node_modules/pipe: a FIFO',
+      'pipe: a FIFO',
+      'socket: a socket',
+    ]
+    const asked = await remove(world, environment, { dryRun: true })
+    expect(asked.outcome === 'would-remove' ? names(asked.leftOut) : asked).toEqual(all)
+
+    // In place of a tracked file it is a change: refused, and told before it is forced.
+    rmSync(join(tree.path, 'tracked'))
+    fifo('tracked')
+    const refused = await remove(world, environment)
+    expect(refused.outcome === 'refused' ? names(refused.notKept ?? []) : refused).toEqual([...all, 'tracked: a FIFO'])
+    const { leftOut, restorePoint } = await removed(world, environment, { force: true })
+    server.close()
+    const kept = all.filter((one) => !one.startsWith('node_modules'))
+    expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be made again', 'tracked: a FIFO'].sort())
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    expect(notices).toContain('not brought back: new/deep/pipe (a FIFO)')
+    expect(inside(world, back).git('status', '--short')).toBe(' D tracked')
   })
 
   test('permissions of files and directories, whether tracked and clean, copied, untracked or ignored', async () => {

@@ -8,6 +8,7 @@ import { createSchedule, type Cycle, type Schedule, type ScheduleOptions } from 
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { discardDirectory } from '../../src/isolation/worktree/trash.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
 import { built } from '../helpers/built.ts'
@@ -73,15 +74,13 @@ test('restore points whose time is over go, and so does what lies in the trash',
   await scheduleOf(world).runNow()
   const { restorePoints } = world.context.store
   expect(await restorePoints.list(world.codebase.id)).toHaveLength(1)
-  const trash = readdirSync(world.box.path('trees'), { recursive: true, encoding: 'utf8' }).find((name) =>
-    name.endsWith('.trash'),
-  )
-  const left = world.box.path('trees', trash ?? '', 'gone-left')
-  mkdirSync(left)
+  mkdirSync(world.box.path('trees/project/left'))
+  const left = await discardDirectory(world.box.path('trees'), world.box.path('trees/project/left'), 'left')
+  expect(existsSync(left)).toBe(true)
   now += 2 * day
   await scheduleOf(world).runNow()
   expect(await restorePoints.list(world.codebase.id)).toEqual([])
-  expect({ trash: typeof trash, left: existsSync(left) }).toEqual({ trash: 'string', left: false })
+  expect(existsSync(left)).toBe(false)
 })
 
 test('what was done and said more than 30 days ago is forgotten, and nothing else', async () => {

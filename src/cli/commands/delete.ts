@@ -23,7 +23,7 @@ export const deleteCommand = command<number>({
 
 const wasDeleted = async (context: IsolationContext, path: string): Promise<boolean> => {
   // Whatever else it is asked to delete is somebody's.
-  if (!(await isGivenUp(context, path)) && !isDeletedClone(context, path)) return false
+  if (!(await isGivenUp(context, path)) && !(await isDeletedClone(context, path))) return false
   try {
     deleteTreeSync(path, { leave: leaveLiveWorktree })
     return true

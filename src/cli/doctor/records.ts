@@ -6,6 +6,7 @@ import { reposDirectory, strayClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
+import { isGivenUp, listTrash } from '../../isolation/worktree/trash.ts'
 import { describeGone, goneRemedy, repositoryState } from '../../isolation/repository-place.ts'
 import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/mounts.ts'
@@ -42,7 +43,7 @@ export const examineHome = async (context: IsolationContext, codebases: readonly
           problem('clones', `${path} is half a clone`, `delete it: rm -r ${path}`),
         ),
       ]),
-      ...roots.map((root) => look('trash', () => unknownTrash(root, open))),
+      ...roots.map((root) => look('trash', () => unknownTrash(context, root, open))),
       ...[...roots.map(trashDirectory), reposDirectory(context)].map((path) => look('trash', () => mountsIn(path))),
       ...roots.map((root) => look('spares', () => unknownSpares(context, root, open, codebases))),
     ])
@@ -91,16 +92,22 @@ const rootsOf = async (context: IsolationContext, codebases: readonly Codebase[]
   return [...new Set([context.worktreesBase, ...paths.map(({ path }) => dirname(dirname(path)))])]
 }
 
-/** What was given up is called `gone-…` and is being deleted; a removal under way keeps its own under its id. */
-const unknownTrash = async (root: string, open: readonly JournalEntry[]): Promise<Finding[]> => {
-  const names = await entriesOf(trashDirectory(root))
-  const wanted = new Set(open.flatMap(({ environmentId }) => environmentId ?? []))
-  const gone = names.filter((name) => name.startsWith('gone-')).length
+/** What was given up is being deleted; a removal under way keeps its own under its id. */
+const unknownTrash = async (
+  context: IsolationContext,
+  root: string,
+  open: readonly JournalEntry[],
+): Promise<Finding[]> => {
+  const wanted = new Set<string>(open.flatMap(({ environmentId }) => environmentId ?? []))
+  const unknown: string[] = []
+  let gone = 0
+  for (const path of await listTrash(root)) {
+    if (await isGivenUp(context, path)) gone += 1
+    else if (!wanted.has(basename(path))) unknown.push(path)
+  }
   return [
     ...(gone > 0 ? [note('trash', `${gone} removed in ${trashDirectory(root)} still to be deleted`, fix)] : []),
-    ...names
-      .filter((name) => !name.startsWith('gone-') && !wanted.has(name as never))
-      .map((name) => unknownThing('trash', join(trashDirectory(root), name))),
+    ...unknown.map((path) => unknownThing('trash', path)),
   ]
 }
 
@@ -118,7 +125,7 @@ const unknownSpares = async (
   open: readonly JournalEntry[],
   codebases: readonly Codebase[],
 ): Promise<Finding[]> => {
-  const names = await entriesOf(spareDirectory(root))
+  const names = (await entriesOf(spareDirectory(root))).filter((name) => name !== '.trash')
   const rows = (await Promise.all(codebases.map(({ id }) => context.store.spares.list(id)))).flat()
   const known = new Set([...rows.map(({ path }) => path), ...open.map(({ data }) => data['path'])])
   return names

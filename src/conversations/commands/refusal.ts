@@ -1,5 +1,6 @@
 import type { GateName } from '../../domain/gates.ts'
 import { refusals } from '../../domain/gates.ts'
+import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath, shellWord } from './shell.ts'
@@ -62,7 +63,9 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   if (!forced && refusals(reasons, true).length === 0) {
     const remove = view.say(`worktree remove ${branch} --force`)
     const restore = view.say(`worktree restore ${branch}`)
-    ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore})` })
+    const lost = describeLeftOut(refusal.notKept ?? [])
+    const without = lost.length === 0 ? '' : `; not kept: ${lost.join(', ')}`
+    ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
   }
   if (ways.length === 0) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways

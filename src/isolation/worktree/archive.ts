@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
 import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
-import { copyUntrusted } from '../../process/read-untrusted.ts'
+import { copyUntrusted, kindOf } from '../../process/read-untrusted.ts'
 import { syncPath } from '../../process/sync-path.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
 import { unlessMissing } from '../../domain/missing.ts'
+import type { Special } from '../walk.ts'
 
 export type ArchiveRequest = {
   /** The tree's directory. */
@@ -15,6 +16,8 @@ export type ArchiveRequest = {
   readonly to: string
   /** Raw paths; a directory ends with `/`. */
   readonly ignored: readonly string[]
+  /** What nothing can hold: named. */
+  readonly special: readonly Special[]
   /** Names that git does not hold: kept whatever their size. */
   readonly refused: readonly string[]
   /** Repositories inside the tree, and submodules with changes: kept whole. None of them inside another. */
@@ -60,8 +63,17 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
     await makeParents(join(to, 'nested'), path)
     await copyTree(from, join(to, 'nested'), path, leftOut)
   }
+  leftOut.push(...notKept(request.special, leftOut))
   await syncDirectories(to)
   return { ignored: [...kept, ...request.refused], nested: [...nested], leftOut }
+}
+
+/** FIFOs, sockets and devices, each by its own name unless a directory that it is in is named already. */
+export const notKept = (special: readonly Special[], named: readonly LeftOut[] = []): LeftOut[] => {
+  const shown = special.map(({ path, kind }) => ({ path: shownPath(path), reason: kind }))
+  return shown.filter(
+    ({ path }) => !named.some((one) => one.path === path || (one.path.endsWith('/') && path.startsWith(one.path))),
+  )
 }
 
 type Survey = { path: string; size: number }[]
@@ -83,7 +95,7 @@ const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promi
       const names = await readdir(bytesBelow(request.from, plain), { encoding: 'latin1' })
       for (const name of names) await visit(`${plain}/${name}`)
     } else if (found.isFile() || found.isSymbolicLink()) survey.push({ path: plain, size: found.size })
-    else leftOut.push({ path: shownPath(plain), reason: 'neither a file nor a directory nor a link' })
+    else leftOut.push({ path: shownPath(plain), reason: kindOf(found) })
   }
   // A file that is ignored on its own may lie in one of them, too.
   const isNested = (path: string): boolean => request.nested.some((one) => path.startsWith(`${one}/`))
@@ -120,7 +132,7 @@ export const copyEntry = async (from: string, to: string, path: string, leftOut:
     if (!(await copyUntrusted(source, target))) throw new AppError('not-found', `${shownPath(path)} went away`)
     await syncPath(target)
   } else {
-    leftOut.push({ path: shownPath(path), reason: 'neither a file nor a directory nor a link' })
+    leftOut.push({ path: shownPath(path), reason: kindOf(found) })
   }
 }
 

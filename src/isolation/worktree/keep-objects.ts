@@ -123,8 +123,8 @@ const fileEntries = async (
   const there: TreePath[] = []
   for (const path of paths) {
     const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
-    // A directory where a file was: the file is gone, and what is in the directory is listed on its own.
-    if (found === undefined || found.isDirectory()) entries.push({ path, blob: undefined })
+    // A directory, or a FIFO, where a file was: the file is gone, and what is there now is listed on its own.
+    if (found === undefined || !(found.isFile() || found.isSymbolicLink())) entries.push({ path, blob: undefined })
     else there.push(treePath(rawBytes(path)))
   }
   const hashed = await hashFiles(context.git, tree, there, { durable: true })

@@ -1,19 +1,19 @@
 import { repoOf } from '../repo-of.ts'
 import type { BranchOrigin, Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { type BranchName, type Sha, isSha, toBranchName } from '../../domain/names.ts'
+import { type BranchName, type Sha, toBranchName } from '../../domain/names.ts'
 import type { Trust } from '../../domain/trust.ts'
 import { branchForWork } from '../../domain/work.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import type { Repo } from '../../git/door.ts'
-import { fetchRemote } from '../../git/fetch.ts'
 import { isAncestor } from '../../git/history.ts'
-import { listRefs, resolveCommit } from '../../git/refs.ts'
+import { readRefs } from '../../git/refs.ts'
 import type { BranchSettings } from '../../git/upstream.ts'
 import type { Base } from '../base.ts'
 import { contentTrust } from '../content-trust.ts'
 import type { IsolationContext } from '../context.ts'
 import type { IsolationRequest } from '../provider.ts'
+import { fetchBranch, fetchPullRequestHead, prNotFound } from './fetch-pull-request.ts'
 
 /** What git has to do for one request, decided before anything is touched. */
 export type Plan = {
@@ -102,10 +102,11 @@ const planOwnBranch = async (
   prBranch: BranchName,
 ): Promise<Plan> => {
   const { codebase } = request
-  const fetched = await fetch(context, codebase, remote, [`+refs/heads/${prBranch}:refs/remotes/${remote}/${prBranch}`])
-  const { local, tracking } = await branchTips(context, codebase, prBranch)
-  const offline =
-    fetched === undefined ? [] : [`could not fetch ${prBranch} (${fetched}): continuing with what is here`]
+  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch })
+  const tips = await branchTips(context, codebase, prBranch)
+  const { local } = tips
+  const tracking = fetched.sha ?? tips.tracking
+  const { notices } = fetched
   const plain = {
     repo: repoOf(codebase),
     prNumber: number,
@@ -113,9 +114,9 @@ const planOwnBranch = async (
     upstream: { remote, branch: prBranch },
   }
   const judge = (at: Sha, branch: BranchName | undefined): Promise<Pick<Plan, 'trust' | 'doubt'>> =>
-    pullRequestTrust(context, request, { at, branch, fetched: fetched === undefined ? tracking : undefined })
+    pullRequestTrust(context, request, { at, branch, fetched: fetched.sha })
   const tip = tracking ?? local
-  if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched)
+  if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched.problem)
   const holder = await branchCheckedOut(codebase.repoPath, prBranch)
   // The main working tree is never taken: the environment gets a branch of its own that pushes to the PR's.
   if (holder !== undefined) {
@@ -130,16 +131,16 @@ const planOwnBranch = async (
       at: own.local ?? tip,
       start: own.local === undefined ? tip : undefined,
       notices: [
-        ...offline,
+        ...notices,
         `${prBranch} is checked out in ${holder}: working in ${branch}, which pushes to ${prBranch}`,
       ],
     }
   }
   if (local === undefined) {
     const judged = await judge(tip, undefined)
-    return { ...plain, ...judged, branch: prBranch, origin: 'created', at: tip, start: tip, notices: offline }
+    return { ...plain, ...judged, branch: prBranch, origin: 'created', at: tip, start: tip, notices }
   }
-  const met = await meet(context, codebase, local, tracking, prBranch, offline)
+  const met = await meet(context, codebase, local, tracking, prBranch, notices)
   const judged = await judge(met.at, prBranch)
   return { ...plain, ...judged, branch: prBranch, origin: 'existing', start: undefined, ...met }
 }
@@ -205,7 +206,7 @@ const planReview = async (
     notices: [
       ...(head.problem === undefined
         ? []
-        : [`could not fetch PR #${number} (${head.problem}): continuing with what is here`]),
+        : [`couldn't fetch PR #${number} (${head.problem}): continuing with what is here`]),
       `Reviewing PR at commit \`${short(at)}\`${hints.prBranch === undefined ? '' : ` (branch: \`${hints.prBranch}\`)`}`,
     ],
   }
@@ -215,57 +216,6 @@ const missing = (): never => {
   throw new AppError('unexpected', 'a pull request without a head was planned')
 }
 
-/** Where PR heads are kept, so that nothing of them is ever unreachable while its environment lives. */
-export const pullRequestRef = (number: number): string => `refs/coppice/pr/${number}`
-
-export const fetchPullRequestHead = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  remote: string,
-  number: number,
-  wanted: string | undefined,
-): Promise<{ sha: Sha | undefined; problem: string | undefined }> => {
-  const ref = pullRequestRef(number)
-  const problem = await fetch(context, codebase, remote, [`+refs/pull/${number}/head:${ref}`])
-  const repo = repoOf(codebase)
-  if (wanted === undefined) return { sha: await resolveCommit(context.git, repo, ref), problem }
-  if (!isSha(wanted)) {
-    throw new AppError('name-invalid', `${JSON.stringify(wanted.slice(0, 80))} is not a full commit id`)
-  }
-  const known = await resolveCommit(context.git, repo, wanted)
-  if (known !== undefined) return { sha: known, problem }
-  // The head moved on or was rewritten: the forge still serves the named commit by its id.
-  const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`])
-  const sha = await resolveCommit(context.git, repo, wanted)
-  if (sha === undefined)
-    throw prNotFound(number, `commit ${short(wanted)} cannot be had from ${remote}`, exact ?? problem)
-  return { sha, problem: undefined }
-}
-
-const fetch = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  remote: string,
-  refspecs: readonly string[],
-): Promise<string | undefined> => {
-  context.progress(`fetching from ${remote}`)
-  const repo = repoOf(codebase)
-  const result = await fetchRemote(context.git, repo, { remote, refspecs })
-  return result.outcome === 'fetched' ? undefined : result.detail
-}
-
-/** The remote's branch as it is now; undefined when it is not there or the remote does not answer. */
-export const fetchBranch = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  remote: string,
-  branch: BranchName,
-): Promise<Sha | undefined> => {
-  const ref = `refs/remotes/${remote}/${branch}`
-  const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${ref}`])
-  return problem === undefined ? resolveCommit(context.git, repoOf(codebase), ref) : undefined
-}
-
 const branchTips = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -273,9 +223,8 @@ const branchTips = async (
 ): Promise<{ local: Sha | undefined; tracking: Sha | undefined }> => {
   const local = `refs/heads/${branch}`
   const tracking = `refs/remotes/${codebase.remote ?? 'origin'}/${branch}`
-  const refs = await listRefs(context.git, repoOf(codebase), [local, tracking])
-  const tip = (name: string): Sha | undefined => refs.find((ref) => ref.name === name)?.sha
-  return { local: tip(local), tracking: codebase.remote === undefined ? undefined : tip(tracking) }
+  const refs = await readRefs(context.git, repoOf(codebase), [local, tracking])
+  return { local: refs.get(local)?.sha, tracking: codebase.remote === undefined ? undefined : refs.get(tracking)?.sha }
 }
 
 const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Promise<void> => {
@@ -288,10 +237,5 @@ const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Prom
         : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`,
   })
 }
-
-const prNotFound = (number: number, why: string, problem: string | undefined): AppError =>
-  new AppError('pr-not-found', `PR #${number} cannot be had: ${problem ?? why}`, {
-    remedy: 'check the number, the remote and your access to it',
-  })
 
 const short = (sha: string): string => sha.slice(0, 7)

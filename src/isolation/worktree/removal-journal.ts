@@ -18,11 +18,11 @@ import { presenceOf } from '../presence.ts'
 import { type BranchFate, dropBranch } from './branch-fate.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
-import { pullRequestRef } from './plan.ts'
+import { pullRequestBranchRef, pullRequestRef } from './fetch-pull-request.ts'
 import { discardRestorePoint } from './restore-point.ts'
 import { isUntouched, recordFiles } from './record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
-import { giveUp, trashPath } from './trash.ts'
+import { findInTrash, giveUp } from './trash.ts'
 
 export type Removal = {
   readonly root: string | undefined
@@ -117,8 +117,8 @@ export const undoRemoval = async (context: IsolationContext, codebase: Codebase,
 
 /** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
 const putBack = async (context: IsolationContext, environment: IsolatedEnvironment, root: string): Promise<string> => {
-  const trash = trashPath(root, environment.id)
-  if ((await unlessMissing(lstat(trash))) === undefined) return environment.path
+  const trash = await findInTrash(root, environment.path, environment.id)
+  if (trash === undefined) return environment.path
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
   const path = taken ? besidePath(environment) : environment.path
   // Written down first: a crash after the rename must find it there.
@@ -190,7 +190,7 @@ export const finishRemoval = async (
   await dropPullRequestRef(context, codebase, environment)
   await context.failpoint('remove.branch')
   // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
-  const trash = root === undefined ? undefined : await giveUp(root, environment.id)
+  const trash = root === undefined ? undefined : await giveUp(root, environment.path, environment.id)
   await context.failpoint('remove.given-up')
   const branchNote = dropped?.deleted === false ? dropped.why : note
   const letGo = await context.store.transaction(async (store) => {
@@ -235,8 +235,11 @@ const dropPullRequestRef = async (
   if (prNumber === undefined) return
   const live = await context.store.environments.live(codebase.id)
   if (live.some((other) => other.id !== id && other.prNumber === prNumber)) return
-  const ref = pullRequestRef(prNumber)
-  await updateRefs(context.git, repoOf(codebase), [{ delete: ref, from: undefined }], { reason: 'coppice: removed' })
+  const refs = [pullRequestRef(prNumber), pullRequestBranchRef(prNumber)].map((ref) => ({
+    delete: ref,
+    from: undefined,
+  }))
+  await updateRefs(context.git, repoOf(codebase), refs, { reason: 'coppice: removed' })
 }
 
 /** Says so when the directory or git's record is still there after all. */

@@ -18,6 +18,7 @@ import { managedRoot } from '../paths.ts'
 import { presenceOf } from '../presence.ts'
 import { releaseRow } from '../release.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../provider.ts'
+import { notKept } from './archive.ts'
 import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
@@ -81,8 +82,9 @@ const remove = async (
   const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
   const byLock: GateAnswer[] = lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock) }]
   const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
-  if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
-  if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged }
+  const leftOut = notKept(dirt?.special ?? [])
+  if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
+  if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged, leftOut }
   if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])

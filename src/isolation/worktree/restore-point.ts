@@ -49,6 +49,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
     tip: save.fate.tip,
     dirty,
     converted: save.dirt?.converted ?? [],
+    ...(save.dirt !== undefined && { skippedButThere: save.dirt.skippedButThere ?? [] }),
     ...(await permissionsOf(context, save, archived)),
     ...archived,
   }
@@ -115,10 +116,14 @@ const archive = async (
   return archiveBesideGit({
     from: tree.path,
     to,
-    // Of a clean tree the index says nothing that HEAD does not.
     record: tree.gitDir,
-    parts: dirt === undefined || isDirty(dirt) ? 'all' : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
+    // Of a clean tree without flags the index says nothing that HEAD does not.
+    parts:
+      dirt === undefined || isDirty(dirt) || dirt.skippedButThere !== undefined
+        ? 'all'
+        : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
     ignored: dirt?.ignored ?? [],
+    special: dirt?.special ?? [],
     refused,
     nested: outermost([...untracked, ...(dirt?.submodules ?? []), ...kept]),
     regenerable: context.settings.regenerable,

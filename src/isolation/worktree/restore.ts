@@ -14,7 +14,7 @@ import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
-import { checkoutDetached, reapplySparse } from '../../git/checkout.ts'
+import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { catFiles } from '../../git/blobs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
@@ -34,6 +34,7 @@ import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
 import { restoreDirectory } from './restore-point.ts'
+import { makeFull, takeSkippedAway } from './restore-skipped.ts'
 import { bringSubmodules } from './restore-submodules.ts'
 import { undoMaking } from './undo.ts'
 
@@ -198,6 +199,7 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
   const directory = restoreDirectory(context, point.id)
   const { head, dirty, nested } = point.contents
+  await makeFull(context, tree, point)
   if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
   const laid = await resolveCommit(context.git, tree, 'HEAD')
   if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
@@ -207,6 +209,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
   await bringRecord(join(directory, 'admin'), tree, leftOut)
+  await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
   if ((await unlessMissing(lstat(join(directory, 'ignored')))) !== undefined) {
     await mergeTree(join(directory, 'ignored'), tree.path, leftOut)
@@ -218,9 +221,6 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
   await bringSubmodules(context, join(directory, 'admin'), tree, point, leftOut)
-  if ((await unlessMissing(lstat(join(tree.gitDir, 'info/sparse-checkout')))) !== undefined) {
-    await reapplySparse(context.git, tree)
-  }
   const { permissions, modes } = point.contents
   if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
   return leftOut

@@ -104,6 +104,8 @@ const compareWith = async (
     repositories,
     worktrees: [],
     ignored,
+    special: [],
+    skippedButThere: undefined,
     problems: [],
     fingerprint: '',
     glance: undefined,
