@@ -1,11 +1,9 @@
-import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdtempSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { buildSync } from 'esbuild'
+import { runDirectory } from './run-directory.ts'
 
 const root = resolve(import.meta.dirname, '../..')
-/** Some suites set another one and look at what is left in it. */
-const temporary = tmpdir()
 
 /** Programs that tests start hundreds of times. */
 const programs = {
@@ -22,7 +20,7 @@ const shared = 'COPPICE_TEST_PROGRAMS'
 
 /** Bundles the programs as they are published: from source, half of a short program's time goes into loading it. */
 const buildAll = (): string => {
-  const directory = mkdtempSync(join(temporary, 'coppice-built-'))
+  const directory = mkdtempSync(join(runDirectory(), 'built-'))
   buildSync({
     absWorkingDir: root,
     entryPoints: Object.entries(programs).map(([source, out]) => ({ in: source, out })),
@@ -43,20 +41,12 @@ const buildAll = (): string => {
 }
 
 /** Before a whole run, so that its test files share one build. */
-export const shareBuild = (): (() => void) => {
-  const directory = buildAll()
-  process.env[shared] = directory
-  return () => rmSync(directory, { recursive: true, force: true })
+export const shareBuild = (): void => {
+  process.env[shared] = buildAll()
 }
 
 let own: string | undefined
 
-const ownBuild = (): string => {
-  const directory = buildAll()
-  process.once('exit', () => rmSync(directory, { recursive: true, force: true }))
-  return directory
-}
-
 /** The bundle of one of the programs. */
 export const built = (source: keyof typeof programs): string =>
-  join(process.env[shared] ?? (own ??= ownBuild()), 'dist', `${programs[source]}.js`)
+  join(process.env[shared] ?? (own ??= buildAll()), 'dist', `${programs[source]}.js`)

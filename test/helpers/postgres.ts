@@ -55,7 +55,7 @@ const shared = 'COPPICE_TEST_POSTGRES'
 export const sharePostgres = async (): Promise<() => Promise<void>> => {
   const server = await startOwn()
   process.env[shared] = server.address
-  return server.stop
+  return () => server.stop()
 }
 
 /** The server of this run, or one for this test file alone. */

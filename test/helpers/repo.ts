@@ -3,6 +3,7 @@ import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeF
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Sha, toRepoPath, toSha } from '../../src/domain/names.ts'
+import { runDirectory } from './run-directory.ts'
 import { createGit, type Git, type GitOptions, type Repo, type Tree } from '../../src/git/door.ts'
 
 /** A directory of its own with a HOME, an identity and nothing of the machine's configuration. */
@@ -13,7 +14,7 @@ export type Sandbox = {
   /** The door, as main would make it, for this sandbox's user. */
   git(options?: Partial<GitOptions>): Git
   /** Plain git, as a person would type it. Throws with git's own words when it fails. */
-  raw(cwd: string, ...args: string[]): string
+  readonly raw: (cwd: string, ...args: string[]) => string
   /** A repository with one commit on `main`; `path` is its checkout. */
   repo(name?: string, template?: Template): TestRepo
   bare(name?: string): TestRepo
@@ -80,8 +81,6 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
   }
 }
 
-/** Some suites set another one and look at what is left in it. */
-const temporaryAtStart = tmpdir()
 /** How a repository begins. It is made with git once in a process, and copied from then on. */
 export type Template = (repo: TestRepo) => void
 
@@ -94,8 +93,7 @@ const originals = new Map<Template, string>()
 const originalOf = (template: Template): string => {
   const known = originals.get(template)
   if (known !== undefined) return known
-  const box = makeSandbox(temporaryAtStart)
-  process.once('exit', () => box[Symbol.dispose]())
+  const box = makeSandbox(runDirectory())
   const path = box.path('original')
   box.raw(box.root, 'init', '-q', path)
   template(testRepo(box.raw, path, join(path, '.git')))

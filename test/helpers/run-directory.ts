@@ -1,0 +1,18 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const variable = 'COPPICE_TEST_RUN'
+
+/** What the test files of one run share, or use to their end. A worker is killed at its end and cannot clean up. */
+export const makeRunDirectory = (): (() => void) => {
+  const directory = mkdtempSync(join(tmpdir(), 'coppice-run-'))
+  process.env[variable] = directory
+  return () => rmSync(directory, { recursive: true, force: true })
+}
+
+export const runDirectory = (): string => {
+  const directory = process.env[variable]
+  if (directory === undefined) throw new Error('test/helpers/global-setup.ts did not run before this')
+  return directory
+}
