@@ -194,7 +194,7 @@ const differences = (before: Seen, after: Seen): string[] => {
   }
   for (const [name, line] of changedFiles(before.followed.files, after.followed.files)) files.set(name, line)
   // Of a link that is new itself, that is all there is to say.
-  for (const name of [...files.keys()]) files.delete(targetOf(name))
+  for (const name of files.keys()) files.delete(targetOf(name))
   return [...lines, ...files.values()]
 }
 

@@ -66,7 +66,7 @@ test('the tokens that an app gets while it runs are hidden in every form', async
   double.trouble = (request) => {
     if (request.endsWith('/installation')) return { status: 200, body: { id: 7 } }
     const expires_at = new Date(Date.now() + 3_600_000).toISOString()
-    return /\/access_tokens$/.test(request) ? { status: 201, body: { token: installed, expires_at } } : undefined
+    return request.endsWith('/access_tokens') ? { status: 201, body: { token: installed, expires_at } } : undefined
   }
   const app = {
     appId: '7',

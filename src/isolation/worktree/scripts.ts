@@ -1,4 +1,5 @@
 import type { IsolationContext } from '../context.ts'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { killRun } from '../../process/kill.ts'
 import { lingeringProcesses } from '../../process/marked-processes.ts'
@@ -50,7 +51,7 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind)
   } finally {
     log.close()
   }
-  return leftRunning(kind, mark)
+  return leftRunning(context, environment, kind)
 }
 
 /** A script that failed leaves nothing running, however it put it into the background. */
@@ -64,9 +65,13 @@ const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, ca
   })
 }
 
-/** A server for the agent, perhaps: it stays, and whoever made the worktree knows about it. */
-const leftRunning = async (kind: Kind, mark: RunMark): Promise<string[]> => {
-  const left = await lingeringProcesses([mark])
+/** A server for the agent, perhaps: it stays, and whoever made or removes the worktree is told. */
+export const leftRunning = async (
+  { home }: Pick<IsolationContext, 'home'>,
+  { id }: Pick<IsolatedEnvironment, 'id'>,
+  kind: Kind,
+): Promise<string[]> => {
+  const left = await lingeringProcesses([scriptMark(home, id, kind)])
   if (left.length === 0) return []
   const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
   const more = left.length > names.length ? [`${left.length - names.length} more`] : []
