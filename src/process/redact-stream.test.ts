@@ -111,6 +111,18 @@ test('a pause inside a secret shows no more of it than chance would, and never t
   }
 })
 
+test('a pause inside the name of a header does not show its value', () => {
+  for (let at = 1; at < 'Authorization'.length; at++) {
+    let shown = ''
+    const stream = createSecrets().stream((text) => (shown += text))
+    stream.push('Authorization'.slice(0, at))
+    stream.settle()
+    for (const piece of [`${'Authorization'.slice(at)}: `, 'Basic ', 'dTpwYXNzd29yZA==\n']) stream.push(piece)
+    stream.end()
+    expect([at, shown]).toEqual([at, 'Authorization: [hidden]\n'])
+  }
+})
+
 test('a secret that becomes known while its beginning waits is hidden', () => {
   const secrets = createSecrets([SECRET])
   let shown = ''

@@ -128,6 +128,7 @@ const NOISE = [
   `${ESC}[1;31m`,
   `${ESC}(B${ESC}[m`,
   `${ESC}]0;my title\u0007`,
+  `${ESC}]0;sk-\u0007`,
   '\u009b1m',
   '\u200b',
   '\u00ad',
