@@ -108,7 +108,9 @@ describe('a run is untrusted if its worktree or its message is:', () => {
     const slack = { platform: 'slack', conversationId: 'C1', details: { codebase: 'project' } }
     await send('fix it', about(1, { isForkPR: true }))
     await send('/worktree link pr-1-review', slack)
-    expect((await send('fix it', slack)).request).toMatchObject({ untrusted: true })
+    for (const text of ['fix it', '/look']) {
+      expect((await send(text, slack)).request).toMatchObject({ untrusted: true })
+    }
   })
 
   test('a command that only reads does so in the checkout, for a fork’s pull request in a worktree of its own', async () => {

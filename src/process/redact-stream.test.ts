@@ -134,6 +134,19 @@ test('a secret that becomes known while its beginning waits is hidden', () => {
   expect(shown).toBe('token=[hidden] ')
 })
 
+test.each([
+  ['a sequence without end', '', '\u001b]0;'],
+  ['a private key without end', '-----BEGIN RSA PRIVATE KEY-----\n', '\u001b[m'],
+])('%s in small pieces, with something else shown in between, is not slow', (_, begin, noise) => {
+  const stream = createSecrets([SECRET]).stream(() => undefined)
+  stream.push(begin)
+  for (let i = 0; i < 40_000; i++) {
+    stream.push(i % 100 === 0 ? noise : 'abc ')
+    stream.show()
+  }
+  stream.end()
+})
+
 test('a megabyte without a space, letter by letter, is neither kept back nor slow', () => {
   let shown = 0
   const stream = createSecrets([SECRET]).stream((text) => (shown += text.length))

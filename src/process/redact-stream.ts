@@ -8,6 +8,8 @@ export type RedactedStream = {
   readonly push: (text: string) => void
   /** Nothing more came for a while: shows the last word too, unless it looks like the beginning of a secret. */
   readonly settle: () => void
+  /** The same before something else is shown, unless it has just been tried. */
+  readonly show: () => void
   /** Nothing more will come. */
   readonly end: () => void
 }
@@ -23,6 +25,9 @@ const LONGEST_WORD = 4_096
 /** What is kept back at most: longer than any private key. */
 const LONGEST_WAIT = 16_384
 
+/** From this size on, a text is looked at again only when it has grown by half: a look takes time by its size. */
+const SMALL = 512
+
 export const createRedactedStream = ({ matcher: current, write }: Parts): RedactedStream => {
   let matcher: Matcher | undefined
   let scanner: Scanner | undefined
@@ -33,6 +38,8 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
   const words = createWordReader()
   /** Where `pending` begins, counted as `words` counts. */
   let released = 0
+  /** What was left of the text when we last looked. */
+  let looked = 0
   /** The part of the current word that is out already: without it, the rest would not be recognised. */
   let before = ''
 
@@ -78,6 +85,13 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
   }
   /** Where a credential may have begun. Some of its first word may be out already. */
   const unfinished = (): number => Math.max(0, unfinishedCredential(before + pending) - before.length)
+  const size = (): number => before.length + pending.length
+  const isWorthALook = (): boolean => size() < SMALL || size() >= looked * 1.5
+  const settle = (): void => {
+    refresh()
+    if (!beginsToken(lastWord(before + pending))) release(Math.min(opened(), unfinished()), false)
+    looked = size()
+  }
   const most = (): number => Math.max(LONGEST_WAIT, 2 * (matcher?.longest ?? 0))
   return {
     push: (text) => {
@@ -87,13 +101,15 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
       pending += text
       // The last word waits anyway. Where it only grew, nothing can leave.
       if (!/\s/.test(text) && pending.length < 2 * LONGEST_WORD) return
+      if (!isWorthALook()) return
       const word = Math.max(words.start() - released, pending.length - LONGEST_WORD)
       release(Math.min(word, opened(), unfinished()), false)
       release(pending.length - most(), true)
+      looked = size()
     },
-    settle: () => {
-      refresh()
-      if (!beginsToken(lastWord(before + pending))) release(Math.min(opened(), unfinished()), false)
+    settle,
+    show: () => {
+      if (isWorthALook()) settle()
     },
     end: () => {
       refresh()

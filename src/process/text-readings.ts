@@ -13,14 +13,17 @@ export const readingsOf = (text: string, starts: RegExp): readonly Reading[] => 
   const kinds = kindsOf(text)
   if (kinds.every((kind) => kind === VISIBLE)) return [asItIs(text)]
   const plain = pick(text, (i) => kinds[i] !== INVISIBLE)
-  if (!kinds.includes(ESCAPE)) return [asItIs(text), plain, apart(plain, starts)]
+  if (!kinds.includes(ESCAPE)) return different([asItIs(text), plain, apart(plain, starts)])
   const shown = pick(text, (i) => kinds[i] === VISIBLE)
   for (const { index, 0: word } of plain.text.matchAll(starts)) {
     for (let i = index; i < index + word.length; i++) keepSequence(kinds, plain.placeOf(i))
   }
   const mixed = pick(text, (i) => kinds[i] === VISIBLE)
-  return [asItIs(text), plain, shown, mixed, apart(mixed, starts)]
+  return different([asItIs(text), plain, shown, mixed, apart(mixed, starts)])
 }
+
+const different = (readings: readonly Reading[]): readonly Reading[] =>
+  readings.filter(({ text }, n) => readings.findIndex((other) => other.text === text) === n)
 
 /** Cheap: most texts have none of these, and every text with noise has one. */
 const NOISE = /[^\t\n\r -~\u00a1-\u00ac\u00ae-\u02ff\u3041-\u3163\u3165-\ud7ff]/
