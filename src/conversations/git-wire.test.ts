@@ -1,4 +1,13 @@
-import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
@@ -260,6 +269,25 @@ test.each([
   symlinkSync('loop', join(world.repo.commonDir, 'loop'))
   git('config', key, path)
   expect((await wire()).join('\n')).toMatch(/cannot be read|could not be looked at/)
+})
+
+test('a look takes no more time than it may, and says so', async () => {
+  const hooks = join(world.repo.commonDir, 'hooks')
+  mkdirSync(hooks, { recursive: true })
+  for (let n = 10; n < 35; n++) {
+    writeFileSync(join(hooks, `hook-${n}`), '')
+    truncateSync(join(hooks, `hook-${n}`), 1_000_000)
+  }
+  await arm()
+  const { files = {} } = 'problem' in before.repository ? {} : before.repository
+  expect(files['the hook `hook-10`']).toMatch(/^\d+ [0-9a-f]{64}$/)
+  expect(files['the hook `hook-34`'], 'beyond 20 MB by its stamps').toMatch(/^1000000 /)
+  for (let n = 0; n < 500; n++) writeFileSync(join(hooks, `small-${n}`), '')
+  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*hooks has too many files/)])
+  rmSync(hooks, { recursive: true })
+  for (let n = 0; n < 51; n++) writeIn(world.box.path('many'), `${n}`, `[include]\n\tpath = ${n + 1}\n`)
+  git('config', 'include.path', world.box.path('many/0'))
+  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*includes too many files/)])
 })
 
 test('a look by a version that did not follow what git obeys elsewhere is no reason to report it', async () => {
