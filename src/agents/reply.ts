@@ -54,7 +54,7 @@ export const createReply = (
       settling = setTimeout(redacted.settle, SETTLE_MS).unref()
     },
     tool: (line) => {
-      redacted.settle()
+      redacted.show()
       emit({ type: 'tool', line: shortened(secrets.redact(line)) })
     },
     part: () => {

@@ -12,7 +12,7 @@ import { about, say } from './replies.ts'
 import { createPlaces, type Place, type WhileWaiting } from './places.ts'
 import { createQuestions } from './questions.ts'
 import { createRunLimit } from './run-limit.ts'
-import { stopElsewhere, stopLeftovers, type Stopped } from './stop-run.ts'
+import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
 /** Takes messages in, works on them, answers them. The whole room seen from outside. */
@@ -202,7 +202,7 @@ export const createConversations = (
     const own = [...running.values()].find(({ message }) => mine(message))
     if (own !== undefined) {
       own.cancel.abort('stop')
-      if (await own.ended) return { outcome: 'stopped', left: own.left }
+      if (await own.ended) return stoppedRun(context, key, own.left)
       throw new AppError('busy', 'the run was told to stop and has not ended yet', {
         remedy: 'its worktree stays reserved until it ends; restart the server if that takes too long',
       })

@@ -110,13 +110,14 @@ export const createEndedRunLook = (context: ConversationsContext): (() => Promis
 }
 
 const report = async (context: ConversationsContext, watch: RunWatch): Promise<void> => {
-  const { store, clock } = context.isolation
+  const { isolation } = context
+  const { store, clock } = isolation
   const codebase = await store.codebases.get(watch.codebaseId)
   if (codebase === undefined) return dropIfOver(context, watch)
   const { environmentId } = watch.data
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   const settled = await settle(context, codebase, watch)
-  const now = await lookAtGit(codebase, environment?.status === 'active' ? environment : undefined)
+  const now = await lookAtGit(isolation, codebase, environment?.status === 'active' ? environment : undefined)
   const planted = await changesSinceLastLook(context, now)
   const texts = [
     ...noticesOf(codebase, settled),

@@ -1,4 +1,5 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { IsolationContext } from '../isolation/context.ts'
 import type { Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { gitChanges, gitChangesBetweenRuns, type GitLook, lookAtRepository, lookAtWorktree } from './git-wire.ts'
@@ -14,13 +15,14 @@ export type GitLooks = {
 }
 
 export const lookAtGit = async (
+  { programEnvironment: user }: Pick<IsolationContext, 'programEnvironment'>,
   codebase: Codebase,
   environment: IsolatedEnvironment | undefined,
 ): Promise<GitLooks> => ({
   codebase,
   environment,
-  repository: lookAtRepository(codebase),
-  worktree: environment === undefined ? undefined : await lookAtWorktree(codebase, environment),
+  repository: lookAtRepository(codebase, user),
+  worktree: environment === undefined ? undefined : await lookAtWorktree(codebase, environment, user),
 })
 
 /** What changed while a run went on. */
@@ -69,12 +71,18 @@ const scopesOf = ({ codebase, environment, repository, worktree }: GitLooks) => 
     : [{ scope: `worktree ${environment.id} ${environment.path}`, look: worktree, environmentId: environment.id }]),
 ]
 
-const redacted = (look: Exclude<GitLook, { problem: string }>, redact: ConversationsContext['redact']): GitLook => ({
-  ...look,
-  configs: Object.fromEntries(
-    Object.entries(look.configs).map(([name, entries]) => [
-      name,
-      entries.map((entry) => ({ ...entry, key: redact(entry.key), shown: redact(entry.shown) })),
-    ]),
-  ),
-})
+const redacted = (look: Exclude<GitLook, { problem: string }>, redact: ConversationsContext['redact']): GitLook => {
+  const { configs, followed, ...rest } = look
+  const hidden = (all: typeof configs): typeof configs =>
+    Object.fromEntries(
+      Object.entries(all).map(([name, entries]) => [
+        name,
+        entries.map((entry) => ({ ...entry, key: redact(entry.key), shown: redact(entry.shown) })),
+      ]),
+    )
+  return {
+    ...rest,
+    configs: hidden(configs),
+    ...(followed !== undefined && { followed: { ...followed, configs: hidden(followed.configs) } }),
+  }
+}

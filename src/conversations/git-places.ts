@@ -10,6 +10,7 @@ export type Named = readonly [name: string, file: string]
 export const hooksIn = (gitDir: string, whose = ''): Named[] => {
   const directory = join(gitDir, 'hooks')
   const names = (unlessMissingSync(() => readdirSync(directory)) ?? []).sort()
+  if (names.length > MOST_HOOKS) throw new AppError('unsupported', `${directory} has too many files to look at`)
   return names
     .filter((name) => !name.endsWith('.sample'))
     .map((name) => [`the hook \`${plain(name)}\`${whose}`, join(directory, name)])
@@ -48,6 +49,7 @@ export const submodulesIn = (gitDir: string): { configs: Named[]; files: Named[]
 }
 
 const MOST_DIRECTORIES = 2_000
+const MOST_HOOKS = 500
 
 /** Not through links: where they lead is another's. */
 const below = (name: string, directory: string, entries: readonly Dirent[]): Named[] =>
@@ -56,4 +58,4 @@ const below = (name: string, directory: string, entries: readonly Dirent[]): Nam
     .map((entry) => [name === '' ? entry.name : `${name}/${entry.name}`, join(directory, entry.name)])
 
 /** Names are an agent's to choose: on one line, and without ending the quotes around them. */
-const plain = (name: string): string => name.replaceAll('`', "'").replaceAll(/[\p{Cc}]/gu, ' ')
+export const plain = (name: string): string => name.replaceAll('`', "'").replaceAll(/[\p{Cc}]/gu, ' ')

@@ -1,4 +1,13 @@
-import { appendFileSync, chmodSync, mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
@@ -12,16 +21,19 @@ let world: World
 let environment: IsolatedEnvironment
 let tree: string
 let before: GitLooks
+let clean: string
 const arm = async (): Promise<void> => {
-  before = await lookAtGit(world.codebase, environment)
+  before = await lookAtGit(world.context, world.codebase, environment)
 }
-const wire = async (): Promise<readonly string[]> => changesSince(before, await lookAtGit(world.codebase, environment))
+const wire = async (): Promise<readonly string[]> =>
+  changesSince(before, await lookAtGit(world.context, world.codebase, environment))
 const git = (...args: string[]): string => world.box.raw(tree, ...args)
 
 beforeEach(async () => {
   world = await makeWorld({ remote: true })
   environment = await issue(world, 1)
   tree = environment.path
+  clean = readFileSync(join(world.repo.commonDir, 'config'), 'utf8')
   await arm()
 })
 afterEach(() => world[Symbol.asyncDispose]())
@@ -72,7 +84,7 @@ test.each([
 ])('a program that is planted %s is told, also between runs', async (_name, text, told) => {
   appendFileSync(join(world.repo.commonDir, 'config'), text)
   expect((await wire()).join('\n')).toContain(`set \`${told}\``)
-  const now = lookAtRepository(world.codebase)
+  const now = lookAtRepository(world.codebase, world.context.programEnvironment)
   expect(gitChangesBetweenRuns(before.repository, now).join('\n')).toContain(`set \`${told}\``)
 })
 
@@ -85,7 +97,7 @@ test.each(['pushRemote', 'remote'])(
     git('config', `branch.third.${name}`, 'origin')
     git('config', `branch.fourth.${name}`, '.')
     git('config', 'remote.added.url', evil)
-    const now = lookAtRepository(world.codebase)
+    const now = lookAtRepository(world.codebase, world.context.programEnvironment)
     for (const told of [await wire(), gitChangesBetweenRuns(before.repository, now)]) {
       expect(told).toEqual([
         `the repository's configuration: set \`branch.main.${name} = ${evil}\``,
@@ -152,6 +164,139 @@ test('hooks that were added, changed, made executable or removed', async () => {
   rmSync(join(hooks, 'post-merge'))
   writeIn(hooks, 'new.sample', 'x')
   expect(await wire()).toEqual(['the hook `post-merge` was removed', 'the hook `pre-push` was changed'])
+})
+
+/** All that git obeys from outside of the repository: what it is, how it comes about, and what is planted there. */
+const outside = (): Record<string, { prepare: () => void; plant: () => void; told: string }> => {
+  const file = world.box.path('elsewhere/file')
+  const hooks = world.box.path('elsewhere/hooks')
+  const config = '[core]\n\tfsmonitor = /evil\n'
+  const included = {
+    plant: () => writeIn(world.box.path('elsewhere'), 'file', config),
+    told: 'set `core.fsmonitor = /evil`',
+  }
+  const hook = { plant: () => writeIn(hooks, 'pre-push', 'x'), told: 'the hook `pre-push` in' }
+  const append = (text: string) => () => appendFileSync(join(world.repo.commonDir, 'config'), text)
+  return {
+    'an included file': { prepare: () => void git('config', 'include.path', file), ...included },
+    'a file that is included by a relative path': {
+      prepare: () => void git('config', 'include.path', '../../elsewhere/file'),
+      ...included,
+    },
+    'a file that is included on a condition': {
+      prepare: () => void git('config', 'includeIf.onbranch:x.path', file),
+      ...included,
+    },
+    'a file whose path is quoted, continued and commented': {
+      prepare: append(`[Include]\n\tPATH = "${world.box.path('else')}\\\nwhere"/file ; why\n`),
+      ...included,
+    },
+    'a file that an included file includes': {
+      prepare: () => {
+        writeIn(world.box.path('elsewhere'), 'first', `[include]\n\tpath = file\n`)
+        git('config', 'include.path', `${world.box.path('elsewhere')}/first`)
+      },
+      ...included,
+    },
+    'a file in the home': {
+      prepare: () => void git('config', 'include.path', '~/file'),
+      plant: () => writeIn(world.box.home, 'file', config),
+      told: included.told,
+    },
+    'a hooks directory': { prepare: () => void git('config', 'core.hooksPath', hooks), ...hook },
+    'a hooks directory that an included file names': {
+      prepare: () => {
+        writeIn(world.box.path('elsewhere'), 'file', `[core]\n\thooksPath = ${hooks}\n`)
+        git('config', 'include.path', file)
+      },
+      ...hook,
+    },
+    "a hooks directory of the user's": {
+      prepare: () => void git('config', '--global', 'core.hooksPath', hooks),
+      ...hook,
+    },
+    'a hooks directory in the shared checkout': {
+      prepare: () => void git('config', 'core.hooksPath', '.husky/_'),
+      plant: () => writeIn(join(world.repo.path, '.husky/_'), 'pre-push', 'x'),
+      told: hook.told,
+    },
+    'what a hook links to': {
+      prepare: () => {
+        writeIn(world.box.path('elsewhere'), 'file', 'x')
+        mkdirSync(join(world.repo.commonDir, 'hooks'), { recursive: true })
+        symlinkSync(file, join(world.repo.commonDir, 'hooks', 'pre-push'))
+      },
+      plant: () => writeIn(world.box.path('elsewhere'), 'file', 'y'),
+      told: 'what the hook `pre-push` links to was changed',
+    },
+    "an included file of the worktree's own configuration": {
+      prepare: () => {
+        git('config', 'extensions.worktreeConfig', 'true')
+        git('config', '--worktree', 'include.path', file)
+      },
+      ...included,
+    },
+  }
+}
+
+test('what git obeys from outside of the repository is told, also between runs', async () => {
+  for (const name of Object.keys(outside())) {
+    const { prepare, plant, told } = outside()[name] ?? { prepare: () => {}, plant: () => {}, told: '' }
+    prepare()
+    await arm()
+    expect([name, await wire()]).toEqual([name, []])
+    plant()
+    const now = await lookAtGit(world.context, world.codebase, environment)
+    const between = [
+      ...gitChangesBetweenRuns(before.repository, now.repository),
+      ...(before.worktree && now.worktree ? gitChangesBetweenRuns(before.worktree, now.worktree) : []),
+    ]
+    expect([name, changesSince(before, now).join('\n')]).toEqual([name, expect.stringContaining(told)])
+    expect([name, between.join('\n')]).toEqual([name, expect.stringContaining(told)])
+    rmSync(world.box.path('elsewhere'), { recursive: true, force: true })
+    rmSync(join(world.box.home, 'file'), { force: true })
+    rmSync(join(world.repo.commonDir, 'hooks'), { recursive: true, force: true })
+    writeFileSync(join(world.repo.commonDir, 'config'), clean)
+  }
+})
+
+test.each([
+  ['a file', '/dev/zero', 'include.path'],
+  ['a directory', '.', 'include.path'],
+  ['a link that leads to itself', 'loop', 'include.path'],
+  ['the home of somebody else', '~nobody/x', 'include.path'],
+])('%s that is included and cannot be read holds nothing up and is told', async (_name, path, key) => {
+  symlinkSync('loop', join(world.repo.commonDir, 'loop'))
+  git('config', key, path)
+  expect((await wire()).join('\n')).toMatch(/cannot be read|could not be looked at/)
+})
+
+test('a look takes no more time than it may, and says so', async () => {
+  const hooks = join(world.repo.commonDir, 'hooks')
+  mkdirSync(hooks, { recursive: true })
+  for (let n = 10; n < 35; n++) {
+    writeFileSync(join(hooks, `hook-${n}`), '')
+    truncateSync(join(hooks, `hook-${n}`), 1_000_000)
+  }
+  await arm()
+  const { files = {} } = 'problem' in before.repository ? {} : before.repository
+  expect(files['the hook `hook-10`']).toMatch(/^\d+ [0-9a-f]{64}$/)
+  expect(files['the hook `hook-34`'], 'beyond 20 MB by its stamps').toMatch(/^1000000 /)
+  for (let n = 0; n < 500; n++) writeFileSync(join(hooks, `small-${n}`), '')
+  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*hooks has too many files/)])
+  rmSync(hooks, { recursive: true })
+  for (let n = 0; n < 51; n++) writeIn(world.box.path('many'), `${n}`, `[include]\n\tpath = ${n + 1}\n`)
+  git('config', 'include.path', world.box.path('many/0'))
+  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*includes too many files/)])
+})
+
+test('a look by a version that did not follow what git obeys elsewhere is no reason to report it', async () => {
+  git('config', 'core.hooksPath', world.box.path('hooks'))
+  writeIn(world.box.path('hooks'), 'pre-push', 'x')
+  await arm()
+  if ('problem' in before.repository) throw new Error(before.repository.problem)
+  const { followed: _, ...older } = before.repository
+  expect(gitChangesBetweenRuns(older, before.repository)).toEqual([])
 })
 
 test('the pointers of the worktree', async () => {

@@ -4,14 +4,10 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { liveness, startedBefore } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
+import { type LeftProcess, LOOK_AGAIN_MS, markedProcesses, namedProcess } from '../process/marked-processes.ts'
 import { processesOfRuns, type RunMark } from '../process/run-mark.ts'
 import { type ProcessRow, processTable } from '../process/table.ts'
 import { collectTree, selfAndAncestors } from '../process/tree.ts'
-
-export type LeftProcess = ProcessIdentity & {
-  /** The program's name. Not its arguments: they may hold a secret, and this is said in public. */
-  readonly command: string
-}
 
 /** Processes that are there after a run. */
 export type Leftovers = {
@@ -56,7 +52,7 @@ type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<Iso
 
 const settled = async (context: Context, run: EndedRun): Promise<Leftovers> => {
   let found = await lookOnce(context, run)
-  for (const pause of PAUSES_MS) {
+  for (const pause of LOOK_AGAIN_MS) {
     if (found.own.length + found.unknown.length === 0) return found
     await delay(pause)
     const again = await lookOnce(context, run)
@@ -65,8 +61,6 @@ const settled = async (context: Context, run: EndedRun): Promise<Leftovers> => {
   }
   return found
 }
-
-const PAUSES_MS = [50, 100, 200, 400]
 
 const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
   const marked = await processesOfRuns([mark])
@@ -84,19 +78,13 @@ const lookOnce = async ({ git, self }: Context, { mark, child, directory }: Ende
     child !== undefined &&
     !startedBefore(identity, child)
   return {
-    own: rows.filter(({ identity }) => own.has(identity.pid)).map(named),
-    unknown: rows.filter(isUnknown).map(named),
+    own: rows.filter(({ identity }) => own.has(identity.pid)).map(namedProcess),
+    unknown: rows.filter(isUnknown).map(namedProcess),
   }
 }
-
-const named = ({ identity, command }: ProcessRow): LeftProcess => ({ ...identity, command })
 
 /** Of those that were there after the run, who still is. */
-export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => {
-  const marked = new Set((await processesOfRuns([mark])).map(({ pid }) => pid))
-  const rows = marked.size === 0 ? [] : await processTable()
-  return {
-    own: rows.filter(({ identity, zombie }) => marked.has(identity.pid) && !zombie).map(named),
-    unknown: unknown.filter((identity) => liveness(identity) !== 'dead'),
-  }
-}
+export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => ({
+  own: await markedProcesses([mark]),
+  unknown: unknown.filter((identity) => liveness(identity) !== 'dead'),
+})

@@ -4,7 +4,8 @@ import { toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
-import type { Leftovers, LeftProcess } from './leftovers.ts'
+import type { LeftProcess } from '../process/marked-processes.ts'
+import type { Leftovers } from './leftovers.ts'
 import type { Stopped } from './stop-run.ts'
 
 /*
@@ -120,8 +121,13 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
   ].join('\n')
 
 /** What `/stop` answers. */
-export const stopNotice = ({ outcome, left }: Stopped): string => {
-  if (outcome === 'nothing-running') return 'Nothing is running here.'
+export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
+  if (outcome === 'nothing-running') {
+    return [
+      scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
+      ...fromScripts(scripts),
+    ].join('\n')
+  }
   const { own, unknown, problem } = left
   return [
     ...(own.length === 0
@@ -132,8 +138,20 @@ export const stopNotice = ({ outcome, left }: Stopped): string => {
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
     ...(unknown.length === 0 && problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
+    ...fromScripts(scripts),
   ].join('\n')
 }
+
+const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
+  ...(ended === 0 ? [] : [`Ended ${processes(ended)} that the repository's setup or teardown had left running.`]),
+  ...(running.length === 0
+    ? []
+    : [
+        `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
+        ...pids(running),
+        `To end them, run \`/stop\` again when no agent is running, or: \`kill ${running.map(({ pid }) => pid).join(' ')}\``,
+      ]),
+]
 
 /** Only Linux marks every process of a run; elsewhere one that went into the background cannot be told from others. */
 const everythingEnded = (): string =>

@@ -14,6 +14,7 @@ import { createEndRun } from './end-run.ts'
 import { stopNotice } from './notices.ts'
 import { createOutbox } from './outbox.ts'
 import { createStoreQueue } from './queue-of-store.ts'
+import { nothingRunning } from './stop-run.ts'
 
 /** Conversations with a real command as their agent: `agent.sh`, which each test writes. */
 
@@ -174,6 +175,56 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
   })
 })
 
+describe('what setup leaves behind', () => {
+  /** Setup leaves a server that has lost its environment, session and parent. */
+  const engineWithSetup = async (): Promise<Conversations> => {
+    await world[Symbol.asyncDispose]()
+    world = await makeWorld({
+      context: { approve: () => Promise.resolve(true) },
+      prepare: (repo, box) => {
+        const started = `sh ${box.path('setup.sh')}`
+        repo.commit('.coppice/config.yaml', `worktree:\n  setup: [${JSON.stringify(started)}]\n`)
+      },
+    })
+    writeFileSync(file('setup.sh'), `cd /${escaped('exec sleep 300')}`)
+    return startEngine()
+  }
+
+  test('is named when the worktree is made and by /stop, stays while an agent may need it, and ends with the next /stop', async () => {
+    const engine = await engineWithSetup()
+    agentThat(`touch '${file('runs')}'; ${waits('go')}; echo done`)
+    const id = await say(engine, 'work')
+    await until(() => existsSync(file('runs')))
+    const [pid = 0] = pids()
+    // Another conversation in the same worktree ends nothing that the agent may need.
+    const { store } = world.context
+    const first = await store.conversations.find('test', 'T1')
+    if (first === undefined) throw new Error('the conversation is gone')
+    await store.conversations.ensure({ ...first, id: randomUUID(), conversationId: 'T2' })
+    expect(await engine.stopRun({ platform: 'test', conversationId: 'T2' })).toMatchObject({
+      outcome: 'nothing-running',
+      scripts: { ended: 0, running: [{ pid, command: 'sleep' }] },
+    })
+    expect(await ask(engine, '/stop')).toEqual([
+      [
+        'Stopped: the agent and all processes it started have ended.',
+        "1 process that the repository's setup or teardown started for this worktree is still running:",
+        `- ${pid} \`sleep\``,
+        `To end them, run \`/stop\` again when no agent is running, or: \`kill ${pid}\``,
+      ].join('\n'),
+    ])
+    expect((await done(id)).join('\n')).toContain(`setup left running: sleep (${pid})`)
+    open('go')
+    expect((await ask(engine, 'again')).at(-1), 'it was there before').toBe('done')
+    expect(isAlive(pid)).toBe(true)
+    expect(await ask(engine, '/stop')).toEqual([
+      expect.stringContaining("Ended 1 process that the repository's setup or teardown had left running."),
+    ])
+    expect(isAlive(pid)).toBe(false)
+    expect(await ask(engine, '/stop')).toEqual(['Nothing is running here.'])
+  })
+})
+
 test("a person's own processes in the worktree are named, never ended", async () => {
   const engine = await startEngine()
   agentThat('echo hello')
@@ -210,10 +261,11 @@ test('a child that has shed every mark on purpose is named, since it works in th
 
 test('/stop says what it could not end, and how to', () => {
   const own = [{ pid: 7, startTime: 'x', command: 'node' }]
-  expect(stopNotice({ outcome: 'stopped', left: { own, unknown: [] } })).toBe(
+  const stopped = { ...nothingRunning, outcome: 'stopped' } as const
+  expect(stopNotice({ ...stopped, left: { own, unknown: [] } })).toBe(
     'Stopped the agent, but 1 process it started could not be ended:\n- 7 `node`\nTry: `kill -9 7`',
   )
-  expect(stopNotice({ outcome: 'stopped', left: { own: [], unknown: [], problem: 'no /proc' } })).toContain(
+  expect(stopNotice({ ...stopped, left: { own: [], unknown: [], problem: 'no /proc' } })).toContain(
     'Coppice could not check which processes the agent left running: no /proc',
   )
 })

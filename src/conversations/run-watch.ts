@@ -42,7 +42,7 @@ export const watchRun = async (
 ): Promise<WatchedRun> => {
   const { isolation } = context
   const late = await settleEndedRuns(context, codebase)
-  const before = await lookAtGit(codebase, place.environment)
+  const before = await lookAtGit(isolation, codebase, place.environment)
   const between = await changesSinceLastLook(context, before)
   const checkout = await armTripwire(isolation, codebase)
   const watch = newWatch(context, message, codebase, place, checkout)
@@ -129,7 +129,7 @@ const armed = (context: ConversationsContext, { watch, before, codebase, place, 
       // First who is left, then what changed: what nobody is left to do is in this report or never happens.
       const found = await left()
       const checkout = await armTripwire(isolation, codebase)
-      const after = await lookAtGit(codebase, place.environment)
+      const after = await lookAtGit(isolation, codebase, place.environment)
       const empty = mark.cgroup === undefined || removeCgroup(mark.cgroup)
       return {
         left: found,

@@ -1,5 +1,8 @@
+import type { EnvironmentId } from '../domain/names.ts'
 import { killRun } from '../process/kill.ts'
 import { liveness } from '../process/identity.ts'
+import { type LeftProcess, markedProcesses } from '../process/marked-processes.ts'
+import { type RunMark, scriptMark } from '../process/run-mark.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { endProcesses, watchesOf } from './end-run.ts'
@@ -9,29 +12,46 @@ export type Stopped = {
   readonly outcome: 'stopped' | 'nothing-running'
   /** Who is still there all the same. */
   readonly left: Leftovers
+  /** What setup or teardown left running for the worktree. The next run may need it, so it ends when no run does. */
+  readonly scripts: { readonly ended: number; readonly running: readonly LeftProcess[] }
 }
 
-export const nothingRunning: Stopped = { outcome: 'nothing-running', left: nothingLeft }
+const noScripts = { ended: 0, running: [] }
+
+export const nothingRunning: Stopped = { outcome: 'nothing-running', left: nothingLeft, scripts: noScripts }
+
+/** A run of the conversation was ended. What its worktree's scripts left is named and stays. */
+export const stoppedRun = async (
+  context: Pick<ConversationsContext, 'isolation'>,
+  key: ConversationKey,
+  left: Leftovers,
+): Promise<Stopped> => {
+  const environmentId = await worktreeOf(context, key)
+  const running = environmentId === undefined ? [] : await markedProcesses(scriptMarks(context, environmentId))
+  return { outcome: 'stopped', left, scripts: { ended: 0, running } }
+}
 
 /** Ends a run that another process of this home works on: that process sees its agent end, and answers the message. */
 export const stopElsewhere = async (
-  { isolation }: Pick<ConversationsContext, 'isolation'>,
+  context: Pick<ConversationsContext, 'isolation'>,
   message: InboxMessage,
 ): Promise<Stopped> => {
+  const { isolation } = context
   if (message.child === undefined || message.holder?.host !== isolation.host) return nothingRunning
   const watches = await watchesOf(isolation, message)
   const killed = await endProcesses(isolation, message, watches)
-  if (killed.outcome === 'dead') return { outcome: 'stopped', left: nothingLeft }
   const [watch] = watches
-  return { outcome: 'stopped', left: watch === undefined ? nothingLeft : await stillThere(watch.data.mark, []) }
+  const isDead = killed.outcome === 'dead' || watch === undefined
+  return stoppedRun(context, message, isDead ? nothingLeft : await stillThere(watch.data.mark, []))
 }
 
-/** Ends what earlier runs of the conversation left running. */
+/** Ends what earlier runs of the conversation, and the scripts of its worktree, left running. */
 export const stopLeftovers = async (
-  { isolation }: Pick<ConversationsContext, 'isolation'>,
-  { platform, conversationId }: ConversationKey,
+  context: Pick<ConversationsContext, 'isolation'>,
+  key: ConversationKey,
 ): Promise<Stopped> => {
-  const { store, host, clock } = isolation
+  const { platform, conversationId } = key
+  const { store, host, clock } = context.isolation
   let stopped = nothingRunning
   for (const watch of await store.runWatches.ofHost(host)) {
     if (watch.platform !== platform || watch.conversationId !== conversationId) continue
@@ -41,11 +61,42 @@ export const stopLeftovers = async (
     await killRun([mark], { graceMs: GRACE_MS, clock })
     const left = await stillThere(mark, unknown)
     stopped = {
+      ...stopped,
       outcome: 'stopped',
       left: { own: [...stopped.left.own, ...left.own], unknown: [...stopped.left.unknown, ...left.unknown] },
     }
   }
-  return stopped
+  const scripts = await stopScripts(context, key)
+  return { ...stopped, outcome: scripts.ended > 0 ? 'stopped' : stopped.outcome, scripts }
 }
+
+const stopScripts = async (
+  context: Pick<ConversationsContext, 'isolation'>,
+  key: ConversationKey,
+): Promise<Stopped['scripts']> => {
+  const { store, host, clock } = context.isolation
+  const environmentId = await worktreeOf(context, key)
+  if (environmentId === undefined) return noScripts
+  const marks = scriptMarks(context, environmentId)
+  const before = await markedProcesses(marks)
+  // Another conversation's agent may be at work with them.
+  const isInUse = (await store.runWatches.ofHost(host)).some(
+    ({ data, ended, owner }) => data.environmentId === environmentId && !ended && liveness(owner) !== 'dead',
+  )
+  if (before.length === 0 || isInUse) return { ended: 0, running: before }
+  await killRun(marks, { graceMs: GRACE_MS, clock })
+  const running = await markedProcesses(marks)
+  return { ended: Math.max(0, before.length - running.length), running }
+}
+
+const worktreeOf = async (
+  { isolation: { store } }: Pick<ConversationsContext, 'isolation'>,
+  { platform, conversationId }: ConversationKey,
+): Promise<EnvironmentId | undefined> => (await store.conversations.find(platform, conversationId))?.environmentId
+
+const scriptMarks = (
+  { isolation: { home } }: Pick<ConversationsContext, 'isolation'>,
+  environmentId: EnvironmentId,
+): readonly RunMark[] => (['setup', 'teardown'] as const).map((kind) => scriptMark(home, environmentId, kind))
 
 const GRACE_MS = 5_000

@@ -4,13 +4,14 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
-import type { AgentRequest } from '../agents/agent.ts'
+import type { Agent, AgentRequest } from '../agents/agent.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import type { MessageDetails } from '../domain/message.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
 import { createQuestions } from './questions.ts'
+import { createRunTokens } from './run-tokens.ts'
 import { nothingRunning } from './stop-run.ts'
 import { createTurns } from './turns.ts'
 
@@ -44,7 +45,8 @@ type Sent = { readonly platform?: string; readonly conversationId: string; reado
 /** One message; what the agent was given, and what was answered. */
 const send = async (text: string, { platform = 'github', conversationId, details }: Sent) => {
   const requests: AgentRequest[] = []
-  const context = chatContext(world, [
+  const runTokens = createRunTokens({ ...world.context, random: () => '0'.repeat(64), url: () => 'http://localhost' })
+  const agents = [
     {
       name: 'demo',
       availability: async () => ({ state: 'ready', version: undefined }),
@@ -52,8 +54,9 @@ const send = async (text: string, { platform = 'github', conversationId, details
         requests.push(request)
         return { outcome: 'done', text: 'done' }
       },
-    },
-  ])
+    } satisfies Agent,
+  ]
+  const context = { ...chatContext(world, agents), runTokens }
   const arrived = { platform, conversationId, deliveryId: randomUUID(), kind: 'message', text, details } as const
   await context.queue.accept({ ...arrived, lane: 'turn' })
   const message = await context.queue.claim('turn')
@@ -65,6 +68,9 @@ const send = async (text: string, { platform = 'github', conversationId, details
     stop: async () => nothingRunning,
     whileWaiting: (wait) => wait(),
   })
+  for (const { environment, untrusted } of requests) {
+    expect('COPPICE_RUN_TOKEN' in environment, 'only a trusted run gets a token').toBe(!untrusted)
+  }
   const said = await world.context.store.outbox.ofConversation(message, 100)
   const own = said.filter(({ inboxId }) => inboxId === message.id).map((reply) => reply.text)
   return { request: requests[0], said: own.join('\n') }
@@ -102,7 +108,9 @@ describe('a run is untrusted if its worktree or its message is:', () => {
     const slack = { platform: 'slack', conversationId: 'C1', details: { codebase: 'project' } }
     await send('fix it', about(1, { isForkPR: true }))
     await send('/worktree link pr-1-review', slack)
-    expect((await send('fix it', slack)).request).toMatchObject({ untrusted: true })
+    for (const text of ['fix it', '/look']) {
+      expect((await send(text, slack)).request).toMatchObject({ untrusted: true })
+    }
   })
 
   test('a command that only reads does so in the checkout, for a fork’s pull request in a worktree of its own', async () => {

@@ -1,7 +1,8 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { gitProcessesUsing } from '../process/git-processes.ts'
 import { liveness } from '../process/identity.ts'
-import { killTree } from '../process/kill.ts'
+import { killRun, killTree } from '../process/kill.ts'
+import { scriptMark } from '../process/run-mark.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 
@@ -46,6 +47,19 @@ const waitForStrangers = async (context: IsolationContext, repoPath: string): Pr
     using = await gitProcessesUsing(repoPath)
   }
   return using.length === 0
+}
+
+/**
+ * Ends what setup or teardown of an interrupted operation started, and says whether all of it has ended. Teardown runs
+ * before the removal takes its next step.
+ */
+export const endScripts = async (
+  { home, clock }: Pick<IsolationContext, 'home' | 'clock'>,
+  { environmentId, kind, step }: JournalEntry,
+): Promise<boolean> => {
+  const script = kind === 'create' ? 'setup' : kind === 'remove' && step === 'intent' ? 'teardown' : undefined
+  if (environmentId === undefined || script === undefined) return true
+  return (await killRun([scriptMark(home, environmentId, script)], { graceMs: 5000, clock })).outcome !== 'survivors'
 }
 
 /** Runs a git command whose child the journal names for as long as it runs, together with `data`. */

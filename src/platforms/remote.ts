@@ -1,6 +1,7 @@
 import type { Clock, Ids } from '../domain/clock.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
+import type { Secrets } from '../process/redact.ts'
 import type { Platform } from './platform.ts'
 import type { PlatformSettings, RemotePlatformName } from './settings.ts'
 
@@ -12,7 +13,10 @@ export type PlatformParts = {
   readonly ids: Ids
 }
 
-type Maker = (parts: PlatformParts) => Promise<Platform>
+/** For a platform that is handed credentials while it runs: they are hidden like those of the settings. */
+export type SecretsToHide = { readonly secrets: Pick<Secrets, 'add' | 'forget'> }
+
+type Maker = (parts: PlatformParts & SecretsToHide) => Promise<Platform>
 
 /**
  * The platforms that need an account. Adding one is a folder and a line. Each is loaded only when it is configured, and
@@ -29,7 +33,7 @@ export type Refused = { readonly platform: string; readonly problem: string; rea
 
 /** Those that are configured. One that refuses does not keep the others from it. */
 export const remotePlatforms = async (
-  parts: PlatformParts,
+  parts: PlatformParts & SecretsToHide,
 ): Promise<{ readonly platforms: ReadonlyMap<string, Platform>; readonly refused: readonly Refused[] }> => {
   const platforms = new Map<string, Platform>()
   const refused: Refused[] = []

@@ -26,7 +26,14 @@ test.each([
   ['a link', `${SECRET.slice(0, 14)}\u001b]8;;https://a.b/\u001b\\${SECRET.slice(14)}`],
   ['the rest of a sequence', `\u001b[${SECRET.slice(0, 14)}\u001b[m${SECRET.slice(14)}`],
   ['an unknown token', GITHUB],
+  [
+    'an unknown token with colours',
+    `${GITHUB.slice(0, 2)}\u001b[1m${GITHUB.slice(2, 14)}\u001b(B\u001b[m${GITHUB.slice(14)}`,
+  ],
+  ['an unknown token around a title', `${GITHUB.slice(0, 14)}\u001b]0;my own title\u0007${GITHUB.slice(14)}`],
+  ['an unknown token around a character without width', `${GITHUB.slice(0, 14)}\u200b${GITHUB.slice(14)}`],
   ['an unknown private key', KEY],
+  ['an unknown private key in colours', KEY.replace('PRIVATE', '\u001b[1mPRI\u001b[mVATE')],
   ['a header', 'Authorization: Basic dTpwYXNzd29yZA=='],
   ['a bearer', 'Bearer abcdefgh12345678'],
   ['a password in a URL', 'https://user:pass@host/path'],
@@ -49,6 +56,11 @@ test('in whatever pieces a text comes, it leaves as redacting the whole would ha
     'correct horse',
     SECRET,
     GITHUB,
+    GITHUB.slice(0, 12),
+    GITHUB.slice(12),
+    'bearer ',
+    '\u200b',
+    '\u001b[m',
     'secret',
     '\u001b[',
     '\u001b(B',
@@ -85,7 +97,8 @@ test('ordinary text is shown up to its last word at once, and the last word when
 })
 
 test('a pause inside a secret shows no more of it than chance would, and never the rest', () => {
-  for (const secret of [SECRET, GITHUB, KEY]) {
+  const telegram = ['123456789', `AA${'aB3'.repeat(11)}`].join(':')
+  for (const secret of [SECRET, GITHUB, KEY, telegram, `${GITHUB.slice(0, 14)}\u001b[m${GITHUB.slice(14)}`]) {
     for (let at = 1; at < secret.length; at++) {
       let shown = ''
       const stream = createSecrets([SECRET]).stream((text) => (shown += text))
@@ -98,6 +111,18 @@ test('a pause inside a secret shows no more of it than chance would, and never t
   }
 })
 
+test('a pause inside the name of a header does not show its value', () => {
+  for (let at = 1; at < 'Authorization'.length; at++) {
+    let shown = ''
+    const stream = createSecrets().stream((text) => (shown += text))
+    stream.push('Authorization'.slice(0, at))
+    stream.settle()
+    for (const piece of [`${'Authorization'.slice(at)}: `, 'Basic ', 'dTpwYXNzd29yZA==\n']) stream.push(piece)
+    stream.end()
+    expect([at, shown]).toEqual([at, 'Authorization: [hidden]\n'])
+  }
+})
+
 test('a secret that becomes known while its beginning waits is hidden', () => {
   const secrets = createSecrets([SECRET])
   let shown = ''
@@ -107,6 +132,19 @@ test('a secret that becomes known while its beginning waits is hidden', () => {
   stream.push('r-on ')
   stream.end()
   expect(shown).toBe('token=[hidden] ')
+})
+
+test.each([
+  ['a sequence without end', '', '\u001b]0;'],
+  ['a private key without end', '-----BEGIN RSA PRIVATE KEY-----\n', '\u001b[m'],
+])('%s in small pieces, with something else shown in between, is not slow', (_, begin, noise) => {
+  const stream = createSecrets([SECRET]).stream(() => undefined)
+  stream.push(begin)
+  for (let i = 0; i < 40_000; i++) {
+    stream.push(i % 100 === 0 ? noise : 'abc ')
+    stream.show()
+  }
+  stream.end()
 })
 
 test('a megabyte without a space, letter by letter, is neither kept back nor slow', () => {

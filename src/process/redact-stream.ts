@@ -1,12 +1,15 @@
 import { beginsToken, type CredentialSpan, credentialSpans, unfinishedCredential } from './credential-shapes.ts'
 import { hide } from './hide.ts'
 import type { Matcher, Scanner, Span } from './secret-matcher.ts'
+import { createWordReader } from './text-noise.ts'
 
 /** Text in pieces on its way out. What may be the beginning of a secret waits until it is known not to be one. */
 export type RedactedStream = {
   readonly push: (text: string) => void
   /** Nothing more came for a while: shows the last word too, unless it looks like the beginning of a secret. */
   readonly settle: () => void
+  /** The same before something else is shown, unless it has just been tried. */
+  readonly show: () => void
   /** Nothing more will come. */
   readonly end: () => void
 }
@@ -22,6 +25,9 @@ const LONGEST_WORD = 4_096
 /** What is kept back at most: longer than any private key. */
 const LONGEST_WAIT = 16_384
 
+/** From this size on, a text is looked at again only when it has grown by half: a look takes time by its size. */
+const SMALL = 512
+
 export const createRedactedStream = ({ matcher: current, write }: Parts): RedactedStream => {
   let matcher: Matcher | undefined
   let scanner: Scanner | undefined
@@ -29,6 +35,11 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
   let pending = ''
   /** Where `pending` begins, counted as the scanner counts. */
   let base = 0
+  const words = createWordReader()
+  /** Where `pending` begins, counted as `words` counts. */
+  let released = 0
+  /** What was left of the text when we last looked. */
+  let looked = 0
   /** The part of the current word that is out already: without it, the rest would not be recognised. */
   let before = ''
 
@@ -68,24 +79,37 @@ export const createRedactedStream = ({ matcher: current, write }: Parts): Redact
     before = lastWord(before + piece)
     pending = pending.slice(end)
     base += end
+    released += end
     found = found.filter(({ to }) => to > base)
     write(hide(piece, within))
+  }
+  /** Where a credential may have begun. Some of its first word may be out already. */
+  const unfinished = (): number => Math.max(0, unfinishedCredential(before + pending) - before.length)
+  const size = (): number => before.length + pending.length
+  const isWorthALook = (): boolean => size() < SMALL || size() >= looked * 1.5
+  const settle = (): void => {
+    refresh()
+    if (!beginsToken(lastWord(before + pending))) release(Math.min(opened(), unfinished()), false)
+    looked = size()
   }
   const most = (): number => Math.max(LONGEST_WAIT, 2 * (matcher?.longest ?? 0))
   return {
     push: (text) => {
       refresh()
       scanner?.feed(text)
+      words.feed(text)
       pending += text
       // The last word waits anyway. Where it only grew, nothing can leave.
       if (!/\s/.test(text) && pending.length < 2 * LONGEST_WORD) return
-      const word = pending.length - lastWord(pending).length
-      release(Math.min(word, opened(), unfinishedCredential(pending)), false)
+      if (!isWorthALook()) return
+      const word = Math.max(words.start() - released, pending.length - LONGEST_WORD)
+      release(Math.min(word, opened(), unfinished()), false)
       release(pending.length - most(), true)
+      looked = size()
     },
-    settle: () => {
-      refresh()
-      if (!beginsToken(lastWord(pending))) release(Math.min(opened(), unfinishedCredential(pending)), false)
+    settle,
+    show: () => {
+      if (isWorthALook()) settle()
     },
     end: () => {
       refresh()
@@ -101,12 +125,8 @@ const outside = (end: number, spans: readonly CredentialSpan[]): number => {
   return across.length === 0 ? end : outside(Math.min(...across.map(({ start }) => start)), spans)
 }
 
-/** From the back: a pattern for it would look at every place where a word could begin. */
 const lastWord = (text: string): string => {
-  let start = text.length
-  const least = Math.max(0, text.length - LONGEST_WORD)
-  while (start > least && !isSpace(text.charCodeAt(start - 1))) start--
-  return text.slice(start)
+  const words = createWordReader()
+  words.feed(text)
+  return text.slice(Math.max(words.start(), text.length - LONGEST_WORD))
 }
-
-const isSpace = (code: number): boolean => code === 0x20 || (code >= 0x09 && code <= 0x0d)

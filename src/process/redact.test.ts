@@ -124,6 +124,18 @@ test('letters that mean something in a pattern are taken literally', () => {
   expect(createSecrets(['a.c*(e)[f]\\$^|']).redact('a.c*(e)[f]\\$^| abc')).toBe('[hidden] abc')
 })
 
+const NOISE = [
+  `${ESC}[1;31m`,
+  `${ESC}(B${ESC}[m`,
+  `${ESC}]0;my title\u0007`,
+  `${ESC}]0;sk-\u0007`,
+  '\u009b1m',
+  '\u200b',
+  '\u00ad',
+  '\u{e0041}',
+  '\b',
+]
+
 /** Put together here, so that no scanner takes this file for a leak. */
 const token = (start: string[], length: number) => start.join('') + 'aB3'.repeat(20).slice(0, length)
 
@@ -140,10 +152,46 @@ test.each([
   `https://api.telegram.org/bot${token(['123456789', ':AA'], 33)}/getMe`,
   `${token(['M'], 23)}.${token([''], 6)}.${token([''], 38)}`,
   `eyJ${token([''], 20)}.${token([''], 20)}.${token([''], 20)}`,
+  KEY.replaceAll('M', 'aB3'),
+  `wss://wss-primary.slack.com/link/?ticket=${token([''], 30)}&app_id=1`,
+  `https://hooks.slack.com/actions/T0/1/${token([''], 24)}`,
+  token(['aW50ZXJhY3Rp', 'b246'], 40),
+  // The cookie of the page
+  `${'3aB'.toLowerCase().repeat(11).slice(0, 32)}.${'3ab'.repeat(22).slice(0, 64)}`,
+  `Authorization: Basic ${token([''], 20)}`,
+  `Bearer ${token([''], 20)}`,
+  `https://me:${token([''], 20)}@host/`,
 ])('a well-known token is hidden: %s', (text) => {
-  const hidden = createSecrets([]).redact(`it is ${text}, really`)
-  expect(hidden).toContain('[hidden]')
-  expect(hidden).not.toContain('aB3aB3')
+  const { redact: hideShapes } = createSecrets([])
+  const split = NOISE.flatMap((noise) =>
+    Array.from({ length: text.length }, (_, at) => `it is ${text.slice(0, at)}${noise}${text.slice(at)}, really`),
+  )
+  for (const written of [`it is ${text}, really`, ...split]) {
+    const hidden = hideShapes(written)
+    expect([written, hidden]).toEqual([written, expect.stringContaining('[hidden]')])
+    expect([written, hidden]).toEqual([written, expect.not.stringMatching(/aB3|B3a|3aB/i)])
+  }
+})
+
+test.each([
+  ['after a word', (word: string) => `foo${ESC}[1m${word.slice(0, 9)}${ESC}[m${word.slice(9)}`],
+  [
+    'after a word, with text behind it',
+    (word: string) => `foo\u200b${word.slice(0, 9)}${ESC}[m${word.slice(9)}${ESC}[mbar`,
+  ],
+  ['behind the start of a sequence', (word: string) => `${ESC}[${word.slice(0, 9)}${ESC}[m${word.slice(9)}`],
+  ['in the address of a link', (word: string) => `${ESC}]8;;${word.slice(0, 9)}\u200b${word.slice(9)}${ESC}\\`],
+])('an unknown token is hidden in terminal codes: %s', (_, write) => {
+  for (const unknown of [token(['ghp', '_'], 36), token(['sk', '-proj-'], 40), `AKIA${'Z9'.repeat(8)}`]) {
+    const shown = createSecrets([]).redact(write(unknown))
+    expect(shown).toContain('[hidden]')
+    expect(shown).not.toMatch(/aB3|Z9/)
+  }
+})
+
+test('a branch that only looks like a token when colours are ignored stays', () => {
+  const text = `${ESC}[32mtask-refactor-the-settings-page${ESC}[m`
+  expect(createSecrets([]).redact(text)).toBe(text)
 })
 
 test.each([
@@ -167,11 +215,22 @@ test.each(['git@github.com:a/b.git', 'see https://example.org/@user', 'mail me@e
   },
 )
 
-test.each(['a', '://', 'https://a@', '1', 'eyJ', 'sk-', '-----BEGIN PRIVATE KEY-----', 'a.', 'authorization:'])(
-  'half a megabyte of %j takes no quadratic time',
-  (piece) => {
-    const before = performance.now()
-    redact(piece.repeat(500_000 / piece.length))
-    expect(performance.now() - before).toBeLessThan(2_000)
-  },
-)
+test.each([
+  'a',
+  '://',
+  'https://a@',
+  '1',
+  'eyJ',
+  'sk-',
+  '-----BEGIN PRIVATE KEY-----',
+  'a.',
+  'authorization:',
+  '\u001b]',
+  '\u001b[sk-',
+  'sk-\u200b',
+  '\u200b',
+])('half a megabyte of %j takes no quadratic time', (piece) => {
+  const before = performance.now()
+  redact(piece.repeat(500_000 / piece.length))
+  expect(performance.now() - before).toBeLessThan(2_000)
+})

@@ -8,7 +8,7 @@ import { isForbidden, isGone } from './proc.ts'
 import { listProcPids } from './table.ts'
 
 /**
- * What ties every process of a run to it. An agent's child that runs `env -i setsid` and forks twice has lost its
+ * What ties every process of a run, or of a script of the repository, to it. An agent's child that runs `env -i setsid` and forks twice has lost its
  * environment, session and parent; it still has the limits it inherited, and it is still in its cgroup.
  */
 export type RunMark = {
@@ -19,7 +19,18 @@ export type RunMark = {
 }
 
 export const runMarkId = (home: string, message: string, attempt: number): string =>
-  `${createHash('sha256').update(home).digest('hex').slice(0, 12)}.${message}.${attempt}`
+  `${prefixOf(home)}.${message}.${attempt}`
+
+/**
+ * For the repository's scripts of a worktree: by its id they are found again without a record. No cgroup, which would
+ * need one: setup is code that a person approved, so nobody expects it to shed its mark.
+ */
+export const scriptMark = (home: string, environment: string, kind: 'setup' | 'teardown'): RunMark => ({
+  id: `${prefixOf(home)}.${kind}.${environment}`,
+  cgroup: undefined,
+})
+
+const prefixOf = (home: string): string => createHash('sha256').update(home).digest('hex').slice(0, 12)
 
 /** In the environment of the agent and of whatever it starts. */
 export const runVariable = 'COPPICE_RUN'

@@ -112,3 +112,21 @@ export const withoutNoise = (text: string): string[] => {
   // A few letters between sequences would hide these letters everywhere.
   return shown.length * 2 > plain.length ? [shown, plain] : [plain]
 }
+
+/** Reads a text piece by piece and knows where its last word begins. A space inside an escape sequence ends no word. */
+export const createWordReader = (): { readonly feed: (text: string) => void; readonly start: () => number } => {
+  const inEscape = createEscapeReader()
+  let position = 0
+  let start = 0
+  return {
+    feed: (text) => {
+      for (let i = 0; i < text.length; i++, position++) {
+        const code = text.charCodeAt(i)
+        if (inEscape(code) === undefined && isSpace(code)) start = position + 1
+      }
+    },
+    start: () => start,
+  }
+}
+
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0d

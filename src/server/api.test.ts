@@ -203,7 +203,7 @@ describe('conversations', () => {
     const stopped = await under.call('/api/conversations/c-9/stop', { method: 'POST' })
     expect([stopped.status, await stopped.json()]).toEqual([
       200,
-      { outcome: 'nothing-running', left: { own: [], unknown: [] } },
+      { outcome: 'nothing-running', left: { own: [], unknown: [] }, scripts: { ended: 0, running: [] } },
     ])
   })
 

@@ -125,26 +125,32 @@ describe('git outlives the process that started it', () => {
     await settled(world, expectations, 'create-fresh')
   })
 
-  test('a setup script that outlives us is ended before its tree goes', async () => {
-    const started = 'setup-started'
+  test.each([
+    ['setup', 'create-fresh'],
+    ['teardown', 'remove-clean'],
+  ] as const)('a %s script that outlives us is ended with all that it started', async (kind, operation) => {
     await using world = await makeScenarioWorld({
       options: {
-        prepare: (repo, box) =>
-          void repo.commit(
-            '.coppice/config.yaml',
-            `worktree:\n  setup: ["touch ${box.path(started)}; while :; do echo x >> log.local; sleep 0.05; done"]\n`,
-          ),
+        prepare: (repo, box) => {
+          const loop = 'while :; do echo x >> log.local; sleep 0.05; done'
+          // One more without parent, session and environment.
+          const lost = `env -i PATH="$PATH" setsid sh -c 'sh -c "${loop}" &' </dev/null >/dev/null 2>&1`
+          writeFileSync(box.path('script.sh'), `${lost}\ntouch '${box.path('started')}'\n${loop}\n`)
+          repo.commit('.coppice/config.yaml', `worktree:\n  ${kind}: ["sh ${box.path('script.sh')}"]\n`)
+        },
       },
     })
+    if (kind === 'teardown') await withIgnored(world)
     const expectations = await expectationsOf(world)
-    const { child, ended } = startChild(world, { operation: 'create-fresh', killAt: undefined })
-    await appears(world.box.path(started))
+    const { child, ended } = startChild(world, { operation, killAt: undefined })
+    await appears(world.box.path('started'))
     child.kill('SIGKILL')
     await ended
     const context = { ...world.context, clock: hurried() }
     try {
       expect(await recover(context, world.codebase)).toEqual([])
       expect(await checkInvariants(world, expectations)).toEqual([])
+      expect(processesAt(world.box.root)).toEqual([])
     } finally {
       for (const [pid] of processesAt(world.box.root)) process.kill(pid, 'SIGKILL')
     }

@@ -2,8 +2,8 @@ import type { Agent } from '../../src/agents/agent.ts'
 import { createChanges } from '../../src/conversations/changes.ts'
 import { answerCommand, type ChatAnswer } from '../../src/conversations/commands/chat.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
-import { nothingLeft } from '../../src/conversations/leftovers.ts'
 import { createStoreQueue } from '../../src/conversations/queue-of-store.ts'
+import { nothingRunning } from '../../src/conversations/stop-run.ts'
 import type { Conversation, Session } from '../../src/store/store.ts'
 import type { World } from './world.ts'
 
@@ -70,7 +70,7 @@ export const makeChat = async (world: World, options: ChatOptions = {}): Promise
       controls: {
         stop: async () => {
           stops.push(id)
-          return { outcome: running ? 'stopped' : 'nothing-running', left: nothingLeft }
+          return { ...nothingRunning, outcome: running ? 'stopped' : 'nothing-running' }
         },
       },
       signal,

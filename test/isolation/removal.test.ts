@@ -8,6 +8,7 @@ import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import type { Conversation } from '../../src/store/store.ts'
+import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
@@ -603,6 +604,26 @@ describe.concurrent('removal', () => {
     await removed(world, environment)
     expect(readFileSync(world.box.path('told'), 'utf8')).toMatch(/^issue-42 \d+\n$/)
     expect(await world.context.store.ports.taken('this-host')).toEqual([])
+  })
+
+  test('names what setup and teardown left running elsewhere, and leaves it alone', async () => {
+    const started = (name: string, box: Sandbox): string =>
+      `(cd / && setsid sh -c 'echo $$ > ${box.path(name)}; exec sleep 300') </dev/null >/dev/null 2>&1 & while [ ! -s ${box.path(name)} ]; do sleep 0.01; done`
+    const { world, environment } = await start({
+      prepare: (repo, box) =>
+        config(
+          `worktree:\n  setup: [${JSON.stringify(started('one', box))}]\n  teardown: [${JSON.stringify(started('two', box))}]\n`,
+        )(repo, box),
+      context: { approve: () => Promise.resolve(true) },
+    })
+    await using _ = world
+    const outcome = await removed(world, environment)
+    const [one, two] = ['one', 'two'].map((name) => Number(readFileSync(world.box.path(name), 'utf8')))
+    for (const pid of [one, two]) process.kill(pid ?? 0, 'SIGKILL')
+    expect(outcome.notices.slice(-2)).toEqual([
+      `teardown left running: sleep (${two})`,
+      `setup left running: sleep (${one})`,
+    ])
   })
 
   test('stays away when teardown fails or leaves changes, and the environment is as usable as before', async () => {

@@ -2,6 +2,7 @@ import { createHmac, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage as Request, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLogger } from '../../src/process/log.ts'
+import { createSecrets, type Secrets } from '../../src/process/redact.ts'
 import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
 import type { PlatformParts } from '../../src/platforms/remote.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
@@ -26,6 +27,8 @@ export type GithubDouble = {
   readonly url: string
   readonly self: User
   readonly requests: string[]
+  /** The credentials that came with them. */
+  readonly authorizations: Set<string>
   readonly comments: Map<string, DoubleComment[]>
   /** By login. */
   readonly permissions: Map<string, { readonly id: number; readonly permission: string; readonly role?: string }>
@@ -44,6 +47,7 @@ export const startDouble = async (): Promise<GithubDouble> => {
   const double: Omit<GithubDouble, 'url' | 'close'> = {
     self,
     requests: [],
+    authorizations: new Set(),
     comments: new Map(),
     permissions: new Map(),
     pulls: new Map(),
@@ -83,6 +87,7 @@ const serve = async (
   for await (const chunk of request) chunks.push(chunk as Buffer)
   const line = `${request.method ?? ''} ${request.url ?? ''}`
   double.requests.push(line)
+  double.authorizations.add(request.headers.authorization ?? '')
   const trouble = double.trouble?.(line)
   if (trouble === 'silent') return
   const text = Buffer.concat(chunks).toString()
@@ -200,7 +205,7 @@ export const post = async (platform: Platform, posted: Posted): Promise<WebhookA
   return platform.webhook({ headers: headersFor(posted, body), body: Buffer.from(body) })
 }
 
-export type MadePlatform = { readonly platform: Platform; readonly logged: string[] }
+export type MadePlatform = { readonly platform: Platform; readonly logged: string[]; readonly secrets: Secrets }
 
 export const makeGithub = async (
   settings: PlatformParts['settings']['github'],
@@ -208,6 +213,7 @@ export const makeGithub = async (
   clock: () => number = Date.now,
 ): Promise<MadePlatform> => {
   const logged: string[] = []
+  const secrets = createSecrets()
   const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
   const platform = await createGithubPlatform(
     {
@@ -215,10 +221,11 @@ export const makeGithub = async (
       log,
       clock,
       ids: randomUUID,
+      secrets,
     },
     { paced: false, timeoutMs: 2_000, ...options },
   )
-  return { platform, logged }
+  return { platform, logged, secrets }
 }
 
 /** What GitHub says about when: opened, closed, written, submitted. */

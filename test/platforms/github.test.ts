@@ -1,7 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
+import { createSecrets } from '../../src/process/redact.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import {
   alice,
@@ -58,10 +60,32 @@ const refusal = async (attempt: Promise<unknown>): Promise<AppError> => {
   throw new Error('it was not refused', { cause: error })
 }
 
+test('the tokens that an app gets while it runs are hidden in every form', async () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const installed = 'v1.a-token-of-the-installation'
+  double.trouble = (request) => {
+    if (request.endsWith('/installation')) return { status: 200, body: { id: 7 } }
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+    return request.endsWith('/access_tokens') ? { status: 201, body: { token: installed, expires_at } } : undefined
+  }
+  const app = {
+    appId: '7',
+    privateKey: String(privateKey.export({ type: 'pkcs8', format: 'pem' })),
+    apiUrl: double.url,
+  }
+  const { platform, secrets } = await makeGithub({ ...app, bot: 'coppice' })
+  const reply = { id: 'r.0', conversationId: 'acme/app#42', role: 'agent', text: 'Done.', part: 1, parts: 1 } as const
+  await platform.send(reply)
+  const used = [...double.authorizations].map((one) => one.replace(/^\w+ /, ''))
+  expect(used).toEqual([expect.stringMatching(/^eyJ/), installed])
+  const encoded = used.map((one) => Buffer.from(one).toString('hex')).join(' ')
+  expect(secrets.redactKnown(`${used.join(' ')} ${encoded}`)).toBe('[hidden] [hidden] [hidden] [hidden]')
+})
+
 describe('it refuses to start', () => {
   test('without a webhook secret', async () => {
     const { createGithubPlatform } = await import('../../src/platforms/github/platform.ts')
-    const parts = { log: silent, clock: Date.now, ids: () => 'id' }
+    const parts = { log: silent, clock: Date.now, ids: () => 'id', secrets: createSecrets() }
     const settings = { github: { token: 'x', bot: 'coppice' }, slack: {}, discord: {}, telegram: {} }
     expect((await refusal(createGithubPlatform({ ...parts, settings }))).remedy).toContain('GITHUB_WEBHOOK_SECRET')
   })
@@ -251,7 +275,10 @@ describe('who may speak', () => {
   test('a closed issue needs nobody’s leave', async () => {
     const { platform, inbox } = await started()
     const { payload } = commented('')
-    await post(platform, { event: 'issues', payload: { ...payload, action: 'closed', sender: stranger } })
+    await post(platform, {
+      event: 'issues',
+      payload: { ...payload, comment: undefined, action: 'closed', sender: stranger },
+    })
     expect(inbox.received).toMatchObject([{ kind: 'closed', conversationId: 'acme/app#42', text: '' }])
   })
 })
@@ -295,15 +322,16 @@ describe('before a message is worked on', () => {
   test('at the pace that GitHub asks for it is the same', async () => {
     double.pulls.set('acme/app#42', pull)
     const settings = { token: 'x', bot: 'coppice', apiUrl: double.url, allowedUsers: ['5'] }
-    const { platform } = await makeGithub(settings, { paced: true })
+    const made = await makeGithub(settings, { paced: true })
+    const { platform } = made
     const inbox = makeInbox()
     await platform.start(inbox)
     const troubles: Trouble[] = ['lost', { status: 429, headers: { 'retry-after': '3600' } }]
     double.trouble = (line) => (line.includes('graphql') ? troubles.pop() : undefined)
     for (let time = 0; time < 2; time += 1) {
-      const made = { platform, inbox: makeInbox(), logged: [] }
-      await platform.start(made.inbox)
-      expect((await prepared(made)).hints).toMatchObject({ linkedIssues: [7], prBranch: 'fix-login' })
+      const again = { ...made, inbox: makeInbox() }
+      await platform.start(again.inbox)
+      expect((await prepared(again)).hints).toMatchObject({ linkedIssues: [7], prBranch: 'fix-login' })
     }
     expect(troubles).toEqual([])
   })

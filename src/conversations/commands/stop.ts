@@ -6,5 +6,5 @@ import { onlyInChat } from './only-in-chat.ts'
 export const stop = command<Stopped>({
   run: (call) => onlyInChat(call, 'stop').controls.stop(),
   toText: stopNotice,
-  toJson: ({ outcome, left }) => ({ outcome, left }),
+  toJson: ({ outcome, left, scripts }) => ({ outcome, left, scripts }),
 })

@@ -11,7 +11,7 @@ import { deleteTree } from '../../process/delete-tree.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
 import type { RemoveOptions } from '../provider.ts'
-import { settleChild, withChild } from '../children.ts'
+import { endScripts, settleChild, withChild } from '../children.ts'
 import { syncDirectory } from '../durable.ts'
 import { besidePath, followMoves } from '../moved.ts'
 import { presenceOf } from '../presence.ts'
@@ -77,6 +77,9 @@ export const settleRemoval = async (context: IsolationContext, codebase: Codebas
   if (entry === undefined) return
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
+  }
+  if (!(await endScripts(context, entry))) {
+    throw new AppError('busy', 'a process that teardown of an interrupted removal started is still running')
   }
   const { adminDir, files } = read(entry, codebase)
   await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })

@@ -23,7 +23,7 @@ import { type BranchFate, judgeBranch } from './branch-fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
-import { runTeardown } from './scripts.ts'
+import { leftRunning, runTeardown } from './scripts.ts'
 import { moveToTrash } from './trash.ts'
 
 /**
@@ -158,7 +158,7 @@ const afterTeardown = async (
   seen: Dirt,
 ): Promise<{ dirt: Dirt; notices: string[] }> => {
   const { codebase, environment, config, options } = subject
-  if (config.teardown.length === 0) return { dirt: seen, notices: [] }
+  if (config.teardown.length === 0) return { dirt: seen, notices: await leftBySetup(context, subject) }
   const { notices } = await runTeardown(context, {
     codebase,
     environment,
@@ -177,8 +177,12 @@ const afterTeardown = async (
       remedy: `look at what it wrote: ${environment.path}`,
     })
   }
-  return { dirt, notices }
+  return { dirt, notices: [...notices, ...(await leftBySetup(context, subject))] }
 }
+
+/** What setup started outside of the tree does not stop a removal: other worktrees may use it. */
+const leftBySetup = async (context: IsolationContext, { config, environment }: Subject): Promise<string[]> =>
+  config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup')
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
 const lookAgain = async (

@@ -1,8 +1,11 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../test/helpers/dressed.ts'
-import { liveness } from '../../process/identity.ts'
+import { identifySync, liveness } from '../../process/identity.ts'
+import { killRun } from '../../process/kill.ts'
+import { scriptMark } from '../../process/run-mark.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { leasePorts } from './ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
@@ -61,27 +64,45 @@ describe('setup', () => {
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
 
-  it('that takes too long is ended with all that it started', async () => {
+  /** Leaves a process that has lost its environment, session and parent, and goes on when it has written its pid. */
+  const daemon =
+    'env -i PATH="$PATH" setsid sh -c \'sh -c "echo \\$\\$ > daemon; exec sleep 600" &\' </dev/null >/dev/null 2>&1; ' +
+    'while [ ! -s daemon ]; do sleep 0.01; done; '
+  const daemonIn = (path: string): number => Number(readFileSync(join(path, 'daemon'), 'utf8'))
+  const isAlive = (pid: number): boolean => {
+    const identity = identifySync(pid)
+    return identity !== undefined && liveness(identity) !== 'dead'
+  }
+
+  it.each([
+    ['fails', 'exit 1', { code: 'setup-failed' }],
+    ['takes too long', 'sleep 600 & wait', { code: 'setup-failed', message: expect.stringContaining('too long') }],
+    ['is called off', 'touch ready; sleep 600', { code: 'cancelled' }],
+  ])('that %s is ended with all that it started, wherever that has gone', async (_how, then, failure) => {
     await using made = await makeDressed(approving)
     let started: ProcessIdentity | undefined
+    const stop = new AbortController()
+    const ready = join(made.tree.path, 'ready')
     const running = runSetup(made.context, {
-      ...made.dressing({ setup: ['sleep 600 & wait'] }),
-      timeoutMs: 50,
+      ...made.dressing({ setup: [`${daemon}${then}`] }),
+      ...(then.endsWith('wait') && { timeoutMs: 1_000 }),
+      signal: stop.signal,
       onSpawn: (identity) => (started = identity),
     })
-    await expect(running).rejects.toMatchObject({ code: 'setup-failed', message: expect.stringContaining('too long') })
-    expect(started && liveness(started)).toBe('dead')
+    running.catch(() => undefined)
+    while (failure.code === 'cancelled' && !existsSync(ready)) await delay(10)
+    if (failure.code === 'cancelled') stop.abort()
+    await expect(running).rejects.toMatchObject(failure)
+    expect([started && liveness(started), isAlive(daemonIn(made.tree.path))]).toEqual(['dead', false])
   })
 
-  it('can be called off', async () => {
+  it('that ends well names what it left running, and leaves it alone', async () => {
     await using made = await makeDressed(approving)
-    const stop = new AbortController()
-    const running = runSetup(made.context, {
-      ...made.dressing({ setup: ['sleep 600'] }),
-      signal: stop.signal,
-      onSpawn: () => stop.abort(),
-    })
-    await expect(running).rejects.toMatchObject({ code: 'cancelled' })
+    const notices = await runSetup(made.context, made.dressing({ setup: [daemon] }))
+    const left = daemonIn(made.tree.path)
+    expect([notices, isAlive(left)]).toEqual([[`setup left running: sleep (${left})`], true])
+    await killRun([scriptMark(made.context.home, made.environment.id, 'setup')], { graceMs: 100, clock: Date.now })
+    expect(isAlive(left)).toBe(false)
   })
 
   it('that leaves a server running is not held up by it, nor broken by what it prints later', async () => {

@@ -1,5 +1,9 @@
 import type { IsolationContext } from '../context.ts'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
+import { killRun } from '../../process/kill.ts'
+import { lingeringProcesses } from '../../process/marked-processes.ts'
+import { type RunMark, runVariable, scriptMark } from '../../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../../process/spawn.ts'
 import { mayRunScripts } from '../trust.ts'
 import type { Dressing } from './dressing.ts'
@@ -31,24 +35,53 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind)
   const permission = await mayRunScripts(context, codebase, config, environment.trust)
   if (!permission.run) return permission.notice === undefined ? [] : [permission.notice]
   if (config[kind].length === 0) return []
-  const env = await scriptEnvironment(context, run)
+  const mark = scriptMark(context.home, environment.id, kind)
+  const env = { ...(await scriptEnvironment(context, run)), [runVariable]: mark.id }
   const log = await openScriptLog(context.home, kind, environment.id)
   try {
     const deadline = context.clock() + (run.timeoutMs ?? defaultTimeoutMs)
     for (const command of config[kind]) {
       context.progress(`running ${kind}: ${firstLine(command)}`)
-      const result = await runOne(context, run, { command, env, log, timeoutMs: deadline - context.clock() })
+      const result = await runOne(context, run, { command, env, mark, log, timeoutMs: deadline - context.clock() })
       if (result.exitCode !== 0 || result.timedOut) throw scriptFailed(run, kind, command, result, log.path)
     }
+  } catch (error) {
+    await endAll(context, mark, kind, error)
+    throw error
   } finally {
     log.close()
   }
-  return []
+  return leftRunning(context, environment, kind)
+}
+
+/** A script that failed leaves nothing running, however it put it into the background. */
+const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, cause: unknown): Promise<void> => {
+  const killed = await killRun([mark], { graceMs: 2_000, clock })
+  if (killed.outcome !== 'survivors') return
+  const pids = killed.identities.map(({ pid }) => pid).join(' ')
+  throw new AppError('busy', `${kind} failed, and processes that it started could not be ended: ${pids}`, {
+    cause,
+    remedy: `end them (kill -9 ${pids}) and try again`,
+  })
+}
+
+/** A server for the agent, perhaps: it stays, and whoever made or removes the worktree is told. */
+export const leftRunning = async (
+  { home }: Pick<IsolationContext, 'home'>,
+  { id }: Pick<IsolatedEnvironment, 'id'>,
+  kind: Kind,
+): Promise<string[]> => {
+  const left = await lingeringProcesses([scriptMark(home, id, kind)])
+  if (left.length === 0) return []
+  const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
+  const more = left.length > names.length ? [`${left.length - names.length} more`] : []
+  return [`${kind} left running: ${[...names, ...more].join(', ')}`]
 }
 
 type Command = {
   readonly command: string
   readonly env: Readonly<Record<string, string>>
+  readonly mark: RunMark
   readonly log: ScriptLog
   readonly timeoutMs: number
 }
@@ -56,13 +89,14 @@ type Command = {
 const runOne = async (
   { clock, secrets }: IsolationContext,
   { tree, signal, onSpawn }: ScriptRun,
-  { command, env, log, timeoutMs }: Command,
+  { command, env, mark, log, timeoutMs }: Command,
 ): Promise<ProgramResult> => {
   log.write(`$ ${secrets.redact(command)}\n`)
   const result = await runProgram({
     shell: command,
     cwd: tree.path,
     env,
+    mark,
     clock,
     timeoutMs: Math.max(1, timeoutMs),
     outputLimitBytes: shownBytes,

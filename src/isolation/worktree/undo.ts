@@ -7,7 +7,7 @@ import { type AdminDir, clearLock } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { settleChild } from '../children.ts'
+import { endScripts, settleChild } from '../children.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import { mountsInside } from '../../process/mounts.ts'
 import type { IsolationContext } from '../context.ts'
@@ -48,6 +48,9 @@ export const undoMaking = async (
   // What failed in this very process has awaited all its children.
   const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
   if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
+  if (!(await endScripts(context, entry))) {
+    return { outcome: 'left', detail: 'a process that its setup started is still running' }
+  }
   const data = readMakingData(entry)
   const admin = await findRecord(codebase, entry, data)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }

@@ -1,7 +1,8 @@
 import type { Webhooks } from '@octokit/webhooks'
 import type { WebhookAnswer, WebhookRequest } from '../platform.ts'
+import { eventOf, payloads } from './payloads.ts'
 
-export type VerifiedDelivery = { readonly event: string; readonly id: string; readonly payload: unknown }
+export type VerifiedDelivery = { readonly event: string; readonly id: string; readonly payload: object }
 
 /** Nothing is read from a body before its signature has been found right. */
 export const readDelivery = async (
@@ -19,7 +20,11 @@ export const readDelivery = async (
     return { status: 400, body: 'X-GitHub-Event and X-GitHub-Delivery are missing' }
   }
   const payload = payloadOf(text)
-  return payload === undefined ? { status: 400, body: 'the body is not a JSON object' } : { event, id, payload }
+  if (payload === undefined) return { status: 400, body: 'the body is not a JSON object' }
+  if (Object.hasOwn(payloads, event) && eventOf(payload) !== event) {
+    return { status: 400, body: 'X-GitHub-Event does not match the payload' }
+  }
+  return { event, id, payload }
 }
 
 const unsigned: WebhookAnswer = { status: 401, body: 'the signature is missing or wrong' }
@@ -40,12 +45,12 @@ const exactText = (body: Uint8Array): string | undefined => {
  * JSON, or GitHub's default for a new webhook: a form with the one field `payload`. The first bytes decide, because the
  * Content-Type is not signed: read as a form, somebody's comment could hold a `&payload=` of its own.
  */
-const payloadOf = (text: string): unknown => {
+const payloadOf = (text: string): object | undefined => {
   const isForm = /^payload=[^&]*$/.test(text)
   const json = isForm ? new URLSearchParams(text).get('payload') : text
   if (json?.startsWith('{') !== true) return undefined
   try {
-    return JSON.parse(json)
+    return JSON.parse(json) as object
   } catch {
     return undefined
   }

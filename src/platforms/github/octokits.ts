@@ -2,6 +2,7 @@ import { App, Octokit } from 'octokit'
 import type { Clock } from '../../domain/clock.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
+import type { SecretsToHide } from '../remote.ts'
 import type { PlatformSettings } from '../settings.ts'
 import { repositoryOf, type Thread } from './conversation-id.ts'
 
@@ -15,7 +16,7 @@ export type Octokits = {
   readonly identity: () => Promise<Identity>
 }
 
-export type OctokitOptions = {
+export type OctokitOptions = SecretsToHide & {
   readonly log: Logger
   readonly clock: Clock
   /** An answer that takes longer does not come. */
@@ -26,8 +27,11 @@ export type OctokitOptions = {
 
 export const createOctokits = (settings: PlatformSettings['github'], options: OctokitOptions): Octokits => {
   const { token, appId, privateKey } = settings
-  const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options))
-  if (appId !== undefined && privateKey !== undefined) return ofApp(Configured, appId, privateKey, options)
+  const send = withTimeout(options.timeoutMs)
+  if (appId !== undefined && privateKey !== undefined) {
+    const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options, hidingTokens(send, options)))
+    return ofApp(Configured, appId, privateKey, options)
+  }
   if (appId !== undefined || privateKey !== undefined) {
     throw new AppError('config-invalid', 'the GitHub App has only one of its id and its private key', {
       remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
@@ -38,6 +42,7 @@ export const createOctokits = (settings: PlatformSettings['github'], options: Oc
       remedy: 'set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
     })
   }
+  const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options, send))
   const octokit = new Configured({ auth: token })
   return {
     of: async () => octokit,
@@ -85,13 +90,13 @@ const ofApp = (
   }
 }
 
-const defaultsOf = (apiUrl: string | undefined, { log, timeoutMs, paced }: OctokitOptions) => {
+const defaultsOf = (apiUrl: string | undefined, { log, paced }: OctokitOptions, send: typeof fetch) => {
   const forSdk = sdkLog(log)
   return {
     ...(apiUrl !== undefined && { baseUrl: apiUrl }),
     userAgent: 'coppice',
     log: forSdk,
-    request: { log: forSdk, fetch: withTimeout(timeoutMs) },
+    request: { log: forSdk, fetch: send },
     retry: { retries: 2 },
     throttle: {
       enabled: paced,
@@ -116,6 +121,39 @@ const withTimeout =
     const signal = given === undefined || given === null ? timeout : AbortSignal.any([given, timeout])
     return fetch(url, { ...init, signal })
   }
+
+/**
+ * The app signs itself a token (a JWT) and gets one per installation for it. Both are hidden from the moment they exist:
+ * the first before it is sent, the second before the SDK sees the answer. They last an hour at most.
+ */
+export const hidingTokens = (
+  send: typeof fetch,
+  { secrets, clock }: Pick<OctokitOptions, 'secrets' | 'clock'>,
+): typeof fetch => {
+  const hidden = new Map<string, number>()
+  const hideForNow = (token: string): void => {
+    for (const [old, until] of hidden) {
+      if (until > clock()) continue
+      hidden.delete(old)
+      secrets.forget(old)
+    }
+    hidden.set(token, clock() + HIDDEN_MS)
+    secrets.add(token)
+  }
+  return async (url, init) => {
+    const sent = new Headers(init?.headers).get('authorization')?.split(' ').at(-1)
+    if (sent !== undefined) hideForNow(sent)
+    const answer = await send(url, init)
+    const address = url instanceof Request ? url.url : String(url)
+    if (!/\/access_tokens(?:\?|$)/.test(address)) return answer
+    const [, token] = /"token"\s*:\s*"([^"\\]+)"/.exec(await answer.clone().text()) ?? []
+    if (token !== undefined) hideForNow(token)
+    return answer
+  }
+}
+
+/** Longer than GitHub accepts a token: what an agent printed meanwhile may be on its way for a while. */
+const HIDDEN_MS = 2 * 60 * 60_000
 
 const sdkLog = (log: Logger) => ({
   debug: () => undefined,

@@ -57,6 +57,25 @@ export const payloads = {
   pull_request_review_comment: z.object({ ...common, pull_request: pullRequest, comment: reviewComment }),
 }
 
+/**
+ * Which event a payload belongs to, by what it is about. `X-GitHub-Event` is not signed: whoever sends a recorded delivery
+ * again can write any event there.
+ */
+export const eventOf = (payload: object): keyof typeof payloads | undefined => {
+  const about = new Map<string, unknown>(Object.entries(payload))
+  return EVENTS.get(SUBJECTS.filter((name) => (about.get(name) ?? undefined) !== undefined).join(' '))
+}
+
+const SUBJECTS = ['issue', 'pull_request', 'comment', 'review', 'thread', 'discussion']
+
+const EVENTS: ReadonlyMap<string, keyof typeof payloads> = new Map([
+  ['issue', 'issues'],
+  ['issue comment', 'issue_comment'],
+  ['pull_request', 'pull_request'],
+  ['pull_request review', 'pull_request_review'],
+  ['pull_request comment', 'pull_request_review_comment'],
+])
+
 export const anyPayload = z.object({ action: z.string().optional() })
 
 export type Writer = z.infer<typeof user>

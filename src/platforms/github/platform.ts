@@ -1,7 +1,7 @@
 import { Webhooks } from '@octokit/webhooks'
 import { AppError } from '../../domain/errors.ts'
 import type { Platform, PlatformInbox, WebhookAnswer, WebhookRequest } from '../platform.ts'
-import type { PlatformParts } from '../remote.ts'
+import type { PlatformParts, SecretsToHide } from '../remote.ts'
 import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
@@ -23,7 +23,7 @@ export type GithubOptions = {
 
 /** Issues, pull requests and their comments, as GitHub's webhooks tell of them and its API takes the answers. */
 export const createGithubPlatform = async (
-  { settings: { github: settings }, log, clock }: PlatformParts,
+  { settings: { github: settings }, log, clock, secrets }: PlatformParts & SecretsToHide,
   { timeoutMs = 15_000, paced = true, previewEveryMs = 5_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
@@ -34,7 +34,7 @@ export const createGithubPlatform = async (
   }
   const webhooks = new Webhooks({ secret })
   const standing = createStanding(clock)
-  const client = standing.watching(createClient(createOctokits(settings, { log, clock, timeoutMs, paced })))
+  const client = standing.watching(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
   const leave = createLeave({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')

@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { conversationHistory, historyLimit } from '../../platforms/history.ts'
-import type { LeftProcess } from '../../conversations/leftovers.ts'
+import type { LeftProcess } from '../../process/marked-processes.ts'
 import type { App, ServerDeps } from '../deps.ts'
 import { body, failures, json } from '../routes.ts'
 import { acceptedAnswer, conversationId, incoming, line, ownPlatform, platformName, prose, time } from '../schemas.ts'
@@ -62,6 +62,9 @@ const leftProcesses = z
   .array(z.object({ pid: z.number().int(), command: z.string() }))
   .openapi({ description: 'Processes that are still running' })
 const leftovers = z.object({ own: leftProcesses, unknown: leftProcesses })
+const scripts = z
+  .object({ ended: z.number().int(), running: leftProcesses })
+  .openapi({ description: "What the repository's setup or teardown left running for the worktree" })
 
 const stopRoute = createRoute({
   method: 'post',
@@ -69,7 +72,7 @@ const stopRoute = createRoute({
   summary: 'Ends the running agent of a conversation and what earlier runs left running',
   request: { params, query: any },
   responses: {
-    200: json('Result', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers })),
+    200: json('Result', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers, scripts })),
     ...failures,
   },
 })
@@ -96,8 +99,14 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
   })
   app.openapi(stopRoute, async (c) => {
     const { platform } = c.req.valid('query')
-    const { outcome, left } = await deps.conversations.stopRun({ platform, conversationId: c.req.valid('param').id })
+    const stopped = await deps.conversations.stopRun({ platform, conversationId: c.req.valid('param').id })
+    const { outcome, left, scripts: of } = stopped
     const shown = ({ pid, command }: LeftProcess) => ({ pid, command })
-    return c.json({ outcome, left: { own: left.own.map(shown), unknown: left.unknown.map(shown) } }, 200)
+    const answer = {
+      outcome,
+      left: { own: left.own.map(shown), unknown: left.unknown.map(shown) },
+      scripts: { ended: of.ended, running: of.running.map(shown) },
+    }
+    return c.json(answer, 200)
   })
 }

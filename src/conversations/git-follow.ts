@@ -1,0 +1,117 @@
+import { userInfo } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { type ConfigLine, configLines, valuesOf } from './git-config-file.ts'
+import { type Named, plain } from './git-places.ts'
+
+/** A configuration file that git reads. */
+export type ConfigSource = {
+  /** How a person is told about it. */
+  readonly name: string
+  readonly file: string
+  readonly lines: readonly ConfigLine[]
+  /** What a relative `core.hooksPath` in it starts from; undefined: from a worktree, whose files are the agent's work. */
+  readonly hooksFrom: string | undefined
+}
+
+/** The user's variables that say where their files are. */
+export type UserFiles = { readonly HOME?: string | undefined; readonly XDG_CONFIG_HOME?: string | undefined }
+
+const MOST_INCLUDED = 50
+const MOST_HOOK_DIRECTORIES = 10
+
+/** All files that a configuration includes, and that those include, whatever their condition. */
+export const includedBy = (source: ConfigSource, user: UserFiles): readonly ConfigSource[] => {
+  const found: ConfigSource[] = []
+  const seen = new Set([source.file])
+  const ahead = [source]
+  for (let at = ahead.pop(); at !== undefined; at = ahead.pop()) {
+    const { file: includer, lines } = at
+    for (const file of valuesOf(lines, isInclude).flatMap((path) => placeOf(path, dirname(includer), user) ?? [])) {
+      if (seen.has(file)) continue
+      seen.add(file)
+      if (found.length === MOST_INCLUDED) throw new AppError('unsupported', `${source.file} includes too many files`)
+      const name = `\`${plain(file)}\`, included by ${source.name}`
+      found.push({ ...source, name, file, lines: configLines(file, { followLink: true }) })
+      ahead.push(...found.slice(-1))
+    }
+  }
+  return found
+}
+
+const isInclude = (section: string, name: string): boolean =>
+  name === 'path' && (section === 'include' || section.startsWith('includeif.'))
+
+/** The user's own configuration: it is theirs, and only says which hooks are in force. */
+export const userConfigs = (user: UserFiles): readonly ConfigSource[] => {
+  const { HOME: home } = user
+  const configHome = user.XDG_CONFIG_HOME ?? (home === undefined ? undefined : join(home, '.config'))
+  const files = [
+    '/etc/gitconfig',
+    ...(configHome === undefined ? [] : [join(configHome, 'git', 'config')]),
+    ...(home === undefined ? [] : [join(home, '.gitconfig')]),
+  ]
+  return files.map((file) => {
+    const lines = configLines(file, { followLink: true })
+    return { name: `\`${file}\``, file, lines, hooksFrom: undefined }
+  })
+}
+
+/** The hooks in the directories that `core.hooksPath` names instead of the repository's own. */
+export const hooksElsewhere = (sources: readonly ConfigSource[], user: UserFiles): Named[] => {
+  const directories = new Set(
+    sources.flatMap(({ lines, hooksFrom }) =>
+      valuesOf(lines, (section, name) => section === 'core' && name === 'hookspath').flatMap(
+        (path) => placeOf(path, hooksFrom, user) ?? [],
+      ),
+    ),
+  )
+  if (directories.size > MOST_HOOK_DIRECTORIES) throw new AppError('unsupported', 'core.hooksPath has too many values')
+  return [...directories].flatMap((directory) =>
+    HOOKS.map((name): Named => [`the hook \`${name}\` in \`${plain(directory)}\``, join(directory, name)]),
+  )
+}
+
+/** Undefined: nowhere that an agent could write to, or nowhere to look. */
+const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFiles): string | undefined => {
+  // `%(prefix)/` is where git is installed.
+  if (path === '' || path.startsWith('%(prefix)/')) return undefined
+  if (!path.startsWith('~')) return path.startsWith('/') ? resolve(path) : from && resolve(from, path)
+  const [, name = '', rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? []
+  if (home !== undefined && (name === '' || name === userInfo().username)) return join(home, rest)
+  throw new AppError('config-invalid', `git's configuration names ${path}, and Coppice does not know where that is`, {
+    remedy: 'write the path in full',
+  })
+}
+
+/** Every name that git runs. Looked for one by one: the directory may be any, and hold any number of files. */
+const HOOKS = [
+  'applypatch-msg',
+  'pre-applypatch',
+  'post-applypatch',
+  'pre-commit',
+  'pre-merge-commit',
+  'prepare-commit-msg',
+  'commit-msg',
+  'post-commit',
+  'pre-rebase',
+  'post-checkout',
+  'post-merge',
+  'pre-push',
+  'pre-receive',
+  'update',
+  'proc-receive',
+  'post-receive',
+  'post-update',
+  'reference-transaction',
+  'push-to-checkout',
+  'pre-auto-gc',
+  'post-rewrite',
+  'sendemail-validate',
+  'fsmonitor-watchman',
+  'p4-changelist',
+  'p4-prepare-changelist',
+  'p4-post-changelist',
+  'p4-pre-submit',
+  'post-index-change',
+]

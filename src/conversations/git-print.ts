@@ -1,0 +1,45 @@
+import { lstatSync, readlinkSync, statSync } from 'node:fs'
+import { toAppError } from '../domain/errors.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
+import { readUntrustedSync } from '../process/read-untrusted.ts'
+import { hashOf } from './git-config-file.ts'
+
+/** Says of a file what would not stay the same if it changed. Undefined: not there. */
+export type Printer = {
+  /** A link is what it points to by name, since that is what was written. */
+  readonly file: (path: string) => string | undefined
+  /** What a link leads to; undefined for what is no link. */
+  readonly target: (path: string) => string | undefined
+}
+
+/** A hook is a script. Of more than this the kernel's stamps have to do, which take some care to fake. */
+const MOST_HASHED = 1_000_000
+/** In one look: it holds up everything else. */
+const MOST_HASHED_TOGETHER = 20_000_000
+
+export const createPrinter = (): Printer => {
+  let left = MOST_HASHED_TOGETHER
+  const content = (path: string, followLink: boolean): string => {
+    const { size, mode, mtimeMs, ctimeMs } = statSync(path)
+    if (size > Math.min(MOST_HASHED, left)) return `${size} ${mtimeMs} ${ctimeMs}`
+    left -= size
+    return `${mode & 0o111} ${hashOf(readUntrustedSync(path, { maxBytes: MOST_HASHED, followLink }) ?? '')}`
+  }
+  return {
+    file: (path) => {
+      const stat = unlessMissingSync(() => lstatSync(path))
+      if (stat === undefined) return undefined
+      if (stat.isSymbolicLink()) return `link ${readlinkSync(path)}`
+      return stat.isFile() ? content(path, false) : 'no file'
+    },
+    target: (path) => {
+      if (unlessMissingSync(() => lstatSync(path))?.isSymbolicLink() !== true) return undefined
+      try {
+        if (unlessMissingSync(() => statSync(path))?.isFile() !== true) return undefined
+        return content(path, true)
+      } catch (error) {
+        return `cannot be read: ${toAppError(error).message}`
+      }
+    },
+  }
+}
