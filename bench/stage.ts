@@ -80,6 +80,14 @@ export const makeStage = (log: (line: string) => void): Stage => {
   }
 }
 
+/** In the background, with the product's own function. */
+const deletion = [
+  '--input-type=module',
+  '--eval',
+  `import { deleteTreeSync } from ${JSON.stringify(new URL('../src/process/delete-tree.ts', import.meta.url).href)}
+   for (const path of process.argv.slice(1)) deleteTreeSync(path)`,
+]
+
 /** Also opened by a second process: whoever comes first registers the repository. */
 export const openWorld = async (box: Sandbox, root: string, settings: Partial<Settings> = {}): Promise<World> => {
   const home = join(root, 'state')
@@ -89,7 +97,7 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
   const dying = new Set<string>()
   const reap = (paths: readonly string[]): void => {
     for (const path of paths) dying.add(path)
-    void spawnDetached({ command: 'rm', args: ['-rf', '--', ...paths], cwd: '/', env: box.env })
+    void spawnDetached({ command: process.execPath, args: [...deletion, ...paths], cwd: '/', env: box.env })
   }
   const context = await makeContext(
     box,
