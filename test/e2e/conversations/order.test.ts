@@ -122,7 +122,7 @@ onEachDatabase((database) => {
     expect(ended).toBeGreaterThan(0)
     // `/stop` answers once it has looked for what is left, beside whatever comes next.
     expect(
-      heard.findIndex((text) => /session/i.test(text)),
+      heard.findLastIndex((text) => /session/i.test(text)),
       'the reset had to wait',
     ).toBeGreaterThan(ended)
     expect((await server.metrics()).get('coppice_messages_handled_total{outcome="stopped"}')).toBe(1)
