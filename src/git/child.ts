@@ -116,12 +116,13 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
     exited,
     collect(child.stdout, { take: request.onStdout }),
     // A remote can send messages without end.
-    collect(child.stderr, { watch: request.onStderr && errors, limit: 200 }),
+    collect(child.stderr, { watch: request.onStderr && errors, limit: mostStderr }),
   ])
   return { ...exit, stdout, stderr: stderr.toString('utf8') }
 }
 
 const lingerMs = 2_000
+const mostStderr = 64 * 1024
 
 type Collecting = {
   readonly take?: ChildRequest['onStdout'] | undefined
@@ -129,22 +130,30 @@ type Collecting = {
   readonly limit?: number
 }
 
-/** With a limit (in pieces of 64 KB at most) the middle is dropped: what matters is at the beginning and at the end. */
+/** With a limit in bytes the middle is dropped: what matters is at the beginning and at the end. */
 const collect = async (stream: Readable | null, { take, watch, limit }: Collecting): Promise<Buffer> => {
   const chunks: Buffer[] = []
+  let size = 0
   try {
     for await (const chunk of (stream ?? []) as AsyncIterable<Buffer>) {
       watch?.(chunk)
       if (take) await take(chunk)
       else chunks.push(chunk)
-      if (limit !== undefined && chunks.length > limit) chunks.splice(limit / 2, 1)
+      size += chunk.length
+      if (limit === undefined || size < 4 * limit) continue
+      chunks.splice(0, chunks.length, withoutMiddle(Buffer.concat(chunks), limit))
+      size = limit
     }
   } catch (error) {
     // Let go of after the end of the process: what it had to say has been read.
     if (!hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error
   }
-  return Buffer.concat(chunks)
+  const all = Buffer.concat(chunks)
+  return limit === undefined || all.length <= limit ? all : withoutMiddle(all, limit)
 }
+
+const withoutMiddle = (bytes: Buffer, limit: number): Buffer =>
+  Buffer.concat([bytes.subarray(0, limit / 2), Buffer.from('\n'), bytes.subarray(-limit / 2)])
 
 /** A child that does not read to the end (it failed early) makes writing fail; its exit code says why. */
 const feed = (child: ChildProcess, { stdin }: ChildRequest): void => {

@@ -40,6 +40,14 @@ describe('exit codes', () => {
     await expect(git.run({ operation: 'gc', at: repo, args: ['gc'] })).rejects.toMatchObject({ code: 'disk-full' })
   })
 
+  it('hears a git that talks without end at its beginning and at its end', async () => {
+    const talk = `echo 'fatal: first' >&2; yes '-eyJ-eyJ-eyJ' | head -c 3000000 >&2; echo >&2; echo 'error: last' >&2; exit 1`
+    const git = box.git({ program: markerProgram(box.path('talking'), box.path('talked'), talk) })
+    const { stderr } = await git.run({ operation: 'x', at: box.repo(), args: ['x'], ok: [1] })
+    expect(stderr.length).toBeLessThan(70_000)
+    expect([stderr.split('\n').at(0), stderr.trimEnd().split('\n').at(-1)]).toEqual(['fatal: first', 'error: last'])
+  })
+
   it('says that git is not there', async () => {
     const repo = box.repo()
     const git = box.git({ program: '/nowhere/git' })

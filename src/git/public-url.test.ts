@@ -93,6 +93,8 @@ describe('an address from a chat', () => {
     'https://github.com?@127.0.0.1/x',
     'https://１２７.0.0.1/x',
     'https:/github.com/x',
+    'https://github.com./acme/app',
+    'ssh://git@github.com./acme/app',
     'ssh://-oProxyCommand=id/x',
     'git@github.com:-x',
     '-u',

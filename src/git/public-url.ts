@@ -33,8 +33,11 @@ const resolveHost: Resolve = async (host) => {
   }
 }
 
-/** Built from an allow-list: what two parsers could read as two hosts (`\`, `@`, Unicode) is not an address here. */
-const name = String.raw`[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?\.?`
+/**
+ * Built from an allow-list: what two parsers could read as two hosts (`\`, `@`, Unicode) is not an address here. Neither
+ * is a name with a dot at its end: curl would not find the address that was checked under it, and ask again.
+ */
+const name = String.raw`[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?`
 const forms = [
   new RegExp(String.raw`^https:\/\/(?<host>${name}|\[[0-9A-Fa-f:.]+\])(?::(?<port>\d{1,5}))?\/[\w.~%+\/-]+$`),
   new RegExp(

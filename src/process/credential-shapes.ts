@@ -14,8 +14,10 @@ const SHAPES: readonly RegExp[] = [
   /((?<!\bssh)(?<!\+ssh):\/\/)[^\s/?#"'<>]*(?=@)/gi,
   /\b((?:authorization|x-api-key|private-token|set-cookie|cookie)\\?["']?[ \t]*[:=][ \t]*\\?["']?)[^\r\n"'\\]+/gi,
   /\b(bearer[ \t]+)[\w.~+/=-]{8,}/gi,
-  // Coppice's own run tokens, GitHub, GitLab, Slack, OpenAI and Anthropic, npm, AWS, JSON web tokens
-  /coppice_run_[0-9a-f]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|\bsk-[\w-]{16,}|npm_[A-Za-z0-9]{30,}|AKIA[A-Z0-9]{16,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
+  // Coppice's own run tokens, GitHub, GitLab, Slack, OpenAI and Anthropic, npm, AWS
+  /coppice_run_[0-9a-f]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|\bsk-[\w-]{16,}|npm_[A-Za-z0-9]{30,}|AKIA[A-Z0-9]{16,}/g,
+  // JSON web tokens. The look ahead comes once a word: `-eyJ-eyJ-eyJ…` would begin one at every hyphen.
+  /(?<![\w-])(?=[\w-]+\.[\w-]{8,}\.)((?:[\w-]*?-)?)eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*/g,
   /(hooks\.slack\.com\/(?:services|actions|commands|workflows|triggers)\/)[\w/]+/g,
   // What a service hands out for a connection or an answer: Slack's ticket for Socket Mode, Discord's interaction tokens
   /([?&](?:ticket|access_token)=)[\w%.~+/=-]{8,}/g,

@@ -152,6 +152,7 @@ test.each([
   `https://api.telegram.org/bot${token(['123456789', ':AA'], 33)}/getMe`,
   `${token(['M'], 23)}.${token([''], 6)}.${token([''], 38)}`,
   `eyJ${token([''], 20)}.${token([''], 20)}.${token([''], 20)}`,
+  `the-token-eyJ${token([''], 20)}.${token([''], 20)}.${token([''], 20)}`,
   KEY.replaceAll('M', 'aB3'),
   `wss://wss-primary.slack.com/link/?ticket=${token([''], 30)}&app_id=1`,
   `https://hooks.slack.com/actions/T0/1/${token([''], 24)}`,

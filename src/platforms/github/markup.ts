@@ -66,7 +66,11 @@ const tag =
   /<(?:\/([A-Za-z][A-Za-z0-9-]*)[ \t\n]*|([A-Za-z][A-Za-z0-9-]*)((?:[ \t\n]+[A-Za-z_:][\w.:-]*(?:[ \t\n]*=[ \t\n]*(?:"[^"]*"|'[^']*'|[^ \t\n"'=<>`]+))?)*)[ \t\n]*\/?)>/y
 
 /** What they hold is there to be read at most, but it is not what somebody says to the bot. */
-const folding = new Set(['pre', 'code', 'blockquote', 'details', 'template', 'svg', 'math'])
+const folding = new Set(['pre', 'code', 'blockquote', 'details', 'template', 'svg', 'math', 'rp'])
+/** Of these nothing is ever shown; `<rp>` is for browsers that have no `<ruby>`. */
+const unseen = ['template', 'rp']
+
+export const isUnseen = ({ folded }: Markup): boolean => unseen.some((name) => folded.has(name))
 
 /** A tag with attributes shows none of them. One without is left, it may be a type: `List<String>`. */
 const tagAt = (text: string, at: number, markup: Markup, block: Block): Found | undefined => {

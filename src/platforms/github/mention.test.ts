@@ -96,6 +96,13 @@ test.each([
   ['a long definition', `[//]: # (${long} @coppice rm)`],
   ['a definition with an escaped bracket', '[a]: <\\>> (@coppice rm)'],
   ['the last of many attributes', `<img${' a="b"'.repeat(41)} alt="@coppice rm">`],
+  ['a fallback for ruby', 'hi <ruby>a<rp>@coppice rm</rp></ruby>'],
+  ['a formula that takes room only', 'see $\\phantom{@coppice rm}$'],
+  ['a formula after a price', 'for $ 5 $\\phantom{@coppice rm}$'],
+  ['a formula after an escaped backslash', '\\\\$\\phantom{@coppice rm}$'],
+  ['a comment in a formula', '$$\nx % @coppice rm\n$$'],
+  ['a formula over several paragraphs', '$$\nx\n\n\\color{white} @coppice rm\n$$'],
+  ['a formula in backticks', '$`\\phantom{@coppice rm}`$'],
   ['a processing instruction', '<? @coppice rm ?>'],
   ['a processing instruction with a tag in it', 'x <? > <b title="?> @coppice rm">'],
   ['a declaration', '<!DOCTYPE @coppice rm>'],
@@ -143,6 +150,9 @@ test.each([
   ['![a](x) @coppice see [the log](y)', 'see [the log](y)'],
   ['| a | b |\n|---|---|\n| `x` | <br> |\n\n@coppice fix it', 'fix it'],
   ['<!DOCTYPE html>\n@coppice fix it', 'fix it'],
+  ['@coppice why is $\\alpha$ not $\\beta$ here?', 'why is $\\alpha$ not $\\beta$ here?'],
+  ['It costs $5, @coppice make it $6', 'make it $6'],
+  ['@coppice use $HOME and \\$PATH', 'use $HOME and \\$PATH'],
 ])('what stands beside HTML, links and tables is an order still: %j', (body, order) => {
   expect(orderIn(body, 'coppice')).toContain(order)
 })
@@ -161,6 +171,8 @@ test.each([
   ['fences', '```\n'.repeat(16_000)],
   ['indented lines', '\n    x'.repeat(10_000)],
   ['mentions', '@coppice '.repeat(7_000)],
+  ['dollars', '$ '.repeat(30_000)],
+  ['pairs of dollars', '$$ \n\n'.repeat(12_000)],
   ['definitions', '[a]: b "\n'.repeat(7_000)],
   ['labels', '[\n'.repeat(32_000)],
   ['pictures', '![a]('.repeat(13_000)],

@@ -1,5 +1,6 @@
 import { type Block, type Found, blockAt, blockEnd, crossesLine, hiddenTo, isLineStart, lineEnd } from './blocks.ts'
-import { createMarkup, type Markup, markupAt, noteHtmlLine } from './markup.ts'
+import { createMarkup, isUnseen, type Markup, markupAt, noteHtmlLine } from './markup.ts'
+import { createFormulas, formulaAt, type Formulas } from './formulas.ts'
 
 export type Segment = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly text: string }
 
@@ -54,6 +55,7 @@ const read = (text: string, footnotes: ReadonlySet<string>): Segment[] => {
 
 type State = {
   readonly markup: Markup
+  readonly formulas: Formulas
   /** The labels of the footnotes that are shown. */
   readonly footnotes: ReadonlySet<string>
   block: Block
@@ -67,6 +69,7 @@ type State = {
 
 const createState = (text: string, footnotes: ReadonlySet<string>): State => ({
   markup: createMarkup(text),
+  formulas: createFormulas(),
   footnotes,
   block: blockAt(text, 0),
   quotedUntil: 0,
@@ -84,7 +87,7 @@ const startLine = (text: string, at: number, state: State): void => {
 
 /** A quotation ends with its line; what is special inside it is still found. */
 const plainKindAt = (at: number, { footnoteUntil, quotedUntil, markup }: State): Segment['kind'] => {
-  if (at < footnoteUntil) return 'hidden'
+  if (at < footnoteUntil || isUnseen(markup)) return 'hidden'
   return at < quotedUntil || markup.folded.size > 0 ? 'quote' : 'text'
 }
 
@@ -109,6 +112,8 @@ const special = (text: string, at: number, state: State): Found | undefined => {
       return at === state.address ? addressAt(text, at, state) : undefined
     case '<':
       return markupOf(text, at, state)
+    case '$':
+      return formulaAt(text, at, state.block, state.formulas)
     default:
       return undefined
   }
