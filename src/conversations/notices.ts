@@ -38,6 +38,34 @@ export const unboundNotice = (names: readonly string[]): string =>
     ? 'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.'
     : `No codebase is bound to this conversation. Bind one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
 
+/** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
+export const codebaseGoneNotice = (
+  { name, why }: { readonly name: string; readonly why: 'unregistered' | 'other-host' },
+  names: readonly string[],
+  { platform }: { readonly platform: string },
+): string => {
+  const called = name === '' ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
+  const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
+  return [
+    `${called} ${why === 'unregistered' ? 'is no longer registered' : 'is on another host'}.`,
+    ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
+    `the conversation to another one with \`${moveWith(platform)}\`${others}.`,
+  ].join(' ')
+}
+
+export const staysNotice = (
+  own: Pick<Codebase, 'name'>,
+  named: Pick<Codebase, 'name'>,
+  { platform }: { readonly platform: string },
+): string =>
+  `This conversation stays in \`${own.name}\`. To move it to \`${named.name}\`, use \`${moveWith(platform, named.name)}\`.`
+
+export const movedCodebaseNotice = ({ name }: Pick<Codebase, 'name'>): string =>
+  `Moved this conversation to \`${name}\`. The worktree it had stays as it is.`
+
+const moveWith = (platform: string, name = '<name>'): string =>
+  platform === 'cli' ? `--codebase ${name}` : `/codebase ${name}`
+
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
   `Worktree \`${environment.branch}\` was removed (${why}). Bring it back with \`/worktree restore ${environment.branch}\`.`
 

@@ -100,6 +100,8 @@ export type Conversation = {
   readonly platform: string
   readonly conversationId: string
   readonly codebaseId: CodebaseId | undefined
+  /** The one it had when that was unregistered. */
+  readonly formerCodebase?: { readonly id: CodebaseId; readonly name: string }
   readonly environmentId: EnvironmentId | undefined
   /** Telegram and its like: the environment is the user's own, no automation removes it. */
   readonly persistent: boolean

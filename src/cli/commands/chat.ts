@@ -38,6 +38,7 @@ const run = async (call: CliCall): Promise<ChatResult> => {
       deliveryId: context.ids(),
       text,
       codebase: await codebaseHere(call),
+      move: call.codebase !== undefined,
       agent: textOf(call.values, 'agent'),
     },
     watch,
