@@ -12,6 +12,7 @@ import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 import { onlyHere } from './only-here.ts'
 import { settleInterrupted } from './reconcile.ts'
+import { restorePointsOf } from './restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from './trust.ts'
 import { undoMaking } from './worktree/undo.ts'
@@ -66,7 +67,7 @@ export const removeCodebase = async (
       codebase,
       live.map(({ branch }) => branch),
     )
-  const restorePoints = (await context.store.restorePoints.list(codebase.id)).length
+  const restorePoints = (await restorePointsOf(context, codebase)).length
   await settleInterrupted(context, codebase)
   return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
     for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)

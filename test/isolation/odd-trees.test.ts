@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { findRestorePoint, restorablePoints } from '../../src/isolation/find.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
@@ -337,14 +338,25 @@ describe.concurrent('records', () => {
     expect(made).toMatchObject({ outcome: 'existing', environment: { id: environment.id, status: 'active' } })
   })
 
-  test('a restore point that the database forgot is recalled from what lies beside git', async () => {
+  test('a restore point that the database forgot is recalled by whatever asks for restore points', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     tree.write('new', 'x\n')
+    const { context, codebase } = world
     const { restorePoint } = await removed(world, environment, { force: true })
-    await world.context.store.restorePoints.remove(restorePoint.id)
-    await reconcile(world.context, world.codebase)
-    expect(await world.context.store.restorePoints.get(restorePoint.id)).toEqual(restorePoint)
+    const asked = {
+      restart: async () => (await reconcile(context, codebase), context.store.restorePoints.get(restorePoint.id)),
+      'restore --list': async () => (await restorablePoints(context, codebase))[0],
+      'restore issue-42': () => findRestorePoint(context, codebase, 'issue-42', '/'),
+      restore: () => findRestorePoint(context, codebase, undefined, '/'),
+    }
+    for (const [what, ask] of Object.entries(asked)) {
+      await context.store.restorePoints.remove(restorePoint.id)
+      expect(await ask(), what).toEqual(restorePoint)
+    }
+    // Git is not asked about those that have a row.
+    const noGit: Git = { ...context.git, run: () => Promise.reject(new Error('git was started')) }
+    expect(await restorablePoints({ ...context, git: noGit }, codebase)).toEqual([restorePoint])
   })
 
   test('worktrees cannot lie inside the repository itself', async () => {
