@@ -13,6 +13,7 @@ import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
+import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
 
 /** The records of one codebase against git and the disk. Nothing is changed. */
@@ -20,14 +21,20 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
   const { name } = codebase
   const found = repositoryState(codebase)
   if (found.state !== 'there') return [problem(name, describeGone(codebase, found), goneRemedy(codebase, found))]
-  return (
-    await Promise.all([
-      look(name, () => interrupted(context, codebase)),
-      look(name, () => examineWorktrees(context, codebase)),
-      look(name, () => deadLeases(context, codebase)),
-      look(name, () => examineUnknown(context, codebase)),
-    ])
-  ).flat()
+  const findings = await Promise.all([
+    look(name, () => interrupted(context, codebase)),
+    look(name, () => examineWorktrees(context, codebase)),
+    look(name, () => deadLeases(context, codebase)),
+    look(name, () => examineUnknown(context, codebase)),
+  ])
+  const repository = await look(name, () => examineRepository(context, codebase))
+  return [...repository.filter((one) => !isNamed(one, findings.flat())), ...findings.flat()]
+}
+
+/** A file in the record of a worktree is named with that worktree already. */
+const isNamed = ({ detail }: Finding, others: readonly Finding[]): boolean => {
+  const file = /^(\/.*?) is /.exec(detail)?.[1]
+  return file !== undefined && others.some((other) => other.detail.includes(file))
 }
 
 /** What belongs to no codebase: trash, spares and clones that nobody claims. */
