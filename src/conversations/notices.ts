@@ -1,6 +1,6 @@
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { toAppError } from '../domain/errors.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
@@ -23,9 +23,19 @@ export const limitNotice = (report: LimitReport, staleDays: number): string => l
 
 /** One sentence of what happened and one of what to do. Details are for the log. */
 export const failureNotice = (error: unknown): string => {
-  const { message, remedy } = toAppError(error)
+  const { message, remedy } = toAppError(forChat(error))
   return remedy === undefined ? sentence(message) : `${sentence(message)} ${sentence(remedy)}`
 }
+
+/** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
+export const forChat = (error: unknown): unknown =>
+  isAppError(error, 'repository-gone')
+    ? new AppError(error.code, error.message, {
+        cause: error,
+        remedy:
+          'put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+      })
+    : error
 
 export const sentence = (text: string): string => {
   const begun = text.charAt(0).toUpperCase() + text.slice(1)

@@ -92,7 +92,7 @@ export const reasonsIn = (environment: IsolatedEnvironment, dirt: Dirt): GateAns
 ]
 
 const uncommittedIn = ({ problems }: Dirt): GateAnswer[] =>
-  problems.map(({ detail }) => no('nothing-uncommitted', detail))
+  problems.map(({ detail, uncommitted }) => ({ ...no('nothing-uncommitted', detail), uncommitted }))
 
 const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Dirt): GateAnswer[] =>
   worktrees.map((inner) => ({

@@ -117,6 +117,8 @@ export const sayInChat = (command: string): string => {
       if (command === words || command.startsWith(`${words} `)) {
         // `codebase add <path or URL>`: the longer name counts, or it would be the codebase `add`.
         if (name === 'codebase' && /^codebase (?:add|list|remove|trust)\b/.test(command)) continue
+        // A chat takes no paths of the server.
+        if (/^codebase add <(?:new )?path>/.test(command)) continue
         return `/${name}${command.slice(words.length)}`
       }
     }

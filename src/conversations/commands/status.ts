@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { isStale } from '../../domain/stale.ts'
 import { workLabel } from '../../domain/work.ts'
+import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { standings } from '../../isolation/standing.ts'
@@ -43,7 +44,9 @@ type ChatStatus = {
 const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
   const { context } = workplace
-  const codebase = await codebaseHere(call, workplace)
+  const bound = await codebaseHere(call, workplace)
+  // Git would be asked about a repository that may be gone.
+  const codebase = bound && (await presentCodebase(context, bound))
   const live = codebase === undefined ? [] : await context.store.environments.live(codebase.id)
   return {
     codebase,
