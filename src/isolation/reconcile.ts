@@ -16,6 +16,7 @@ import { presenceOf } from './presence.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import { assertRepository } from './repository-place.ts'
 import { restorePointsOf } from './restore-points.ts'
+import { recallSpares } from './worktree/forgotten-spares.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
 import { discardRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
@@ -44,6 +45,7 @@ export const reconcile = async (context: IsolationContext, codebase: Codebase): 
   const moved = await followMoves(context, codebase)
   const seen = await recordPresence(context, codebase)
   await dropLostSpares(context, codebase)
+  await recallSpares(context, codebase)
   await restorePointsOf(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)

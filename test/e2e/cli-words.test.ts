@@ -133,8 +133,8 @@ test('a cleanup over all codebases is aligned and says of which each row is', as
     [
       'would remove  other-project  long-branch  merged: ancestor of main',
       'would remove  project        a            merged: ancestor of main',
-      `not ours      project        theirs       ${world.box.path('theirs')}`,
-      'Take note of one that is not ours: coppice worktree adopt <path>',
+      `untracked     project        theirs       ${world.box.path('theirs')}`,
+      'Track an untracked worktree: coppice worktree adopt <path>',
       'other-project, project: 2 environments would be removed.',
       '',
     ].join('\n'),

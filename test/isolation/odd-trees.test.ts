@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
 import { findRestorePoint, restorablePoints } from '../../src/isolation/find.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
@@ -357,6 +358,27 @@ describe.concurrent('records', () => {
     // Git is not asked about those that have a row.
     const noGit: Git = { ...context.git, run: () => Promise.reject(new Error('git was started')) }
     expect(await restorablePoints({ ...context, git: noGit }, codebase)).toEqual([restorePoint])
+  })
+
+  test('a spare that the database forgot is one again after --fix, and the record of a deleted one goes', async () => {
+    const world = await makeWorld({ settings: { spares: 2 } })
+    await using _ = world
+    const { context, codebase } = world
+    await keepSpares(context, codebase)
+    const problems = async () =>
+      [...(await examineCodebase(context, codebase)), ...(await examineHome(context, [codebase]))].filter(
+        ({ state }) => state === 'problem',
+      )
+    expect(await problems()).toEqual([])
+    const [kept, lost] = await context.store.spares.list(codebase.id)
+    if (kept === undefined || lost === undefined) throw new Error('there are no two spares')
+    for (const { id } of [kept, lost]) await context.store.spares.claim(id)
+    rmSync(lost.path, { recursive: true })
+    expect((await problems()).map(({ remedy }) => remedy)).toEqual(['coppice doctor --fix', 'coppice doctor --fix'])
+    await reconcile(context, codebase)
+    expect(await problems()).toEqual([])
+    expect(await context.store.spares.list(codebase.id)).toMatchObject([{ id: kept.id, sha: kept.sha }])
+    expect(world.repo.git('worktree', 'list', '--porcelain')).not.toContain(lost.path)
   })
 
   test('worktrees cannot lie inside the repository itself', async () => {
