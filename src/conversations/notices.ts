@@ -38,7 +38,8 @@ export const forChat = (error: unknown): unknown =>
     : error
 
 export const sentence = (text: string): string => {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  // A key of the configuration is written as it is.
+  const begun = /^\w+\.\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?:]$/.test(begun) ? begun : `${begun}.`
 }
 
