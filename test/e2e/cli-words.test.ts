@@ -45,8 +45,9 @@ describe('help', () => {
 
   test('goes on below the description, and is indented', async () => {
     const { out } = await world.run('/', '--help')
-    expect(out).toMatch(/^ {2}worktree create {3,}an isolated tree .*\n {20,}\S/m)
-    expect(out).toMatch(/^ {2}--json {2,}answer as JSON$/m)
+    expect(out).toMatch(/^ {2}worktree create {3,}create a worktree /m)
+    expect(out).toMatch(/^ {2}--home <?dir>? {2,}data directory .*\n {12,}\S/m)
+    expect(out).toMatch(/^ {2}--json {2,}output JSON$/m)
   })
 
   test('about what is not there says so', async () => {
