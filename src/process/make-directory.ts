@@ -12,7 +12,7 @@ export const makeDirectorySync = (path: string, mode = 0o700): boolean => {
   // Fails when it is a file.
   if (missing.length === 0) return !isDirectory(path) && makeOne(path, mode)
   return missing
-    .reverse()
+    .toReversed()
     .map((at) => makeOne(at, mode))
     .includes(true)
 }

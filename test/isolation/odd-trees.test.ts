@@ -353,7 +353,7 @@ describe.concurrent('records', () => {
     }
     for (const [what, ask] of Object.entries(asked)) {
       await context.store.restorePoints.remove(restorePoint.id)
-      expect(await ask(), what).toEqual(restorePoint)
+      expect({ what, point: await ask() }).toEqual({ what, point: restorePoint })
     }
     // Git is not asked about those that have a row.
     const noGit: Git = { ...context.git, run: () => Promise.reject(new Error('git was started')) }
