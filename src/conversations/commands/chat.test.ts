@@ -295,6 +295,11 @@ describe('status', () => {
     const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for test:T1' })
     expect(await chat.say('/status')).toContain('**Running**: agent run for test:T1')
     await lease.release()
+    await world.context.store.environments.transition(environmentId, 'active', 'released')
+    await world.context.store.codebases.remove(world.codebase.id)
+    expect(await chat.say('/status')).toContain(
+      '**Codebase**: `project`, no longer registered: bind one with /codebase',
+    )
   })
 })
 

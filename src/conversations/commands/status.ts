@@ -37,6 +37,8 @@ export type StatusResult = {
 }
 
 type ChatStatus = {
+  /** The name of the codebase it had, if that is no longer registered. */
+  readonly former: string | undefined
   /** What holds its environment now: a run, most of the time. */
   readonly running: readonly string[]
   readonly session: Session | undefined
@@ -72,6 +74,7 @@ const chatStatus = async (
   codebase: Codebase | undefined,
   environment: IsolatedEnvironment | undefined,
 ): Promise<ChatStatus> => ({
+  former: chat.conversation.formerCodebase?.name,
   running: environment === undefined ? [] : await runningIn(chat.context.isolation, environment),
   session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
   agent: await currentAgent(chat, codebase),
@@ -119,13 +122,15 @@ const toText = (result: StatusResult, view: View): string => {
   )
 }
 
-const chatText = (result: StatusResult, { running, session, agent, spent }: ChatStatus, view: View): string => {
+const chatText = (result: StatusResult, { former, running, session, agent, spent }: ChatStatus, view: View): string => {
   const { codebase, environment, counts, limit, staleDays } = result
   return facts(
     [
       [
         'Codebase',
-        codebase === undefined ? `none: bind one with ${view.say('codebase <name>')}` : code(codebase.name, view),
+        codebase === undefined
+          ? `${former === undefined || former === '' ? 'none' : `${code(former, view)}, no longer registered`}: bind one with ${view.say('codebase <name>')}`
+          : code(codebase.name, view),
       ],
       [
         'Environment',
