@@ -67,7 +67,7 @@ export const shared = {
     examples: ['coppice worktree remove issue-42', 'coppice worktree remove issue-42 --force'],
     chat: {
       usage: '[name] [--force]',
-      summary: "remove a worktree if that is provably safe (default: this conversation's)",
+      summary: "remove a worktree if safe (default: this conversation's)",
       words: [0, 1],
     },
     load: async () => (await import('./worktree-remove.ts')).worktreeRemove,
