@@ -15,7 +15,7 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
     '',
     wrapped(`${capital(row.summary)}.`, columns, 0),
     ...optionsOf('Options', row.options, sheet),
-    ...optionsOf('Everywhere', everywhere, sheet),
+    ...optionsOf('Global options', everywhere, sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
     ...refHint(row).map((line) => wrapped(line, columns, 0)),
   ].join('\n')
@@ -31,7 +31,7 @@ export const overview = (sheet: Sheet, group?: string): string => {
     `${paint('bold', `coppice ${group ?? ''}`.trim())}: an isolated git environment for every piece of work`,
     '',
     ...rows.map(({ name, summary }) => described(name.padEnd(longest), summary, sheet, 'cyan')),
-    ...optionsOf('Everywhere', everywhere, sheet),
+    ...optionsOf('Global options', everywhere, sheet),
     '',
     paint('bold', 'Start here'),
     '  coppice chat "fix the login bug"        in any git repository',

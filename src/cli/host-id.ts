@@ -1,12 +1,13 @@
-import { linkSync, mkdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
+import { makeDirectorySync } from '../process/make-directory.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 
 /** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
 export const prepareHome = (home: string, onMade: (home: string) => void = () => undefined): string => {
   try {
-    const made = mkdirSync(home, { recursive: true, mode: 0o700 }) !== undefined
+    const made = makeDirectorySync(home)
     const real = realpathSync(home)
     if (made) onMade(real)
     return real

@@ -20,6 +20,7 @@ import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
+import { usage } from '../conversations/commands/usage.ts'
 import { shellWord } from '../conversations/commands/shell.ts'
 import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
 
@@ -92,6 +93,8 @@ const runCommand = async (
   verbose: boolean,
 ): Promise<number> => {
   let workplace: Promise<Workplace> | undefined
+  // Taken for a path it would be the current directory.
+  if (textOf(values, 'home') === '') throw usage('--home is empty', 'give a directory, or leave it out')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: string[] = []

@@ -5,15 +5,15 @@ import { worktreeList } from '../conversations/commands/worktree-list.ts'
 
 /** Every command takes these. */
 export const everywhere: Readonly<Record<string, OptionRow>> = {
-  json: { type: 'boolean', summary: 'answer as JSON' },
-  codebase: { type: 'string', value: 'name', summary: 'this codebase instead of the one you are in' },
+  json: { type: 'boolean', summary: 'output JSON' },
+  codebase: { type: 'string', value: 'name', summary: "use this codebase (default: the current directory's)" },
   home: {
     type: 'string',
     value: 'dir',
-    summary: 'where the state lives (COPPICE_HOME, else ~/.coppice; in a container /.coppice)',
+    summary: 'data directory (default: COPPICE_HOME, ~/.coppice, in a container /.coppice)',
   },
-  verbose: { type: 'boolean', summary: 'say more about what goes wrong' },
-  help: { type: 'boolean', short: 'h', summary: 'this text' },
+  verbose: { type: 'boolean', summary: 'show more about errors' },
+  help: { type: 'boolean', short: 'h', summary: 'show this help' },
 }
 
 /** Always need the workplace, and ask git about the repository they are called in: git can be asked while we open it. */
@@ -26,19 +26,19 @@ export const commands: readonly CliRow[] = [
   {
     name: 'serve',
     usage: '[--port n] [--host address]',
-    summary: 'the server: messages are worked on and answered, cleanup runs by itself',
+    summary: 'start the server',
     options: {
-      port: { type: 'string', value: 'n', summary: 'where to listen [4780]; 0: any that is free' },
-      host: { type: 'string', value: 'address', summary: 'the address to listen on [127.0.0.1]' },
+      port: { type: 'string', value: 'n', summary: 'port, or 0 for any free one (default: 4780)' },
+      host: { type: 'string', value: 'address', summary: 'address to listen on (default: 127.0.0.1)' },
       'allow-remote': { type: 'boolean', summary: 'listen beyond this machine; put TLS in front of it' },
       'allow-host': {
         type: 'string',
         multiple: true,
         value: 'name',
-        summary: 'a name by which it may be called, behind a proxy',
+        summary: 'accept this Host header, behind a proxy',
       },
-      grace: { type: 'string', value: 's', summary: 'how long running work may take to finish at the end [30]' },
-      'test-platform': { type: 'boolean', summary: 'messages by POST /test/message, for tests' },
+      grace: { type: 'string', value: 's', summary: 'seconds to let running work finish on shutdown (default: 30)' },
+      'test-platform': { type: 'boolean', summary: 'accept POST /test/message, for tests' },
     },
     words: [0, 0],
     examples: ['coppice serve', 'coppice serve --port 8080'],
@@ -47,10 +47,10 @@ export const commands: readonly CliRow[] = [
   {
     name: 'chat',
     usage: '<message> [--conversation id] [--agent name]',
-    summary: 'say something and wait for the answer; through the server, or without one',
+    summary: 'send a message and wait for the reply',
     options: {
-      conversation: { type: 'string', value: 'id', summary: 'go on with this one instead of beginning anew' },
-      agent: { type: 'string', value: 'name', summary: 'which agent answers in this conversation from now on' },
+      conversation: { type: 'string', value: 'id', summary: 'continue this conversation (default: a new one)' },
+      agent: { type: 'string', value: 'name', summary: 'use this agent in the conversation from now on' },
     },
     words: [1, 1000],
     examples: [
@@ -68,7 +68,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'worktree adopt',
     usage: '<path or name>',
-    summary: 'Track a worktree that Coppice must never delete',
+    summary: 'track a worktree that Coppice must never delete',
     options: {},
     words: [1, 1],
     examples: ['coppice worktree adopt ../project-hotfix', 'coppice worktree adopt issue-42'],
@@ -77,7 +77,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'worktree trust',
     usage: '<ref>',
-    summary: 'Trust a worktree of unproven origin',
+    summary: 'trust a worktree of unproven origin',
     options: {},
     words: [1, 1],
     examples: ['coppice worktree trust pr-99-review'],
@@ -89,7 +89,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'cleanup',
     usage: '[--dry-run]',
-    summary: 'one round of everything that the scheduler does; outside a repository for all codebases',
+    summary: 'run one scheduled cleanup (outside a repository: of all)',
     options: { 'dry-run': dryRun },
     words: [0, 0],
     examples: ['coppice cleanup --dry-run'],
@@ -100,7 +100,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase trust',
     usage: '<name>',
-    summary: "Approve a repository's setup, teardown and allowForks",
+    summary: "approve a repository's setup, teardown and allowForks",
     options: {},
     words: [1, 1],
     examples: ['coppice codebase trust project'],
@@ -109,9 +109,9 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase remove',
     usage: '<name> [--force]',
-    summary: 'Stop tracking a repository (deletes clones Coppice made)',
+    summary: 'stop tracking a repository (deletes clones Coppice made)',
     options: {
-      force: { type: 'boolean', summary: 'Stop tracking even if the repository is unreachable' },
+      force: { type: 'boolean', summary: 'stop tracking even if the repository is unreachable' },
     },
     words: [1, 1],
     examples: ['coppice codebase remove project'],
@@ -123,7 +123,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'platforms',
     usage: '',
-    summary: 'which platforms are configured and connected, their last message and their last error',
+    summary: 'list platforms, their connection and last error',
     options: {},
     words: [0, 0],
     examples: ['coppice platforms'],
@@ -132,7 +132,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'platforms setup',
     usage: '<platform>',
-    summary: 'what github, slack, discord or telegram needs, step by step, and whether the service takes what is there',
+    summary: 'show setup steps and verify your credentials',
     options: {},
     words: [1, 1],
     examples: ['coppice platforms setup slack', 'coppice platforms setup github --json'],
@@ -141,7 +141,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'doctor',
     usage: '[--fix]',
-    summary: 'what is not as it should be, and what to do about it',
+    summary: 'check your setup and suggest fixes',
     options: { fix: { type: 'boolean', summary: 'finish or undo what was interrupted' } },
     words: [0, 0],
     examples: ['coppice doctor', 'coppice doctor --fix'],
@@ -150,8 +150,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'import archon',
     usage: '[sqlite file | postgres url | -] [--dry-run]',
-    summary:
-      'take over an Archon installation, which stays as it is; ARCHON_DATABASE_URL says where unless you do, - reads the URL from standard input',
+    summary: 'import from Archon (read-only)',
     options: { 'dry-run': dryRun },
     words: [0, 1],
     examples: [

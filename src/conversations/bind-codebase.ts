@@ -1,50 +1,95 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import type { MessageDetails } from '../domain/message.ts'
 import { addCodebase } from '../isolation/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Conversation } from '../store/store.ts'
+import type { Conversation, InboxMessage } from '../store/store.ts'
+import type { ConversationsContext } from './context.ts'
+import * as notices from './notices.ts'
+import { about, say } from './replies.ts'
+
+/** `refusal`: nothing says which codebase it is, so a person has to. */
+export type Bound = { readonly codebase: Codebase } | { readonly refusal: string }
 
 /**
- * The codebase that a conversation is about: the one the caller names, its own, its channel's, the only one there is.
- * Remembered in the conversation from then on. Undefined: it has to be bound by a person first.
+ * The codebase that a conversation is about: its own, the one the message names, its channel's, the only one there is.
+ * Remembered from then on. A conversation that has or had one moves to another only when the message asks for that: an
+ * agent that commits into a repository nobody named is worse than none.
  */
 export const codebaseFor = async (
-  context: IsolationContext,
+  context: ConversationsContext,
   conversation: Conversation,
-  { codebase: named, github, cloneUrl, channelId }: MessageDetails,
-): Promise<Codebase | undefined> => {
-  const { store, host } = context
-  if (named !== undefined) return bind(context, conversation, await byName(context, named))
-  if (github !== undefined) return bind(context, conversation, await byGithub(context, github, cloneUrl))
-  const own = await known(context, conversation.codebaseId)
-  if (own !== undefined) return own
-  const channel = channelId === undefined ? undefined : await store.conversations.find(conversation.platform, channelId)
-  const inherited = await known(context, channel?.codebaseId)
-  if (inherited !== undefined) return bind(context, conversation, inherited)
-  const all = await store.codebases.list(host)
-  return all.length === 1 && all[0] !== undefined ? bind(context, conversation, all[0]) : undefined
+  message: InboxMessage,
+): Promise<Bound> => {
+  const { isolation } = context
+  const { codebase: name, move = false, github, cloneUrl } = message.details
+  const named = name === undefined ? undefined : await byName(isolation, name)
+  if (named !== undefined && move) return bind(context, conversation, named, message)
+  // An issue is about its own repository and no other.
+  if (named === undefined && github !== undefined) {
+    return bind(context, conversation, await byGithub(isolation, github, cloneUrl))
+  }
+  const own = await bindingOf(isolation, conversation)
+  if (own.kind === 'known') {
+    if (named !== undefined && named.id !== own.codebase.id) await tellStays(context, message, own.codebase, named)
+    return bind(context, conversation, own.codebase)
+  }
+  if (own.kind === 'gone') return { refusal: notices.codebaseGoneNotice(own, await namesIn(isolation), message) }
+  if (named !== undefined) return bind(context, conversation, named)
+  return ofChannel(context, conversation, message)
 }
 
-const known = async (
+const ofChannel = async (
+  context: ConversationsContext,
+  conversation: Conversation,
+  message: InboxMessage,
+): Promise<Bound> => {
+  const { isolation } = context
+  const { store, host } = isolation
+  const { channelId } = message.details
+  const channel = channelId === undefined ? undefined : await store.conversations.find(message.platform, channelId)
+  const inherited = channel === undefined ? none : await bindingOf(isolation, channel)
+  if (inherited.kind === 'known') return bind(context, conversation, inherited.codebase)
+  const names = await namesIn(isolation)
+  if (inherited.kind === 'gone') return { refusal: notices.codebaseGoneNotice(inherited, names, message) }
+  const [only, ...others] = await store.codebases.list(host)
+  return only !== undefined && others.length === 0
+    ? bind(context, conversation, only)
+    : { refusal: notices.unboundNotice(names) }
+}
+
+type Binding =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'known'; readonly codebase: Codebase }
+  | { readonly kind: 'gone'; readonly name: string; readonly why: 'unregistered' | 'other-host' }
+
+const none: Binding = { kind: 'none' }
+
+const bindingOf = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
-  id: Conversation['codebaseId'],
-): Promise<Codebase | undefined> => {
-  const codebase = id === undefined ? undefined : await store.codebases.get(id)
+  { codebaseId, formerCodebase }: Conversation,
+): Promise<Binding> => {
+  const id = codebaseId ?? formerCodebase?.id
+  if (id === undefined) return none
+  const codebase = await store.codebases.get(id)
+  // A repository that is registered again keeps its id.
+  if (codebase === undefined) return { kind: 'gone', name: formerCodebase?.name ?? '', why: 'unregistered' }
   // A path means something on one host only.
-  return codebase?.host === host ? codebase : undefined
+  return codebase.host === host ? { kind: 'known', codebase } : { kind: 'gone', name: codebase.name, why: 'other-host' }
 }
 
-const byName = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>, name: string): Promise<Codebase> => {
-  const codebase = await store.codebases.byName(host, name)
+const namesIn = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>): Promise<string[]> =>
+  (await store.codebases.list(host)).map(({ name }) => name)
+
+const byName = async (isolation: Pick<IsolationContext, 'store' | 'host'>, name: string): Promise<Codebase> => {
+  const codebase = await isolation.store.codebases.byName(isolation.host, name)
   if (codebase !== undefined) return codebase
-  const names = (await store.codebases.list(host)).map((one) => one.name)
+  const names = await namesIn(isolation)
   throw new AppError('not-found', `there is no codebase \`${name}\``, {
     remedy: names.length === 0 ? 'register one with `/clone <url>`' : `there are ${names.join(', ')}`,
   })
 }
 
-/** GitHub compares without case. An issue is about its own repository and no other, so nothing else is tried. */
+/** GitHub compares without case. */
 const byGithub = async (context: IsolationContext, github: string, cloneUrl: string | undefined): Promise<Codebase> => {
   const wanted = github.toLowerCase()
   const all = await context.store.codebases.list(context.host)
@@ -58,19 +103,38 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   return (await addCodebase(context, cloneUrl, '/', { github })).codebase
 }
 
-/** Another codebase is another place: environment and session of the former one are let go of. */
+/** A move drops the conversation's environment and session: they belong to the former codebase. */
 const bind = async (
-  { store, clock }: Pick<IsolationContext, 'store' | 'clock'>,
-  { id, codebaseId }: Conversation,
+  context: ConversationsContext,
+  { id, codebaseId, formerCodebase }: Conversation,
   codebase: Codebase,
-): Promise<Codebase> => {
-  if (codebaseId === codebase.id) return codebase
+  moving?: InboxMessage,
+): Promise<Bound> => {
+  if (codebaseId === codebase.id) return { codebase }
+  const { store, clock } = context.isolation
+  const hadOne = codebaseId !== undefined || (formerCodebase !== undefined && formerCodebase.id !== codebase.id)
   await store.transaction(async (inside) => {
-    await inside.conversations.update(id, {
-      codebaseId: codebase.id,
-      ...(codebaseId !== undefined && { environmentId: undefined }),
-    })
-    if (codebaseId !== undefined) await inside.sessions.end(id, 'another codebase', clock())
+    await inside.conversations.update(id, { codebaseId: codebase.id, ...(hadOne && { environmentId: undefined }) })
+    if (!hadOne) return
+    await inside.sessions.end(id, 'another codebase', clock())
+    if (moving !== undefined) {
+      const text = notices.movedCodebaseNotice(codebase)
+      await say(context, inside, about(moving), [{ key: 'codebase', role: 'system', text }])
+    }
   })
-  return codebase
+  if (moving !== undefined) context.queue.spoke()
+  return { codebase }
+}
+
+const tellStays = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  own: Codebase,
+  named: Codebase,
+): Promise<void> => {
+  // These say themselves which codebase it is from now on.
+  if (/^\s*\/(?:codebase|clone)(?:\s|$)/.test(message.text)) return
+  const text = notices.staysNotice(own, named, message)
+  await say(context, context.isolation.store, about(message), [{ key: 'codebase', role: 'system', text }])
+  context.queue.spoke()
 }

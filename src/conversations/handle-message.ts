@@ -132,10 +132,11 @@ const answerOrRun = async (
   run: MessageRun,
 ): Promise<Handled> => {
   // A command speaks of the codebase that a message here would work on.
-  const codebase = await codebaseFor(context.isolation, conversation, message.details).catch((error: unknown) => {
+  const found = await codebaseFor(context, conversation, message).catch((error: unknown) => {
     if (isAppError(error, 'not-found')) return undefined
     throw error
   })
+  const codebase = found !== undefined && 'codebase' in found ? found.codebase : undefined
   // A thread of a repository is about that one, whatever it was bound to before.
   const fallback = message.details.github === undefined ? conversation.codebaseId : undefined
   const bound = { ...conversation, codebaseId: codebase?.id ?? fallback }
@@ -156,11 +157,11 @@ const work = async (
   run: MessageRun,
   asked?: Parameters<typeof runAgent>[2]['asked'],
 ): Promise<Handled> => {
-  const codebase = await codebaseFor(context.isolation, conversation, given.details)
-  if (codebase === undefined) {
-    const names = (await context.isolation.store.codebases.list(context.isolation.host)).map(({ name }) => name)
-    return answered(context, given, [{ key: 'reply', role: 'system', text: notices.unboundNotice(names) }])
+  const found = await codebaseFor(context, conversation, given)
+  if ('refusal' in found) {
+    return answered(context, given, [{ key: 'reply', role: 'system', text: found.refusal }])
   }
+  const { codebase } = found
   const paused = await pausedByBudget(context, given, conversation)
   if (paused !== undefined) return answered(context, given, paused.said, paused.record)
   const message = await prepared(context, given, run.signal)

@@ -1,6 +1,6 @@
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { toAppError } from '../domain/errors.ts'
+import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
@@ -23,12 +23,23 @@ export const limitNotice = (report: LimitReport, staleDays: number): string => l
 
 /** One sentence of what happened and one of what to do. Details are for the log. */
 export const failureNotice = (error: unknown): string => {
-  const { message, remedy } = toAppError(error)
+  const { message, remedy } = toAppError(forChat(error))
   return remedy === undefined ? sentence(message) : `${sentence(message)} ${sentence(remedy)}`
 }
 
+/** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
+export const forChat = (error: unknown): unknown =>
+  isAppError(error, 'repository-gone')
+    ? new AppError(error.code, error.message, {
+        cause: error,
+        remedy:
+          'put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+      })
+    : error
+
 export const sentence = (text: string): string => {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  // A key of the configuration is written as it is.
+  const begun = /^\w+\.\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?:]$/.test(begun) ? begun : `${begun}.`
 }
 
@@ -37,6 +48,34 @@ export const unboundNotice = (names: readonly string[]): string =>
   names.length === 0
     ? 'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.'
     : `No codebase is bound to this conversation. Bind one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
+
+/** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
+export const codebaseGoneNotice = (
+  { name, why }: { readonly name: string; readonly why: 'unregistered' | 'other-host' },
+  names: readonly string[],
+  { platform }: { readonly platform: string },
+): string => {
+  const called = name === '' ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
+  const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
+  return [
+    `${called} ${why === 'unregistered' ? 'is no longer registered' : 'is on another host'}.`,
+    ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
+    `the conversation to another one with \`${moveWith(platform)}\`${others}.`,
+  ].join(' ')
+}
+
+export const staysNotice = (
+  own: Pick<Codebase, 'name'>,
+  named: Pick<Codebase, 'name'>,
+  { platform }: { readonly platform: string },
+): string =>
+  `This conversation stays in \`${own.name}\`. To move it to \`${named.name}\`, use \`${moveWith(platform, named.name)}\`.`
+
+export const movedCodebaseNotice = ({ name }: Pick<Codebase, 'name'>): string =>
+  `Moved this conversation to \`${name}\`. The worktree it had stays as it is.`
+
+const moveWith = (platform: string, name = '<name>'): string =>
+  platform === 'cli' ? `--codebase ${name}` : `/codebase ${name}`
 
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
   `Worktree \`${environment.branch}\` was removed (${why}). Bring it back with \`/worktree restore ${environment.branch}\`.`

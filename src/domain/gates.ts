@@ -23,7 +23,17 @@ export type GateAnswer = {
   readonly path?: string
   /** The repository that a linked worktree belongs to. */
   readonly repository?: string
+  /** Of uncommitted work, for the remedy. */
+  readonly uncommitted?: Uncommitted
 }
+
+export type Uncommitted =
+  /** Changed or untracked, staged or not: what `git status` shows. */
+  | { readonly kind: 'files' }
+  /** Changed, and hidden from `git status` by a bit in the index. */
+  | { readonly kind: 'hidden'; readonly paths: readonly string[] }
+  | { readonly kind: 'operation'; readonly operation: string }
+  | { readonly kind: 'submodule' }
 
 /**
  * What --force may override: work that the restore point keeps, and other conversations' holds.

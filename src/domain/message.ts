@@ -38,8 +38,10 @@ export type MessageDetails = {
   /** Earlier words of the thread, the issue's text: data for the agent, never an order. */
   readonly context?: string
   readonly hints?: IsolationHints
-  /** The name of the codebase, where the caller knows it. */
+  /** The name of the codebase that the message comes from. It binds a conversation that has none. */
   readonly codebase?: string
+  /** The user asked for that codebase: a conversation that is about another one moves. */
+  readonly move?: boolean
   /** The repository it is about, where the platform knows that and not what it is called here: `owner/name`. */
   readonly github?: string
   /** Where that can be cloned from, if it is not known here and may be cloned. */

@@ -1,15 +1,25 @@
+import { join } from 'node:path'
 import type { CallOptions, Git, Tree } from './door.ts'
+import { lookIntoIndex } from './hidden.ts'
+import { hasNoFlags } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { parseStatus } from './status.ts'
 
-export type Dirt = { readonly changed: number; readonly untracked: number }
+export type Dirt = {
+  readonly changed: number
+  readonly untracked: number
+  /** Changed, but hidden by assume-unchanged or skip-worktree. */
+  readonly hidden: number
+}
 
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
 export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt> => {
   const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
   const { stdoutBytes } = await git.run(request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
-  return { changed: changed.length + unmerged.length, untracked: untracked.length }
+  // Git is started for these only where a bit in the index hides something, or the index is of a rare kind.
+  const hidden = hasNoFlags(join(tree.gitDir, 'index')) ? [] : (await lookIntoIndex(git, tree, { signal })).hidden
+  return { changed: changed.length + unmerged.length, untracked: untracked.length, hidden: hidden.length }
 }
 
 const args = [

@@ -5,14 +5,21 @@ import { readUntrustedSync } from '../process/read-untrusted.ts'
  * file itself, which takes 5 ms for 30,000 entries where `git ls-files` takes 45. Only what is plain is judged (format 2
  * or 3, not split, not sparse): anything else, and anything unexpected, is false, and git is asked.
  */
-export const isPlainIndex = (path: string): boolean => {
+export const isPlainIndex = (path: string): boolean => scanned(path, { gitlinks: false })
+
+/** The same without a word about gitlinks. */
+export const hasNoFlags = (path: string): boolean => scanned(path, { gitlinks: true })
+
+const scanned = (path: string, allowed: Allowed): boolean => {
   try {
     const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
-    return bytes !== undefined && isPlain(bytes)
+    return bytes !== undefined && isPlain(bytes, allowed)
   } catch {
     return false
   }
 }
+
+type Allowed = { readonly gitlinks: boolean }
 
 /** Read and scanned in 50 ms: a longer look would hold up everything else. */
 const maxScannedBytes = 32 * 1024 * 1024
@@ -23,14 +30,15 @@ const modeAt = 24
 const idAt = 40
 const idBytes = 20
 
-const isPlain = (bytes: Buffer): boolean => {
+const isPlain = (bytes: Buffer, { gitlinks }: Allowed): boolean => {
   const version = bytes.readUInt32BE(4)
   if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return false
   let at = headerBytes
   for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
     const flags = bytes.readUInt16BE(at + idAt + idBytes)
     // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
-    if ((flags & 0xc000) !== 0 || (bytes.readUInt32BE(at + modeAt) & 0xf000) === 0xe000) return false
+    if ((flags & 0xc000) !== 0) return false
+    if (!gitlinks && (bytes.readUInt32BE(at + modeAt) & 0xf000) === 0xe000) return false
     const name = at + idAt + idBytes + 2
     const end = bytes.indexOf(0, name)
     if (end < 0) return false

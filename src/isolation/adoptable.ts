@@ -5,6 +5,7 @@ import { branchForWork, toWork } from '../domain/work.ts'
 import { type AdminDir, readAdminDirs } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { environmentAt } from './moved.ts'
+import { isCopied } from './orphans.ts'
 import { pathCandidates, prepareRoot } from './paths.ts'
 import type { ResolveRequest } from './resolve.ts'
 import { repoOf } from './repo-of.ts'
@@ -31,7 +32,7 @@ export const findAdoptable = async (
   const onItsBranch = onBranch(records, request)
   for (const record of [...records.filter((r) => r.worktreePath === wanted), ...onItsBranch]) {
     const path = record.worktreePath
-    if (path === undefined || !(await isDirectory(path))) continue
+    if (path === undefined || !(await isDirectory(path)) || (await isCopied(record))) continue
     const environment =
       (await context.store.environments.liveByPath(context.host, path)) ??
       (await environmentAt(context, codebase, path))

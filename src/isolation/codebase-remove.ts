@@ -12,6 +12,7 @@ import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
 import { onlyHere } from './only-here.ts'
 import { settleInterrupted } from './reconcile.ts'
+import { restorePointsOf } from './restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from './trust.ts'
 import { undoMaking } from './worktree/undo.ts'
@@ -66,7 +67,7 @@ export const removeCodebase = async (
       codebase,
       live.map(({ branch }) => branch),
     )
-  const restorePoints = (await context.store.restorePoints.list(codebase.id)).length
+  const restorePoints = (await restorePointsOf(context, codebase)).length
   await settleInterrupted(context, codebase)
   return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
     for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
@@ -83,7 +84,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
   return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
-    remedy: `remove them first: coppice worktree list --codebase ${name}`,
+    remedy: `remove each first: coppice worktree remove ${branches[0] ?? '<branch>'} --codebase ${name}`,
   })
 }
 

@@ -12,6 +12,7 @@ import { commitsOutside } from '../git/reachable.ts'
 import { askRemoteRefs } from '../git/remote-refs.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
+import { restorePointsOf } from './restore-points.ts'
 import { repoOf } from './repo-of.ts'
 import { restoreDirectory } from './worktree/restore-point.ts'
 
@@ -93,12 +94,12 @@ const followsElsewhere = async (
 
 /** The newest removed environment on this branch, while it can be restored. */
 const lastRemoved = async (
-  { store }: IsolationContext,
+  context: IsolationContext,
   codebase: Codebase,
   branch: BranchName | undefined,
 ): Promise<RestoreContents | undefined> => {
   if (branch === undefined) return undefined
-  const points = await store.restorePoints.list(codebase.id)
+  const points = await restorePointsOf(context, codebase)
   return points.find(({ contents }) => contents.environment.branch === branch)?.contents
 }
 
@@ -128,7 +129,7 @@ const madeHere = async (
   { branch, gitDir }: Content,
 ): Promise<ReadonlySet<Sha>> => {
   const repo = repoOf(codebase)
-  const points = await context.store.restorePoints.list(codebase.id)
+  const points = await restorePointsOf(context, codebase)
   const strangers = [
     ...(await context.store.environments.unproven(codebase.id)),
     // These outlive the codebase's registration.

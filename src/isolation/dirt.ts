@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Uncommitted } from '../domain/gates.ts'
 import type { Sha } from '../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
-import { type HalfDone, halfDone } from '../git/admin-dir.ts'
+import { type HalfDone, halfDone, inProgress } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { convertedFiles } from '../git/converted.ts'
 import { isUntouchedByStat } from '../git/untouched.ts'
@@ -44,12 +45,14 @@ export type Dirt = {
   /** Of an index with flags: files with `skip-worktree` set that are there. Undefined: no flags. */
   readonly skippedButThere: readonly string[] | undefined
   /** Each a reason not to remove. */
-  readonly problems: readonly { readonly detail: string }[]
+  readonly problems: readonly Problem[]
   /** Changes whenever any of the above does, or one of those files is written again. */
   readonly fingerprint: string
   /** What a quicker second look goes by; undefined where there was no full first one. */
   readonly glance: { readonly directories: ReadonlyMap<string, string>; readonly index: string } | undefined
 }
+
+type Problem = { readonly detail: string; readonly uncommitted: Uncommitted }
 
 /** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
 export const readDirt = async (
@@ -137,33 +140,36 @@ const changedPaths = (status: Status): string[] => [
   ...status.unmerged.map(({ bytes }) => toRaw(bytes)),
 ]
 
-const problemsOf = ({
-  changed,
-  gitlinks,
-  untracked,
-  hidden,
-  halfDone,
-  submodules,
-  repositories,
-}: Found): { detail: string }[] => {
-  const problems: string[] = []
-  if (changed.length > 0) problems.push(`${files(changed.length)} changed`)
+const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules, repositories }: Found): Problem[] => {
+  const problems: Problem[] = []
+  const files = (detail: string): void => void problems.push({ detail, uncommitted: { kind: 'files' } })
+  if (changed.length > 0) files(`${fileCount(changed.length)} changed`)
   // `git add` is no way out for a repository: those with work of their own are another gate's reason.
   const inner = new Set(repositories.filter(({ work }) => work !== undefined).map(({ path }) => `${path}/`))
   const plain = untracked.filter((path) => !inner.has(path))
-  if (plain.length > 0) problems.push(`${plain.length} untracked`)
+  if (plain.length > 0) files(`${plain.length} untracked`)
   if (hidden.length > 0) {
-    problems.push(
-      `${files(hidden.length)} changed behind assume-unchanged or skip-worktree: ${hidden.slice(0, 3).map(shownPath).join(', ')}`,
-    )
+    const paths = hidden.map(shownPath)
+    problems.push({
+      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged or skip-worktree: ${paths.slice(0, 3).join(', ')}`,
+      uncommitted: { kind: 'hidden', paths },
+    })
   }
-  for (const operation of halfDone) problems.push(`a ${operation} is half done`)
-  for (const submodule of gitlinks) problems.push(`submodule ${shownPath(submodule)} is at another commit`)
-  for (const submodule of submodules) problems.push(`submodule ${shownPath(submodule)} has changes`)
-  return problems.map((detail) => ({ detail }))
+  for (const operation of halfDone) {
+    problems.push({ detail: inProgress(operation), uncommitted: { kind: 'operation', operation } })
+  }
+  for (const [paths, what] of [
+    [gitlinks, 'is at another commit'],
+    [submodules, 'has changes'],
+  ] as const) {
+    for (const path of paths) {
+      problems.push({ detail: `submodule ${shownPath(path)} ${what}`, uncommitted: { kind: 'submodule' } })
+    }
+  }
+  return problems
 }
 
-const files = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
+const fileCount = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
 
 /** A file written again in between has another time or size; directories (ignored, repositories inside) are walked. */
 const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<string>): Promise<string> => {

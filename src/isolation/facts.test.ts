@@ -70,6 +70,22 @@ describe('listWithFacts', () => {
     expect(await factsOf('issue-42', { dirty: false })).toMatchObject({ dirty: undefined, health: 'healthy' })
   })
 
+  it('sees what removal sees: commits on a detached HEAD, and changes that git status does not show', async () => {
+    const git = (...args: string[]): string => lab.box.raw(lab.tree.path, ...args)
+    git('checkout', '-q', '--detach')
+    expect(await factsOf('issue-42')).toMatchObject({ detached: 0, merged: { value: 'empty' } })
+    git('commit', '-q', '--allow-empty', '-m', 'on its own')
+    git('update-index', '--skip-worktree', 'README')
+    writeIn(lab.tree.path, 'README', 'changed\n')
+    expect(await factsOf('issue-42')).toMatchObject({
+      dirty: { changed: 0, untracked: 0, hidden: 1 },
+      detached: 1,
+      merged: { value: 'no', own: 1 },
+    })
+    git('branch', 'kept')
+    expect(await factsOf('issue-42')).toMatchObject({ detached: 0 })
+  })
+
   it('counts commits ahead and behind, and names the proof', async () => {
     const { tree } = await lab.another('other')
     lab.box.raw(tree.path, 'commit', '-q', '--allow-empty', '-m', 'one')

@@ -19,6 +19,7 @@ import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
 import { isInside } from './paths.ts'
 import { followMoves, type Moved } from './moved.ts'
+import { detachedCommits } from './unreachable.ts'
 import { healthOf, type Presence, presenceOf } from './presence.ts'
 import type { Health } from './provider.ts'
 
@@ -28,6 +29,8 @@ export type EnvironmentFacts = {
   readonly current: boolean
   /** undefined: not asked, not there, or it could not be told. */
   readonly dirty: Dirt | undefined
+  /** Commits on a detached HEAD that no branch has; undefined as above. */
+  readonly detached: number | undefined
   readonly ahead: number | undefined
   readonly behind: number | undefined
   readonly merged: Merged
@@ -68,8 +71,8 @@ export const listWithFacts = async (
   standing.catch(() => undefined)
   // Git looks at the files while we read the process table; our own git does not count as use.
   const cwd = realCwd(options.cwd)
-  const [dirt, users, pointing] = await Promise.all([
-    dirtOf(context, places, options),
+  const [files, users, pointing] = await Promise.all([
+    filesOf(context, places, options),
     usersOf(context, environments),
     context.store.conversations.ofEnvironments(ids),
   ])
@@ -81,10 +84,11 @@ export const listWithFacts = async (
     return {
       environment,
       current: cwd.some((path) => isInside(environment.path, path)),
-      dirty: dirt[i],
+      dirty: files[i]?.dirty,
+      detached: files[i]?.detached,
       ahead: position?.ahead,
       behind: position?.behind,
-      merged: merged.get(environment.branch) ?? gone(environment.branch),
+      merged: withDetached(merged.get(environment.branch) ?? gone(environment.branch), files[i]?.detached),
       lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
       conversations: (conversations.get(environment.id) ?? []).map((one) => `${one.platform}:${one.conversationId}`),
       inUse: { by: users.get(environment.id) ?? [] },
@@ -162,6 +166,10 @@ const positionsOf = async (
   }
 }
 
+/** What is on its branch may be merged: what is on its detached HEAD is not. */
+const withDetached = (merged: Merged, detached = 0): Merged =>
+  detached > 0 && (merged.value === 'yes' || merged.value === 'empty') ? { value: 'no', own: detached } : merged
+
 const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', detail: `there is no branch ${branch}` })
 
 /** Where each is; a place of undefined lies on another host, and nothing can be said about its files from here. */
@@ -187,15 +195,18 @@ const placesOf = async (
  */
 const statusLanes = 3
 
-const dirtOf = async (
+const filesOf = async (
   { git, log }: IsolationContext,
   places: readonly (Presence | undefined)[],
   { dirty = true, signal }: FactsOptions,
-): Promise<(Dirt | undefined)[]> =>
+): Promise<({ dirty: Dirt; detached: number } | undefined)[]> =>
   inLanes(statusLanes, places, async (place) => {
     if (!dirty || place?.state !== 'present') return undefined
     try {
-      return await countDirt(git, place.tree, { signal })
+      return {
+        dirty: await countDirt(git, place.tree, { signal }),
+        detached: await detachedCommits({ git }, place.tree),
+      }
     } catch (error) {
       if (isAppError(error, 'cancelled')) throw error
       log.warn('a worktree could not be looked at', { path: place.tree.path, error })

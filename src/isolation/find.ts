@@ -9,6 +9,7 @@ import { readHead } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { presenceOf } from './presence.ts'
 import { environmentAt } from './moved.ts'
+import { restorePointsOf } from './restore-points.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
 export const findEnvironment = async (
@@ -55,10 +56,10 @@ const real = (path: string): Promise<string> => realpath(path).catch(() => path)
 
 /** What can be brought back, newest first: not what is back already, by its work or on its branch. */
 export const restorablePoints = async (context: IsolationContext, codebase: Codebase): Promise<RestorePoint[]> => {
-  const { environments, restorePoints } = context.store
+  const { environments } = context.store
   const branches = new Set((await environments.live(codebase.id)).map(({ branch }) => branch))
   const points: RestorePoint[] = []
-  for (const point of await restorePoints.list(codebase.id)) {
+  for (const point of await restorePointsOf(context, codebase)) {
     const { branch, work } = point.contents.environment
     const isBack = branches.has(branch) || (await environments.liveByWork(codebase.id, work)) !== undefined
     if (!isBack) points.push(point)
@@ -78,7 +79,7 @@ export const findRestorePoint = async (
     if (newest !== undefined) return newest
     throw nothingToRestore(context, codebase, '')
   }
-  const points = await context.store.restorePoints.list(codebase.id)
+  const points = await restorePointsOf(context, codebase)
   const work = parseWorkRef(ref)
   const found = points.find(({ id, contents: { environment, aliases } }) => {
     const works = [environment.work, ...aliases]

@@ -92,7 +92,7 @@ export const reasonsIn = (environment: IsolatedEnvironment, dirt: Dirt): GateAns
 ]
 
 const uncommittedIn = ({ problems }: Dirt): GateAnswer[] =>
-  problems.map(({ detail }) => no('nothing-uncommitted', detail))
+  problems.map(({ detail, uncommitted }) => ({ ...no('nothing-uncommitted', detail), uncommitted }))
 
 const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Dirt): GateAnswer[] =>
   worktrees.map((inner) => ({
@@ -202,8 +202,12 @@ export const usesOf = async (
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
-    const count = unreadable.length === 1 ? 'a process' : `${unreadable.length} processes`
-    notices.push(`${count} of other users could not be looked at: ${named.join(', ')}`)
+    const rest = unreadable.length > named.length ? ` and ${unreadable.length - named.length} more` : ''
+    notices.push(
+      unreadable.length === 1
+        ? `could not inspect process ${named.join()}, which belongs to another user`
+        : `could not inspect processes ${named.join(', ')}${rest}, which belong to other users`,
+    )
   }
   return reasons
 }

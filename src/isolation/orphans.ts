@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
+import { basename } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
-import { readAdminDirs } from '../git/admin-dir.ts'
+import { type AdminDir, readAdminDirs, readWorktreeLink } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal } from './paths.ts'
 
@@ -24,7 +25,8 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
   const paths = new Set([...live, ...spares].map(({ path }) => path))
   // By its name too: a record of ours may be broken, or say where somebody has moved the worktree.
   const names = new Set([...live, ...spares].map(({ adminName }) => adminName))
-  return records.flatMap(({ name, worktreePath, head, lockReason }): Orphan[] => {
+  const own = await withoutCopied(records)
+  return own.flatMap(({ name, worktreePath, head, lockReason }): Orphan[] => {
     // Without a HEAD it is no worktree that git could use.
     if (
       worktreePath === undefined ||
@@ -43,4 +45,25 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
       },
     ]
   })
+}
+
+/**
+ * A repository that was copied (`cp -r`) has records of worktrees that belong to the original. To adopt one of them is
+ * refused, and `git worktree repair` would take it away from the original.
+ */
+export const copiedRecords = async (codebase: Codebase): Promise<AdminDir[]> => {
+  const records = await readAdminDirs(codebase.repoPath)
+  const own = new Set(await withoutCopied(records))
+  return records.filter((record) => !own.has(record))
+}
+
+const withoutCopied = async (records: readonly AdminDir[]): Promise<AdminDir[]> => {
+  const copied = await Promise.all(records.map(isCopied))
+  return records.filter((_, i) => copied[i] !== true)
+}
+
+/** The directory's own link leads to a record of the same name in another repository. */
+export const isCopied = async ({ dir, name, worktreePath }: AdminDir): Promise<boolean> => {
+  const link = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
+  return link !== undefined && link !== dir && basename(link) === name && existsSync(link)
 }

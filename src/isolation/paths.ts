@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, realpath } from 'node:fs/promises'
+import { open, realpath } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import type { BranchName } from '../domain/names.ts'
+import { makeDirectorySync } from '../process/make-directory.ts'
 import { readUntrustedText } from '../process/read-untrusted.ts'
 
 /** A root that Coppice manages carries this file; what has no such root above it is never deleted. */
@@ -26,7 +27,7 @@ const cut = (name: string): string => {
 
 /** Makes the root and the codebase's directory in it, and makes sure that no link leads out of the root. */
 export const prepareRoot = async (base: string, codebase: string, host: string): Promise<string> => {
-  await mkdir(join(base, codebase), { recursive: true, mode: 0o700 })
+  makeDirectorySync(join(base, codebase))
   const root = await realpath(base)
   const inside = await realpath(join(root, codebase))
   if (inside !== join(root, codebase)) {

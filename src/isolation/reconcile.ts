@@ -1,10 +1,8 @@
-import { lstat, readdir } from 'node:fs/promises'
+import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { repoOf } from './repo-of.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { readAdminDir } from '../git/admin-dir.ts'
 import { clearPrivateIndexes } from '../git/private-index.ts'
-import { readRef } from '../git/refs.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { keepRecognisable } from './codebase-recognise.ts'
@@ -17,8 +15,10 @@ import { prepareRoot } from './paths.ts'
 import { presenceOf } from './presence.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import { assertRepository } from './repository-place.ts'
+import { restorePointsOf } from './restore-points.ts'
+import { recallSpares } from './worktree/forgotten-spares.ts'
 import { settleRemoval } from './worktree/removal-journal.ts'
-import { discardRestorePoint, readRestorePoint } from './worktree/restore-point.ts'
+import { discardRestorePoint } from './worktree/restore-point.ts'
 import { emptyTrash } from './worktree/trash.ts'
 import { undoMaking } from './worktree/undo.ts'
 
@@ -45,7 +45,8 @@ export const reconcile = async (context: IsolationContext, codebase: Codebase): 
   const moved = await followMoves(context, codebase)
   const seen = await recordPresence(context, codebase)
   await dropLostSpares(context, codebase)
-  await recallRestorePoints(context, codebase)
+  await recallSpares(context, codebase)
+  await restorePointsOf(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)
   await clearPrivateIndexes(context.git)
@@ -137,18 +138,6 @@ const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Pr
     // Its own record only: reading those of 1,000 environments takes longer than all the rest.
     if ((await readAdminDir(join(codebase.repoPath, 'worktrees', spare.adminName))) !== undefined) continue
     if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
-  }
-}
-
-/** A point tells about itself beside git, so that it outlives the database: one that no row knows is written in again. */
-const recallRestorePoints = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
-  const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => id))
-  for (const id of (await unlessMissing(readdir(join(context.home, 'restore')))) ?? []) {
-    if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
-    const point = await readRestorePoint(context, id).catch(() => undefined)
-    if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
-    const kept = await readRef(context.git, repoOf(codebase), point.ref)
-    if (kept?.sha === point.commit) await context.store.restorePoints.insert(point)
   }
 }
 

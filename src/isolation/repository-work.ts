@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
-import { halfDone, readAdminDirs } from '../git/admin-dir.ts'
+import { halfDone, inProgress, readAdminDirs } from '../git/admin-dir.ts'
 import { lastValue } from '../git/config-entries.ts'
 import type { Repo } from '../git/door.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
@@ -42,7 +42,7 @@ const sharedWithOthers = async ({ git }: IsolationContext, gitDir: string, repo:
 
 const commitsOf = async ({ git }: IsolationContext, repo: Repo): Promise<string | undefined> => {
   const [operation] = halfDone(repo.commonDir)
-  if (operation !== undefined) return `a ${operation} is half done`
+  if (operation !== undefined) return inProgress(operation)
   const commits = await countOnNoRemote(git, repo)
   if (commits > 0) return `${commits === 1 ? '1 commit' : `${commits} commits`} on no remote`
   const [ref] = await refsWithoutCommits(git, repo)

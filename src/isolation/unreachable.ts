@@ -14,18 +14,21 @@ import type { IsolationContext } from './context.ts'
  */
 export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
   const found: string[] = []
-  const head = await readHead(tree.gitDir)
-  if (head === undefined) throw new Error('its HEAD cannot be read')
-  if ('sha' in head) {
-    const lost = await countUnreachable(context.git, tree, ['HEAD'])
-    if (lost > 0) found.push(`${commits(lost)} on a detached HEAD that no branch has`)
-  }
+  const lost = await detachedCommits(context, tree)
+  if (lost > 0) found.push(`${commits(lost)} on a detached HEAD that no branch has`)
   for (const module of await submoduleDirs(join(tree.gitDir, 'modules'))) {
     const repo = { commonDir: toRepoPath(module.dir) }
     const lost = await countUnpushed(context.git, repo)
     if (lost > 0) found.push(`${commits(lost)} in submodule ${module.name} that were not pushed`)
   }
   return found
+}
+
+/** Commits on a detached HEAD that no branch has. Starts git only where HEAD is detached. */
+export const detachedCommits = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<number> => {
+  const head = await readHead(tree.gitDir)
+  if (head === undefined) throw new Error('its HEAD cannot be read')
+  return 'sha' in head ? countUnreachable(git, tree, ['HEAD']) : 0
 }
 
 const commits = (count: number): string => (count === 1 ? '1 commit' : `${count} commits`)

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../domain/clock.ts'
-import type { PageSessionStore } from '../store/store.ts'
+import type { PageSessionStore } from '../store/page-sessions.ts'
 
 /** Sessions of the page: what a cookie stands for. Kept in the store, so that they can be ended and outlive a restart. */
 export type Sessions = {

@@ -33,6 +33,7 @@ export const codebaseStore = (db: Kysely<Tables>, engine: Engine): CodebaseStore
       inTransaction(db, async (transaction) => {
         await lockCodebase(transaction, engine, id)
         await refuseInUse(transaction, id)
+        await rememberIn(transaction, id)
         await transaction.deleteFrom('codebases').where('id', '=', id).execute()
       }),
   }
@@ -65,6 +66,18 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
       remedy: 'remove its prepared checkouts first',
     })
   }
+}
+
+/** The foreign key clears the reference; its conversations must not be taken for ones that never had a codebase. */
+const rememberIn = async (db: Kysely<Tables>, id: string): Promise<void> => {
+  await db
+    .updateTable('conversations')
+    .set((eb) => ({
+      former_codebase_id: id,
+      former_codebase_name: eb.selectFrom('codebases').select('name').where('id', '=', id),
+    }))
+    .where('codebase_id', '=', id)
+    .execute()
 }
 
 const patchColumns = {

@@ -27,7 +27,10 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
       return (await find(conversation.platform, conversation.conversationId)) ?? conversation
     },
     update: async (id, patch) => {
-      const set = patched<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns)
+      const set = {
+        ...patched<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns),
+        ...(patch.codebaseId !== undefined && { former_codebase_id: null, former_codebase_name: null }),
+      }
       if (Object.keys(set).length > 0) await db.updateTable('conversations').set(set).where('id', '=', id).execute()
     },
     get: async (id) => {
@@ -71,6 +74,8 @@ const toRow = (conversation: Conversation): ConversationRow => ({
   platform: conversation.platform,
   conversation_id: conversation.conversationId,
   codebase_id: orNull(conversation.codebaseId),
+  former_codebase_id: conversation.formerCodebase?.id ?? null,
+  former_codebase_name: conversation.formerCodebase?.name ?? null,
   environment_id: orNull(conversation.environmentId),
   persistent: toFlag(conversation.persistent),
   agent: orNull(conversation.agent),
@@ -84,6 +89,9 @@ const fromRow = (row: ConversationRow): Conversation => ({
   platform: row.platform,
   conversationId: row.conversation_id,
   codebaseId: row.codebase_id === null ? undefined : toCodebaseId(row.codebase_id),
+  ...(row.former_codebase_id !== null && {
+    formerCodebase: { id: toCodebaseId(row.former_codebase_id), name: row.former_codebase_name ?? '' },
+  }),
   environmentId: row.environment_id === null ? undefined : toEnvironmentId(row.environment_id),
   persistent: fromFlag(row.persistent),
   agent: orUndefined(row.agent),

@@ -9,6 +9,7 @@ import * as repositoryInode from './migrations/0005-repository-inode.ts'
 import * as pageSessions from './migrations/0006-page-sessions.ts'
 import * as runWatches from './migrations/0007-run-watches.ts'
 import * as trust from './migrations/0008-trust.ts'
+import * as formerCodebase from './migrations/0009-former-codebase.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   { number: 6, name: 'page-sessions', up: pageSessions.up },
   { number: 7, name: 'run-watches', up: runWatches.up },
   { number: 8, name: 'trust', up: trust.up },
+  { number: 9, name: 'former-codebase', up: formerCodebase.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

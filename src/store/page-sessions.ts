@@ -1,7 +1,17 @@
 import type { Kysely } from 'kysely'
 import { inTransaction } from './engine.ts'
-import type { PageSessionStore } from './store.ts'
 import type { Tables } from './tables.ts'
+
+/** Who is signed in at the page. */
+export type PageSessionStore = {
+  /** Keeps only so many, the newest, and drops those that have expired. */
+  begin(session: PageSession, most: number): Promise<void>
+  isLive(id: string, now: number): Promise<boolean>
+  end(id: string): Promise<void>
+  endAll(): Promise<void>
+}
+
+export type PageSession = { readonly id: string; readonly createdAt: number; readonly expiresAt: number }
 
 export const pageSessionStore = (db: Kysely<Tables>): PageSessionStore => ({
   begin: ({ id, createdAt, expiresAt }, most) =>

@@ -7,6 +7,7 @@ import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
 import type { GitLookStore } from './git-looks.ts'
 import type { MergeAnswerStore } from './merge-answers.ts'
+import type { PageSessionStore } from './page-sessions.ts'
 import type { PortStore } from './ports.ts'
 import type { RunWatchStore } from './run-watches.ts'
 import type { UsageStore } from './usage.ts'
@@ -100,6 +101,8 @@ export type Conversation = {
   readonly platform: string
   readonly conversationId: string
   readonly codebaseId: CodebaseId | undefined
+  /** The one it had when that was unregistered. */
+  readonly formerCodebase?: { readonly id: CodebaseId; readonly name: string }
   readonly environmentId: EnvironmentId | undefined
   /** Telegram and its like: the environment is the user's own, no automation removes it. */
   readonly persistent: boolean
@@ -181,17 +184,6 @@ export type ClaimRequest = {
   /** Only of these platforms: nobody else can deliver the reply. */
   readonly platforms?: readonly string[]
 }
-
-/** Who is signed in at the page. */
-export type PageSessionStore = {
-  /** Keeps only so many, the newest, and drops those that have expired. */
-  begin(session: PageSession, most: number): Promise<void>
-  isLive(id: string, now: number): Promise<boolean>
-  end(id: string): Promise<void>
-  endAll(): Promise<void>
-}
-
-export type PageSession = { readonly id: string; readonly createdAt: number; readonly expiresAt: number }
 
 export type InboxStore = {
   /** All in one durable transaction; answers the ids that are new. One that (platform, deliveryId) knows is skipped. */

@@ -82,6 +82,8 @@ export type ConversationRow = {
   platform: string
   conversation_id: string
   codebase_id: string | null
+  former_codebase_id: string | null
+  former_codebase_name: string | null
   environment_id: string | null
   persistent: number
   agent: string | null

@@ -202,7 +202,18 @@ describe('doctor names a remedy that works', () => {
         writeFileSync(join(dirname(dir), 'half', 'gitdir'), '/nowhere/.git\n')
       },
     ],
+    ['an index that is a FIFO', (dir) => fifo(join(dir, 'index'))],
+    ["the repository's HEAD missing", (dir) => rmSync(join(dir, '../../HEAD'))],
+    ["the repository's HEAD a FIFO", (dir) => fifo(join(dir, '../../HEAD'))],
+    ["the repository's index a FIFO", (dir) => fifo(join(dir, '../../index'))],
+    ["the repository's packed-refs a FIFO", (dir) => fifo(join(dir, '../../packed-refs'))],
+    ["the repository's config a FIFO", (dir) => fifo(join(dir, '../../config'))],
   ]
+
+  const fifo = (path: string): void => {
+    rmSync(path, { force: true })
+    spawnSync('mkfifo', [path])
+  }
 
   test('for every way in which a git record can be broken', async () => {
     using world = makeCliWorld()

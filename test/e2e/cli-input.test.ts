@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from '../helpers/cli.ts'
 import type { TestRepo } from '../helpers/repo.ts'
@@ -145,11 +145,19 @@ describe('what bad input gets', () => {
     expect(error.message).toContain('STALE_THRESHOLD_DAYS')
   })
 
-  test('a home that cannot be', async () => {
+  test.each([
+    ['below a file', 'file/below', 1, 'config-invalid'],
+    ['that is a file', 'file', 1, 'config-invalid'],
+    // Node's own recursive mkdir never returns there.
+    ['where the system makes no directories', '/proc/x/y', 1, 'config-invalid'],
+    ['without a name', '', 2, 'usage'],
+  ])('a home %s', async (_what, path, code, expected) => {
     writeFileSync(world.box.path('file'), '')
     const repo = project(world)
-    const error = await failure(repo.path, 1, 'worktree', 'list', '--home', world.box.path('file/below'))
-    expect(error.code).toBe('config-invalid')
+    const home = path === '' ? '' : resolve(world.box.root, path)
+    const error = await failure(repo.path, code, 'worktree', 'list', '--home', home)
+    expect(error.code).toBe(expected)
+    expect(existsSync(join(repo.path, 'coppice.db'))).toBe(false)
   })
 
   test('a directory that does not exist any more', async () => {

@@ -220,7 +220,7 @@ describe('worktree remove and restore', () => {
       [
         'Cannot remove worktree `issue-42`: 1 file changed, 1 untracked.',
         ` 1. Commit:            git -C ${path} add -A && git -C ${path} commit -m "WIP"`,
-        ` 2. Discard changes:   git -C ${path} checkout . && git -C ${path} clean -fd`,
+        ` 2. Discard changes:   git -C ${path} reset --hard && git -C ${path} clean -fd`,
         ' 3. Remove it anyway:  coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)',
         '',
       ].join('\n'),
@@ -290,7 +290,7 @@ describe('worktree adopt, orphans and link', () => {
     expect(await world.json(repo.path, 0, 'worktree', 'orphans')).toEqual([
       { path: tree.path, branch: 'hotfix', locked: false, missing: false },
     ])
-    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(/hotfix +.*hotfix\nTake note of one:/)
+    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(/hotfix +.*hotfix\nTrack one:/)
     const adopted = await world.json<EnvironmentJson>('/', 0, 'worktree', 'adopt', tree.path)
     expect(adopted).toMatchObject({ branch: 'hotfix', owned: false, codebase: 'project' })
     expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain('no worktrees that Coppice does not know')

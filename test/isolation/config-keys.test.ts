@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
@@ -148,12 +148,15 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   },
   restoreIgnoredBytes: async () => {
     await using world = await makeWorld({
-      settings: { restoreIgnoredBytes: 10 },
+      settings: { restoreIgnoredBytes: 100 * 1024 * 1024 },
       prepare: (repo) => repo.commit('.gitignore', '*.dat\n'),
     })
     const environment = await issue(world, 1)
-    inside(world, environment).write('a.dat', 'eleven byte')
-    expect((await removed(world, environment)).leftOut).toHaveLength(1)
+    inside(world, environment).write('a.dat', '')
+    truncateSync(join(environment.path, 'a.dat'), 100 * 1024 * 1024 + 1)
+    expect((await removed(world, environment)).leftOut).toMatchObject([
+      { reason: 'over the limit of 100 MB for ignored files' },
+    ])
   },
   holdDays: async () => {
     let now = Date.now()

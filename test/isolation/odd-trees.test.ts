@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
+import { findRestorePoint, restorablePoints } from '../../src/isolation/find.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
@@ -337,14 +339,46 @@ describe.concurrent('records', () => {
     expect(made).toMatchObject({ outcome: 'existing', environment: { id: environment.id, status: 'active' } })
   })
 
-  test('a restore point that the database forgot is recalled from what lies beside git', async () => {
+  test('a restore point that the database forgot is recalled by whatever asks for restore points', async () => {
     const { world, environment, tree } = await start()
     await using _ = world
     tree.write('new', 'x\n')
+    const { context, codebase } = world
     const { restorePoint } = await removed(world, environment, { force: true })
-    await world.context.store.restorePoints.remove(restorePoint.id)
-    await reconcile(world.context, world.codebase)
-    expect(await world.context.store.restorePoints.get(restorePoint.id)).toEqual(restorePoint)
+    const asked = {
+      restart: async () => (await reconcile(context, codebase), context.store.restorePoints.get(restorePoint.id)),
+      'restore --list': async () => (await restorablePoints(context, codebase))[0],
+      'restore issue-42': () => findRestorePoint(context, codebase, 'issue-42', '/'),
+      restore: () => findRestorePoint(context, codebase, undefined, '/'),
+    }
+    for (const [what, ask] of Object.entries(asked)) {
+      await context.store.restorePoints.remove(restorePoint.id)
+      expect({ what, point: await ask() }).toEqual({ what, point: restorePoint })
+    }
+    // Git is not asked about those that have a row.
+    const noGit: Git = { ...context.git, run: () => Promise.reject(new Error('git was started')) }
+    expect(await restorablePoints({ ...context, git: noGit }, codebase)).toEqual([restorePoint])
+  })
+
+  test('a spare that the database forgot is one again after --fix, and the record of a deleted one goes', async () => {
+    const world = await makeWorld({ settings: { spares: 2 } })
+    await using _ = world
+    const { context, codebase } = world
+    await keepSpares(context, codebase)
+    const problems = async () =>
+      [...(await examineCodebase(context, codebase)), ...(await examineHome(context, [codebase]))].filter(
+        ({ state }) => state === 'problem',
+      )
+    expect(await problems()).toEqual([])
+    const [kept, lost] = await context.store.spares.list(codebase.id)
+    if (kept === undefined || lost === undefined) throw new Error('there are no two spares')
+    for (const { id } of [kept, lost]) await context.store.spares.claim(id)
+    rmSync(lost.path, { recursive: true })
+    expect((await problems()).map(({ remedy }) => remedy)).toEqual(['coppice doctor --fix', 'coppice doctor --fix'])
+    await reconcile(context, codebase)
+    expect(await problems()).toEqual([])
+    expect(await context.store.spares.list(codebase.id)).toMatchObject([{ id: kept.id, sha: kept.sha }])
+    expect(world.repo.git('worktree', 'list', '--porcelain')).not.toContain(lost.path)
   })
 
   test('worktrees cannot lie inside the repository itself', async () => {

@@ -71,7 +71,7 @@ const works: [string, (clone: Inside, world: World) => void, string][] = [
     '1 file changed',
   ],
   ['an untracked file', (clone) => clone.write('draft', 'draft\n'), '1 untracked'],
-  ['a bisect', (clone) => void clone.git('bisect', 'start'), 'a bisect is half done'],
+  ['a bisect', (clone) => void clone.git('bisect', 'start'), 'a bisect is in progress'],
   [
     'a promise of objects that only its remote has',
     (clone) => void clone.git('config', 'extensions.partialClone', 'origin'),

@@ -6,6 +6,8 @@ export type Sending = {
   readonly deliveryId: string
   readonly text: string
   readonly codebase: string | undefined
+  /** It was named with --codebase: the conversation moves there if it is about another one. */
+  readonly move: boolean
   readonly agent: string | undefined
 }
 

@@ -12,7 +12,7 @@ export type ServerAddress = { readonly url: string; readonly token: string }
  */
 export const exchangeThrough =
   ({ url, token }: ServerAddress): Exchange =>
-  async ({ conversationId, deliveryId, text, codebase, agent }, watch, signal) => {
+  async ({ conversationId, deliveryId, text, codebase, move, agent }, watch, signal) => {
     const call = caller(url, token)
     const path = `/api/conversations/${encodeURIComponent(conversationId)}`
     const watching = new AbortController()
@@ -22,6 +22,7 @@ export const exchangeThrough =
         message: text,
         deliveryId,
         ...(codebase !== undefined && { codebase }),
+        ...(move && { move }),
         ...(agent !== undefined && { agent }),
       }
       const accepted = (await call(`${path}/messages?platform=cli`, { method: 'POST', body })) as { id: string }

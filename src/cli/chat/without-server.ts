@@ -16,7 +16,7 @@ export type OwnEngine = {
 /** No server runs: the work is done here, and recorded as a server would, so that one can go on with it. */
 export const exchangeHere =
   (open: (conversationId: string) => Promise<OwnEngine>): Exchange =>
-  async ({ conversationId, deliveryId, text, codebase, agent }, watch, signal) => {
+  async ({ conversationId, deliveryId, text, codebase, move, agent }, watch, signal) => {
     const { conversations, changes, store, upTo } = await open(conversationId)
     const key = { platform: 'cli', conversationId }
     const unsubscribe = changes.subscribe(watch)
@@ -28,7 +28,11 @@ export const exchangeHere =
         deliveryId: localDeliveryId(conversationId, deliveryId),
         kind: 'message',
         text,
-        details: { ...(codebase !== undefined && { codebase }), ...(agent !== undefined && { agent }) },
+        details: {
+          ...(codebase !== undefined && { codebase }),
+          ...(move && { move }),
+          ...(agent !== undefined && { agent }),
+        },
       })
       upTo(id)
       const answered = async (): Promise<ReturnType<typeof answersTo>> =>

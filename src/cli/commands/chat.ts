@@ -38,6 +38,7 @@ const run = async (call: CliCall): Promise<ChatResult> => {
       deliveryId: context.ids(),
       text,
       codebase: await codebaseHere(call),
+      move: call.codebase !== undefined,
       agent: textOf(call.values, 'agent'),
     },
     watch,
@@ -102,7 +103,7 @@ const liveView = (live: CliCall['live']): LiveView => {
 const toText = ({ answers, wasShown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
   const rest = answers.filter((answer) => !wasShown(answer)).map(({ text }) => printable(text))
   const goOn = view.say(`chat --conversation ${conversationId} "…"`)
-  return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Go on with: ${goOn}`)] : [])].join('\n')
+  return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Continue with: ${goOn}`)] : [])].join('\n')
 }
 
 export const chat = command<ChatResult, CliCall>({

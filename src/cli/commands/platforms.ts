@@ -100,7 +100,7 @@ const toText = ({ server, platforms }: PlatformsResult, view: View): string => {
   return [
     table(['PLATFORM', 'STATE', 'SINCE', 'LAST MESSAGE', 'LAST ERROR'], rows, view),
     '',
-    paint('dim', server === undefined ? 'No server is running.' : `As the server at ${server} says.`),
+    paint('dim', server === undefined ? 'No server is running.' : `(reported by the server at ${server})`),
     ...hint,
   ].join('\n')
 }

@@ -8,11 +8,13 @@ import { leaseHolders } from '../../isolation/lease.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { isGivenUp, listTrash } from '../../isolation/worktree/trash.ts'
 import { describeGone, goneRemedy, repositoryState } from '../../isolation/repository-place.ts'
+import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
 import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
+import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
 
 /** The records of one codebase against git and the disk. Nothing is changed. */
@@ -20,14 +22,20 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
   const { name } = codebase
   const found = repositoryState(codebase)
   if (found.state !== 'there') return [problem(name, describeGone(codebase, found), goneRemedy(codebase, found))]
-  return (
-    await Promise.all([
-      look(name, () => interrupted(context, codebase)),
-      look(name, () => examineWorktrees(context, codebase)),
-      look(name, () => deadLeases(context, codebase)),
-      look(name, () => examineUnknown(context, codebase)),
-    ])
-  ).flat()
+  const findings = await Promise.all([
+    look(name, () => interrupted(context, codebase)),
+    look(name, () => examineWorktrees(context, codebase)),
+    look(name, () => deadLeases(context, codebase)),
+    look(name, () => examineUnknown(context, codebase)),
+  ])
+  const repository = await look(name, () => examineRepository(context, codebase))
+  return [...repository.filter((one) => !isNamed(one, findings.flat())), ...findings.flat()]
+}
+
+/** A file in the record of a worktree is named with that worktree already. */
+const isNamed = ({ detail }: Finding, others: readonly Finding[]): boolean => {
+  const file = /^(\/.*?) is /.exec(detail)?.[1]
+  return file !== undefined && others.some((other) => other.detail.includes(file))
 }
 
 /** What belongs to no codebase: trash, spares and clones that nobody claims. */
@@ -127,15 +135,27 @@ const unknownSpares = async (
 ): Promise<Finding[]> => {
   const names = (await entriesOf(spareDirectory(root))).filter((name) => name !== '.trash')
   const rows = (await Promise.all(codebases.map(({ id }) => context.store.spares.list(id)))).flat()
-  const known = new Set([...rows.map(({ path }) => path), ...open.map(({ data }) => data['path'])])
+  const forgotten = (await Promise.all(codebases.map((codebase) => forgottenPaths(context, codebase)))).flat()
+  const known = new Set([...rows.map(({ path }) => path), ...open.map(({ data }) => data['path']), ...forgotten])
   return names
     .map((name) => join(spareDirectory(root), name))
     .filter((path) => !known.has(path))
     .map((path) => unknownThing('spares', path))
 }
 
-const unknownThing = (about: string, path: string): Finding =>
-  problem(about, `nobody knows what ${path} is`, 'look into it, and delete it if it holds nothing of yours')
+/** Those that are named with their codebase. */
+const forgottenPaths = async (context: IsolationContext, codebase: Codebase): Promise<string[]> =>
+  repositoryState(codebase).state === 'there' ? (await forgottenSpares(context, codebase)).map(({ path }) => path) : []
+
+const unknownThing = (about: 'trash' | 'spares', path: string): Finding => {
+  const look = 'look into it, and delete it if it holds nothing of yours'
+  const register = 'run `coppice status` in its repository to register that again'
+  return problem(
+    about,
+    `${path} is not in the database`,
+    about === 'spares' ? `${register}; if that changes nothing, ${look}` : look,
+  )
+}
 
 const entriesOf = (path: string): Promise<string[]> =>
   readdir(path).catch((error: NodeJS.ErrnoException) => {

@@ -1,9 +1,10 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { readAdminDir } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { orphans } from '../../isolation/orphans.ts'
+import { copiedRecords, orphans } from '../../isolation/orphans.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
+import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
 import { shellWord } from '../../conversations/commands/shell.ts'
 import { basename, join } from 'node:path'
 import { type Finding, fix, look, note, problem } from './finding.ts'
@@ -97,8 +98,30 @@ const git = ({ checkoutPath, repoPath }: Codebase): string => `git -C ${shellWor
 /** What git has and Coppice does not: worktrees of other people and tools, and records that git cannot read. */
 export const examineUnknown = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => [
   ...(await unknownWorktrees(context, codebase)),
+  ...(await recordsOfOriginal(codebase)),
+  ...(await lostSpares(context, codebase)),
   ...(await unreadableRecords(context, codebase)),
 ]
+
+const lostSpares = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+  (await forgottenSpares(context, codebase)).map(({ path, record, isThere }) =>
+    problem(
+      codebase.name,
+      isThere
+        ? `${path} is a spare worktree that is missing in the database`
+        : `${record.dir} is git's record of a spare worktree that is gone`,
+      fix,
+    ),
+  )
+
+const recordsOfOriginal = async (codebase: Codebase): Promise<Finding[]> =>
+  (await copiedRecords(codebase)).map(({ dir, worktreePath }) =>
+    note(
+      codebase.name,
+      `${dir} was copied with the repository: ${worktreePath ?? 'its worktree'} belongs to the original`,
+      `delete the copied record: rm -r ${shellWord(dir)}`,
+    ),
+  )
 
 const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
   (await orphans(context, codebase)).map(({ path, branch, missing, locked }) => {

@@ -7,7 +7,7 @@ const chatOnly = {
   help: {
     name: 'help',
     usage: '[command]',
-    summary: 'this list, or how one command is used',
+    summary: 'list commands, or show how one is used',
     options: {},
     words: [0, 2],
     examples: [],
@@ -16,7 +16,7 @@ const chatOnly = {
   codebase: {
     name: 'codebase',
     usage: '<name>',
-    summary: 'what this conversation is about from now on; another codebase ends the session',
+    summary: 'bind this conversation to a codebase',
     options: {},
     words: [1, 1],
     examples: ['coppice codebase project'],
@@ -25,7 +25,7 @@ const chatOnly = {
   agent: {
     name: 'agent',
     usage: '[name]',
-    summary: 'which agent answers here, or another one from now on, which ends the session',
+    summary: 'show or change the agent (a change ends the session)',
     options: {},
     words: [0, 1],
     examples: ['coppice agent demo'],
@@ -34,7 +34,7 @@ const chatOnly = {
   reset: {
     name: 'reset',
     usage: '',
-    summary: 'end the session: the next message starts afresh, in the same worktree',
+    summary: 'end the session; the next message starts a new one',
     options: {},
     words: [0, 0],
     examples: [],
@@ -43,7 +43,7 @@ const chatOnly = {
   allow: {
     name: 'allow',
     usage: '',
-    summary: 'the agent that asked may do it, this once',
+    summary: 'allow what the agent asked for, once',
     options: {},
     words: [0, 0],
     examples: [],
@@ -52,7 +52,7 @@ const chatOnly = {
   deny: {
     name: 'deny',
     usage: '',
-    summary: 'the agent that asked may not do it',
+    summary: 'deny what the agent asked for',
     options: {},
     words: [0, 0],
     examples: [],
@@ -61,7 +61,7 @@ const chatOnly = {
   budget: {
     name: 'budget',
     usage: '[raise <amount>]',
-    summary: 'what was spent here and today; a raise lets the messages go on that were kept',
+    summary: 'show what was spent; raise the limit to continue',
     options: {},
     words: [0, 3],
     examples: ['coppice budget raise 5', 'coppice budget raise 20 turns'],
@@ -70,7 +70,7 @@ const chatOnly = {
   stop: {
     name: 'stop',
     usage: '',
-    summary: 'end the agent that is running here, and all it has started',
+    summary: 'stop the running agent and all it has started',
     options: {},
     words: [0, 0],
     examples: [],
@@ -117,6 +117,8 @@ export const sayInChat = (command: string): string => {
       if (command === words || command.startsWith(`${words} `)) {
         // `codebase add <path or URL>`: the longer name counts, or it would be the codebase `add`.
         if (name === 'codebase' && /^codebase (?:add|list|remove|trust)\b/.test(command)) continue
+        // A chat takes no paths of the server.
+        if (/^codebase add <(?:new )?path>/.test(command)) continue
         return `/${name}${command.slice(words.length)}`
       }
     }
@@ -126,7 +128,7 @@ export const sayInChat = (command: string): string => {
 
 export const chatGrammar: Grammar<CommandRow> = {
   rows: chatCommands,
-  everywhere: { help: { type: 'boolean', short: 'h', summary: 'how it is used' } },
+  everywhere: { help: { type: 'boolean', short: 'h', summary: 'show how it is used' } },
   say: (command) => `/${command}`,
   help: (name) => ['/help', ...(name === undefined ? [] : [name])].join(' '),
 }

@@ -5,7 +5,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Chat, makeChat, missingAgent, readyAgent } from '../../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../../test/helpers/world.ts'
 import { isAppError } from '../../domain/errors.ts'
+import { toEnvironmentId } from '../../domain/names.ts'
 import { toWork } from '../../domain/work.ts'
+import { acquireLease } from '../../isolation/lease.ts'
 import { isChatCommand, laneOf } from './chat.ts'
 
 let world: World
@@ -286,6 +288,18 @@ describe('status', () => {
     expect(text).toContain('**Session**: demo, last used just now')
     expect(text).toContain('**Worktrees**: 1 of 25: 0 merged, 0 stale (no activity in 14+ days), 1 active')
     expect(text).toContain('**Agent**: demo, the first one that is ready')
+    expect(text).not.toContain('**Running**')
+    const { environmentId = toEnvironmentId('none') } = await chat.conversation()
+    const environment = await world.context.store.environments.get(environmentId)
+    if (environment === undefined) throw new Error('it has no environment')
+    const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for test:T1' })
+    expect(await chat.say('/status')).toContain('**Running**: agent run for test:T1')
+    await lease.release()
+    await world.context.store.environments.transition(environmentId, 'active', 'released')
+    await world.context.store.codebases.remove(world.codebase.id)
+    expect(await chat.say('/status')).toContain(
+      '**Codebase**: `project`, no longer registered: bind one with /codebase',
+    )
   })
 })
 

@@ -6,6 +6,7 @@ import type { Stopped } from '../stop-run.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../repo-commands.ts'
 import { chatCommands, chatGrammar, sayInChat } from './chat-table.ts'
 import type { Call, CommandRow, Values } from './command.ts'
+import { forChat } from '../notices.ts'
 import { exitCodes, failureText, faultOf, withWordsOf } from './failure.ts'
 import { helpText } from './help.ts'
 import { boundCodebase } from './here.ts'
@@ -62,7 +63,7 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
-    const told = toAppError(withWordsOf(fault, view.say))
+    const told = toAppError(withWordsOf(forChat(fault), view.say))
     return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))) }
   }
 }

@@ -56,9 +56,9 @@ export const withWordsOf = (error: unknown, say: View['say']): unknown => {
 
 const sentence = (text: string): string => (/[.!?:)`…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`)
 
-/** A message may begin with a name, which is written as it is; a remedy begins with a verb, a quotation or a program. */
+/** A message may begin with a name, which is written as it is; a remedy with a verb, a quotation, a program or a key. */
 const capital = (text: string): string =>
-  /^(?:`|git |coppice |chmod )/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
+  /^(?:`|git |coppice |chmod |\w+\.\w)/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
 
 /** For --verbose: the whole chain of causes. */
 export const failureDetails = (error: unknown): string => {

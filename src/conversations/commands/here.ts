@@ -104,7 +104,14 @@ const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebas
   const bound = await boundCodebase(workplace, chat)
   if (bound !== undefined) return bound
   const names = (await visibleCodebases(workplace.context, chat)).map(({ name }) => name)
-  throw new AppError('not-found', 'this conversation has no codebase yet', {
+  const { formerCodebase, codebaseId } = chat.conversation
+  const message =
+    formerCodebase !== undefined
+      ? "this conversation's codebase is no longer registered"
+      : codebaseId === undefined
+        ? 'this conversation has no codebase yet'
+        : "this conversation's codebase is on another host"
+  throw new AppError('not-found', message, {
     remedy:
       names.length === 0
         ? 'bring one in with `/clone <url>`'

@@ -27,7 +27,7 @@ export const environmentJson = (environment: IsolatedEnvironment, nameOf: NameOf
 export const factsJson = (facts: EnvironmentFacts, nameOf: NameOf) => ({
   ...environmentJson(facts.environment, nameOf),
   current: facts.current,
-  dirty: facts.dirty === undefined ? null : facts.dirty.changed + facts.dirty.untracked > 0,
+  dirty: facts.dirty === undefined ? null : facts.dirty.changed + facts.dirty.untracked + facts.dirty.hidden > 0,
   ahead: facts.ahead ?? null,
   behind: facts.behind ?? null,
   merged: mergedJson(facts.merged),

@@ -19,6 +19,7 @@ const say = (...reasons: GateAnswer[]): string =>
       reasons,
       forced: false,
       restoreDays: 30,
+      hold: { days: 14, mergedHours: 1 },
       codebase: 'app',
       checkoutPath: '/app',
       repoPath: '/app/.git',

@@ -15,6 +15,8 @@ export type Refusal = Refused & {
   /** Where to step out to; undefined when the codebase has no checkout. */
   readonly checkoutPath: string | undefined
   readonly repoPath: string
+  /** How long a conversation holds an environment after its last message. */
+  readonly hold: { readonly days: number; readonly mergedHours: number }
   /** How `git push` has to be called from there; undefined when there is nowhere to push to. */
   readonly push: string | undefined
 }
@@ -45,20 +47,22 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
   const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
-  const dirty = reasons.filter(({ gate, answer }) => gate === 'nothing-uncommitted' && answer === 'no')
+  const uncommitted = reasons.flatMap((reason) => reason.uncommitted ?? [])
+  const isNo = (gate: GateName): boolean => reasons.some((one) => one.gate === gate && one.answer === 'no')
   const git = gitThere(refusal, view)
   const ways: Way[] = []
   if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
   ways.push(...waysOutOfOthers(refusal, view))
-  if (dirty.some(({ detail }) => /changed|untracked/.test(detail))) ways.push(...waysOutOfDirt(refusal, git))
-  if (dirty.some(({ detail }) => /half done/.test(detail))) {
-    ways.push({ title: 'Finish or abort it', how: `${git('status')}  (it says how)` })
+  if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
+  for (const one of uncommitted) {
+    if (one.kind === 'hidden') ways.push({ title: 'Show the changes to git', how: unhide(one.paths, git) })
+    if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
   }
-  if (has('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
+  if (isNo('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
-  if (has('nobody-elses')) ways.push({ title: 'Wait', how: 'until the conversations that use it are closed or idle' })
+  if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal) })
   // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
   if (!forced && refusals(reasons, true).length === 0) {
     const remove = view.say(`worktree remove ${branch} --force`)
@@ -67,7 +71,8 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
     const without = lost.length === 0 ? '' : `; not kept: ${lost.join(', ')}`
     ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
   }
-  if (ways.length === 0) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
+  const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
+  if (ways.length === 0 || isUnknown) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways
 }
 
@@ -97,12 +102,28 @@ const gitThere =
   (command: string): string =>
     `git -C ${shellPath(environment.path, view)} ${command}`
 
-const waysOutOfDirt = ({ push }: Refusal, git: (command: string) => string): Way[] => [
+const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
+  const idle = `${days === 1 ? '1 day' : `${days} days`} (${mergedHours === 1 ? '1 hour' : `${mergedHours} hours`} if its work is merged)`
+  return `until its conversations are closed or have been idle for ${idle}; \`/stop\` there ends a run`
+}
+
+/** Two calls: given both options, git clears only one of the bits. */
+const unhide = (paths: readonly string[], git: (command: string) => string): string => {
+  const named = paths.slice(0, MOST_PATHS).map(shellWord).join(' ')
+  const clear = (bit: string): string => git(`update-index --no-${bit} -- ${named}`)
+  return `${clear('assume-unchanged')} && ${clear('skip-worktree')}`
+}
+const MOST_PATHS = 20
+
+const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
+
+const waysOutOfFiles = ({ push }: Refusal, git: (command: string) => string): Way[] => [
   {
     title: push === undefined ? 'Commit' : 'Commit and push',
     how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
   },
-  { title: 'Discard changes', how: `${git('checkout .')} && ${git('clean -fd')}` },
+  // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
+  { title: 'Discard changes', how: `${git('reset --hard')} && ${git('clean -fd')}` },
 ]
 
 const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {

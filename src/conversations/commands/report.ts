@@ -43,7 +43,7 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(unknown ? [`Take note of one that is not ours: ${view.say('worktree adopt <path>')}`] : []),
+    ...(unknown ? [`Track an untracked worktree: ${view.say('worktree adopt <path>')}`] : []),
     `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
   ].join('\n')
 }
@@ -69,7 +69,7 @@ const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupR
   ]),
   ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
   ...orphans.map(({ path, branch }) => [
-    cell('not ours', 'dim'),
+    cell('untracked', 'dim'),
     { text: branch ?? '(no branch)' },
     { text: tilde(path, view) },
   ]),

@@ -1,8 +1,10 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { isStale } from '../../domain/stale.ts'
 import { workLabel } from '../../domain/work.ts'
+import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
+import { leaseHolders } from '../../isolation/lease.ts'
 import { standings } from '../../isolation/standing.ts'
 import type { Session } from '../../store/store.ts'
 import { type Spent, spentText } from '../budget.ts'
@@ -35,6 +37,10 @@ export type StatusResult = {
 }
 
 type ChatStatus = {
+  /** The name of the codebase it had, if that is no longer registered. */
+  readonly former: string | undefined
+  /** What holds its environment now: a run, most of the time. */
+  readonly running: readonly string[]
   readonly session: Session | undefined
   readonly agent: CurrentAgent
   readonly spent: Spent
@@ -43,12 +49,15 @@ type ChatStatus = {
 const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
   const { context } = workplace
-  const codebase = await codebaseHere(call, workplace)
+  const bound = await codebaseHere(call, workplace)
+  // Git would be asked about a repository that may be gone.
+  const codebase = bound && (await presentCodebase(context, bound))
+  const environment = codebase && (await currentEnvironment(call, { context, codebase }))
   const live = codebase === undefined ? [] : await context.store.environments.live(codebase.id)
   return {
     codebase,
     codebases: (await context.store.codebases.list(context.host)).length,
-    environment: codebase && (await currentEnvironment(call, { context, codebase })),
+    environment,
     counts: codebase && (await countsOf(context, codebase, live)),
     restorePoints: codebase === undefined ? 0 : (await restorablePoints(context, codebase)).length,
     limit: context.settings.worktreesPerCodebase,
@@ -56,15 +65,26 @@ const run = async (call: Call): Promise<StatusResult> => {
     home: context.home,
     worktrees: context.worktreesBase,
     database: workplace.databaseName,
-    chat: call.chat && (await chatStatus(call.chat, codebase)),
+    chat: call.chat && (await chatStatus(call.chat, codebase, environment)),
   }
 }
 
-const chatStatus = async (chat: ChatCall, codebase: Codebase | undefined): Promise<ChatStatus> => ({
+const chatStatus = async (
+  chat: ChatCall,
+  codebase: Codebase | undefined,
+  environment: IsolatedEnvironment | undefined,
+): Promise<ChatStatus> => ({
+  former: chat.conversation.formerCodebase?.name,
+  running: environment === undefined ? [] : await runningIn(chat.context.isolation, environment),
   session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
   agent: await currentAgent(chat, codebase),
   spent: await chat.context.isolation.store.usage.spent({ conversation: chat.conversation.id }),
 })
+
+const runningIn = async (context: IsolationContext, { id }: IsolatedEnvironment): Promise<string[]> =>
+  ((await leaseHolders(context, [id])).get(id) ?? [])
+    .filter(({ liveness }) => liveness !== 'dead')
+    .map(({ lease }) => lease.purpose)
 
 const countsOf = async (
   context: IsolationContext,
@@ -102,13 +122,15 @@ const toText = (result: StatusResult, view: View): string => {
   )
 }
 
-const chatText = (result: StatusResult, { session, agent, spent }: ChatStatus, view: View): string => {
+const chatText = (result: StatusResult, { former, running, session, agent, spent }: ChatStatus, view: View): string => {
   const { codebase, environment, counts, limit, staleDays } = result
   return facts(
     [
       [
         'Codebase',
-        codebase === undefined ? `none: bind one with ${view.say('codebase <name>')}` : code(codebase.name, view),
+        codebase === undefined
+          ? `${former === undefined || former === '' ? 'none' : `${code(former, view)}, no longer registered`}: bind one with ${view.say('codebase <name>')}`
+          : code(codebase.name, view),
       ],
       [
         'Environment',
@@ -117,6 +139,7 @@ const chatText = (result: StatusResult, { session, agent, spent }: ChatStatus, v
           : `${workLabel(environment.work)}, ${code(tilde(environment.path, view), view)}${environment.status === 'active' ? '' : ` (${environment.status})`}`,
       ],
       ...(environment === undefined ? [] : [['Branch', code(environment.branch, view)] as const]),
+      ...(running.length === 0 ? [] : [['Running', running.join(', ')] as const]),
       ['Session', session === undefined ? 'none' : `${session.agent}, last used ${ago(session.lastUsedAt, view.now)}`],
       ...(counts === undefined
         ? []

@@ -1,6 +1,6 @@
 import type { CommandRow, OptionRow } from './command.ts'
 
-export const dryRun: OptionRow = { type: 'boolean', summary: 'the same report, and nothing changes' }
+export const dryRun: OptionRow = { type: 'boolean', summary: 'report only, change nothing' }
 
 /** Those that only a conversation can be asked for, and that somebody may type on a command line. */
 export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'allow', 'budget', 'deny', 'reset', 'stop'])
@@ -13,7 +13,7 @@ export const shared = {
   worktreeCreate: {
     name: 'worktree create',
     usage: '[branch] [--issue n | --pr n | --review n | --thread id | --task text]',
-    summary: 'an isolated tree for a piece of work; the one it has already, if there is one',
+    summary: 'create a worktree for a piece of work, or reuse its own',
     options: {
       issue: { type: 'string', value: 'n', summary: 'for issue n' },
       pr: { type: 'string', value: 'n', summary: 'for pull request n' },
@@ -44,14 +44,14 @@ export const shared = {
     ],
     chat: {
       usage: '<branch>',
-      summary: 'work on this branch in an isolated tree from now on; the session goes on there',
+      summary: 'work on this branch in its own worktree from now on',
     },
     load: async () => (await import('./worktree-create.ts')).worktreeCreate,
   },
   worktreeList: {
     name: 'worktree list',
     usage: '',
-    summary: 'all environments of the codebase and what is to be said about each',
+    summary: 'list environments and their state',
     options: {},
     words: [0, 0],
     examples: ['coppice worktree list', 'coppice worktree list --json'],
@@ -61,13 +61,13 @@ export const shared = {
   worktreeRemove: {
     name: 'worktree remove',
     usage: '<ref> [--force]',
-    summary: 'remove one, if that is provably safe; it can be restored',
-    options: { force: { type: 'boolean', summary: 'also with uncommitted work, which is kept in a restore point' } },
+    summary: 'remove a worktree if that is provably safe',
+    options: { force: { type: 'boolean', summary: 'remove it even with uncommitted work (kept in a restore point)' } },
     words: [1, 1],
     examples: ['coppice worktree remove issue-42', 'coppice worktree remove issue-42 --force'],
     chat: {
       usage: '[name] [--force]',
-      summary: "remove one, this conversation's own unless said, if that is provably safe; it can be restored",
+      summary: "remove a worktree if safe (default: this conversation's)",
       words: [0, 1],
     },
     load: async () => (await import('./worktree-remove.ts')).worktreeRemove,
@@ -75,8 +75,8 @@ export const shared = {
   worktreeRestore: {
     name: 'worktree restore',
     usage: '[ref] [--list]',
-    summary: 'bring a removed one back, with everything it held; the last one unless said',
-    options: { list: { type: 'boolean', summary: 'show what can be restored, and change nothing' } },
+    summary: 'restore a removed worktree (default: the most recent)',
+    options: { list: { type: 'boolean', summary: 'list what can be restored' } },
     words: [0, 1],
     examples: ['coppice worktree restore', 'coppice worktree restore issue-42', 'coppice worktree restore --list'],
     chat: { usage: '[name] [--list]' },
@@ -85,7 +85,7 @@ export const shared = {
   worktreeOrphans: {
     name: 'worktree orphans',
     usage: '',
-    summary: 'worktrees that git knows and Coppice does not',
+    summary: 'list worktrees that Coppice does not track',
     options: {},
     words: [0, 0],
     examples: ['coppice worktree orphans'],
@@ -95,13 +95,13 @@ export const shared = {
   worktreeLink: {
     name: 'worktree link',
     usage: '<ref> --conversation platform:id',
-    summary: 'let a conversation go on in this environment',
+    summary: 'attach a conversation to a worktree',
     options: { conversation: { type: 'string', value: 'platform:id', summary: 'the conversation' } },
     words: [1, 1],
     examples: ['coppice worktree link issue-42 --conversation slack:C123:1712.34'],
     chat: {
       usage: '<issue-42|pr-99|thread-…|task-…>',
-      summary: 'go on in the worktree of this work, and share it',
+      summary: 'continue in the worktree of this work',
       options: [],
       examples: ['coppice worktree link issue-42'],
     },
@@ -110,7 +110,7 @@ export const shared = {
   worktreeCleanup: {
     name: 'worktree cleanup',
     usage: 'merged|stale [--dry-run]',
-    summary: 'remove what is merged, or what nobody has touched for long',
+    summary: 'remove merged or stale worktrees',
     options: { 'dry-run': dryRun },
     words: [1, 1],
     examples: ['coppice worktree cleanup merged --dry-run', 'coppice worktree cleanup stale'],
@@ -121,10 +121,10 @@ export const shared = {
     name: 'codebase add',
     aliases: ['clone'],
     usage: '<path|url> [--name n] [--github owner/name]',
-    summary: 'register a repository; one with a URL is cloned (a repository you are in registers itself)',
+    summary: 'register a repository; clone it if given a URL',
     options: {
-      name: { type: 'string', value: 'name', summary: 'what to call it' },
-      github: { type: 'string', value: 'owner/name', summary: 'its GitHub repository, if the remote does not say' },
+      name: { type: 'string', value: 'name', summary: 'name to use' },
+      github: { type: 'string', value: 'owner/name', summary: 'its GitHub repository (default: from the remote)' },
     },
     words: [1, 1],
     examples: ['coppice codebase add .', 'coppice codebase add https://github.com/owner/name --name project'],
@@ -132,7 +132,7 @@ export const shared = {
       name: 'clone',
       aliases: ['codebase add'],
       usage: '<url>',
-      summary: 'clone a repository; this conversation is about it from then on',
+      summary: 'clone a repository and bind this conversation to it',
       options: [],
       examples: ['coppice clone https://github.com/owner/name'],
     },
@@ -142,7 +142,7 @@ export const shared = {
     name: 'codebase list',
     aliases: ['codebases'],
     usage: '',
-    summary: 'the registered repositories',
+    summary: 'list registered repositories',
     options: {},
     words: [0, 0],
     examples: ['coppice codebase list'],
@@ -152,7 +152,7 @@ export const shared = {
   agents: {
     name: 'agents',
     usage: '',
-    summary: 'which agents there are, their versions, whether they are logged in, and which one answers',
+    summary: 'list agents, their versions and login state',
     options: {},
     words: [0, 0],
     examples: ['coppice agents', 'coppice agents --json'],
@@ -162,23 +162,23 @@ export const shared = {
   status: {
     name: 'status',
     usage: '',
-    summary: 'the codebase, where you are, how many environments, the limits, where things live',
+    summary: 'show the codebase, environments, limits and paths',
     options: {},
     words: [0, 0],
     examples: ['coppice status'],
-    chat: { summary: 'codebase, environment, branch, session, agent, and how many worktrees there are', examples: [] },
+    chat: { summary: 'show codebase, environment, branch, session and agent', examples: [] },
     load: async () => (await import('./status.ts')).status,
   },
   diff: {
     name: 'diff',
     usage: '[ref]',
-    summary: 'what an environment changed since it left base, committed or not; the one you are in unless said',
+    summary: 'show changes since base (default: current worktree)',
     options: {},
     words: [0, 1],
     examples: ['coppice diff', 'coppice diff issue-42'],
     chat: {
       usage: '[name]',
-      summary: "what this conversation's worktree changed since it left base, committed or not",
+      summary: "show changes since base (default: this conversation's)",
     },
     load: async () => (await import('./diff.ts')).diff,
   },

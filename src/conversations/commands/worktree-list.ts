@@ -86,11 +86,13 @@ const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
   const parts = [
     ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
     ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
+    ...(dirty.hidden > 0 ? [`${dirty.hidden} changed but hidden`] : []),
   ]
   return parts.length === 0 ? { text: 'clean', style: 'green' } : { text: parts.join(', '), style: 'yellow' }
 }
 
-const position = ({ ahead, behind }: EnvironmentFacts): string => {
+const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => {
+  if (detached > 0) return `${detached} on detached HEAD`
   if (ahead === undefined || behind === undefined) return '?'
   return [...(ahead > 0 ? [`${ahead} ahead`] : []), ...(behind > 0 ? [`${behind} behind`] : [])].join(', ') || 'even'
 }

@@ -21,9 +21,7 @@ const toText = ({ codebase, orphans }: OrphansResult, view: View): string => {
     },
     { text: tilde(path, view) },
   ])
-  return [table(['BRANCH', 'NOTE', 'PATH'], rows, view), `Take note of one: ${view.say('worktree adopt <path>')}`].join(
-    '\n',
-  )
+  return [table(['BRANCH', 'NOTE', 'PATH'], rows, view), `Track one: ${view.say('worktree adopt <path>')}`].join('\n')
 }
 
 export const worktreeOrphans = command<OrphansResult>({

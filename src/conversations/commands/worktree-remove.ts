@@ -44,6 +44,7 @@ const run = async (call: Call): Promise<RemoveResult> => {
         forced,
         checkoutPath: codebase.checkoutPath,
         repoPath: codebase.repoPath,
+        hold: { days: context.settings.holdDays, mergedHours: context.settings.holdMergedHours },
         push: await pushCommand(context, codebase, environment),
       }
     case 'would-remove':

@@ -155,4 +155,5 @@ const syncDirectories = async (directory: string): Promise<void> => {
 
 const strip = (path: string): string => path.replace(/\/+$/, '')
 const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
-const megabytes = (bytes: number): number => Math.round(bytes / 1_000_000)
+/** As `cleanup.restoreIgnoredMegabytes` counts them. */
+const megabytes = (bytes: number): number => Math.round(bytes / 1024 / 1024)

@@ -12,6 +12,7 @@ import type { BranchSettings } from '../../git/upstream.ts'
 import type { Base } from '../base.ts'
 import { contentTrust } from '../content-trust.ts'
 import type { IsolationContext } from '../context.ts'
+import { copiedRecords } from '../orphans.ts'
 import type { IsolationRequest } from '../provider.ts'
 import { fetchBranch, fetchPullRequestHead, prNotFound } from './fetch-pull-request.ts'
 
@@ -231,11 +232,16 @@ const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Prom
   const holder = await branchCheckedOut(codebase.repoPath, branch)
   if (holder === undefined) return
   throw new AppError('branch-in-use', `branch ${branch} is checked out in ${holder}`, {
-    remedy:
-      holder === codebase.checkoutPath
-        ? `switch that checkout to another branch, or choose another name`
-        : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`,
+    remedy: await wayToFree(codebase, holder),
   })
+}
+
+const wayToFree = async (codebase: Codebase, holder: string): Promise<string> => {
+  if (holder === codebase.checkoutPath) return 'switch that checkout to another branch, or choose another name'
+  const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
+  return copied
+    ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
+    : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`
 }
 
 const short = (sha: string): string => sha.slice(0, 7)

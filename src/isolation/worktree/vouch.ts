@@ -8,7 +8,12 @@ import { acquireLease } from '../lease.ts'
 import { presenceOf } from '../presence.ts'
 import { dressEnvironment } from './dress.ts'
 
-export type Vouched = { readonly wasTrusted: boolean; readonly notices: readonly string[] }
+export type Vouched = {
+  readonly wasTrusted: boolean
+  readonly notices: readonly string[]
+  /** What it got now, as far as the repository configures any of it. */
+  readonly gained: readonly ('files' | 'setup')[]
+}
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -21,11 +26,13 @@ export const vouchFor = async (
   environment: IsolatedEnvironment,
   { signal }: CallOptions = {},
 ): Promise<Vouched> => {
-  if (isTrusted(environment.trust)) return { wasTrusted: true, notices: [] }
+  if (isTrusted(environment.trust)) return { wasTrusted: true, notices: [], gained: [] }
   const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
-  const notices = environment.owned ? await provision(context, codebase, vouched, signal) : []
+  const { notices, gained } = environment.owned
+    ? await provision(context, codebase, vouched, signal)
+    : { notices: [], gained: [] }
   await context.store.environments.update(environment.id, { trust: 'vouched' })
-  return { wasTrusted: false, notices }
+  return { wasTrusted: false, notices, gained }
 }
 
 const provision = async (
@@ -33,7 +40,7 @@ const provision = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   signal: AbortSignal | undefined,
-): Promise<readonly string[]> => {
+): Promise<Pick<Vouched, 'notices' | 'gained'>> => {
   const presence = await presenceOf(codebase, environment)
   if (presence.state !== 'present') {
     throw new IsolationBlockedError(`couldn't set up ${environment.branch}: its worktree isn't there`, {
@@ -46,7 +53,11 @@ const provision = async (
   try {
     const { tree } = presence
     const { notices } = await dressEnvironment(context, { codebase, environment, tree, config, signal })
-    return notices
+    const files = config.copy.length + config.link.length > 0
+    return {
+      notices,
+      gained: [...(files ? ['files' as const] : []), ...(config.setup.length > 0 ? ['setup' as const] : [])],
+    }
   } finally {
     await lease.release()
   }

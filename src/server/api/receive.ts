@@ -12,6 +12,7 @@ export type Received = {
   readonly conversationId: string
   readonly message: string
   readonly codebase?: string | undefined
+  readonly move?: boolean | undefined
   readonly hints?: z.output<typeof hintsSchema> | undefined
   readonly deliveryId?: string | undefined
   readonly agent?: string | undefined
@@ -57,8 +58,9 @@ const assertAgent = ({ context: { agents } }: ServerDeps, agent: string | undefi
   })
 }
 
-const detailsOf = ({ codebase, hints, agent, context }: Received): MessageDetails => ({
+const detailsOf = ({ codebase, move, hints, agent, context }: Received): MessageDetails => ({
   ...(codebase !== undefined && { codebase }),
+  ...(move === true && { move }),
   ...(hints !== undefined && { hints: defined(hints) }),
   ...(agent !== undefined && { agent }),
   ...(context !== undefined && { context }),

@@ -76,6 +76,7 @@ const refusalOf = async (
       codebase: codebase.name,
       checkoutPath: codebase.checkoutPath,
       repoPath: codebase.repoPath,
+      hold: { days: isolation.settings.holdDays, mergedHours: isolation.settings.holdMergedHours },
       push: await pushCommand(isolation, codebase, refused.environment),
     },
     viewOf(isolation),

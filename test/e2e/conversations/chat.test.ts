@@ -55,7 +55,7 @@ onEachDatabase((database) => {
 
       const command = await world.cli(repo.path, 'chat', '--conversation', id, '/status')
       expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Codebase.*`project`/)])
-      expect(command.out).not.toContain('Go on with')
+      expect(command.out).not.toContain('Continue with')
       const nothing = await world.cli(repo.path, 'chat')
       expect(nothing.code).toBe(2)
       const unknown = await world.cli(repo.path, 'chat', '--agent', 'nobody', 'go on')

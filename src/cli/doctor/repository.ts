@@ -1,0 +1,77 @@
+import { basename, dirname } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { type AppError, isAppError } from '../../domain/errors.ts'
+import { mainHead } from '../../git/admin-dir.ts'
+import { createLook } from '../../git/look.ts'
+import { listRefs } from '../../git/refs.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import { presenceOf } from '../../isolation/presence.ts'
+import { repoOf } from '../../isolation/repo-of.ts'
+import { shellWord } from '../../conversations/commands/shell.ts'
+import { type Finding, problem } from './finding.ts'
+
+/** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
+export const examineRepository = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+  const unusable = await unusableFile(context, codebase)
+  if (unusable !== undefined) return [problem(codebase.name, unusable.message, remedyFor(codebase, unusable))]
+  try {
+    if ((await mainHead(codebase.repoPath)) === undefined) return [brokenHead(codebase)]
+    await listRefs(context.git, repoOf(codebase), ['refs/heads'])
+    return []
+  } catch (error) {
+    if (!isAppError(error)) throw error
+    const remedy = error.remedy ?? `run \`git -C ${shellWord(placeOf(codebase))} status\` and fix what git names`
+    return [problem(codebase.name, `git cannot read ${placeOf(codebase)}: ${error.message}`, remedy)]
+  }
+}
+
+/** The first file that git would wait for, or read without end. */
+const unusableFile = async (context: IsolationContext, codebase: Codebase): Promise<AppError | undefined> => {
+  const { before, whileSlow } = createLook([])
+  const repo = repoOf(codebase)
+  const live = (await context.store.environments.live(codebase.id)).filter(({ host }) => host === context.host)
+  try {
+    // The records of its worktrees are inside the repository.
+    const found = await whileSlow({ operation: 'doctor', at: repo, args: [] }, () => false)
+    if (found !== undefined) return found
+    for (const environment of live) {
+      const presence = await presenceOf(codebase, environment)
+      if (presence.state === 'present') await before(presence.tree, { modules: true })
+    }
+    return undefined
+  } catch (error) {
+    if (isAppError(error, 'unusable-file')) return error
+    throw error
+  }
+}
+
+const remedyFor = (codebase: Codebase, { message, remedy }: AppError): string => {
+  const file = /^(\/.*) is (?:a FIFO|a device)/.exec(message)?.[1]
+  // A pipe or a device holds nothing of its own, so deleting it loses nothing.
+  if (file === undefined) return remedy ?? 'put the right file back'
+  const next = nextStep(codebase, file)
+  return `delete it${next === undefined ? ', then run `coppice doctor` again' : ` and ${next.what}`}: rm ${shellWord(file)}${next === undefined ? '' : ` && ${next.how}`}`
+}
+
+const nextStep = (codebase: Codebase, file: string): { what: string; how: string } | undefined => {
+  const isMain = dirname(file) === codebase.repoPath
+  if (basename(file) === 'HEAD' && isMain) return { what: 'write it again', how: headCommand(codebase) }
+  if (basename(file) === 'index') {
+    const gitDir = dirname(file)
+    const how = `git --git-dir=${shellWord(gitDir)} read-tree HEAD`
+    return { what: 'let git make a new one', how }
+  }
+  return undefined
+}
+
+const brokenHead = (codebase: Codebase): Finding =>
+  problem(
+    codebase.name,
+    `${codebase.repoPath}/HEAD is missing or broken`,
+    `write the branch that was checked out: ${headCommand(codebase)}`,
+  )
+
+const headCommand = ({ repoPath, baseBranch }: Codebase): string =>
+  `printf 'ref: refs/heads/%s\\n' ${shellWord(baseBranch ?? 'main')} > ${shellWord(`${repoPath}/HEAD`)}`
+
+const placeOf = ({ checkoutPath, repoPath }: Codebase): string => checkoutPath ?? repoPath

@@ -1,0 +1,43 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase } from '../domain/environment.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import type { RestorePoint } from '../domain/restore-point.ts'
+import { readRef } from '../git/refs.ts'
+import type { IsolationContext } from './context.ts'
+import { repoOf } from './repo-of.ts'
+import { readRestorePoint } from './worktree/restore-point.ts'
+
+/**
+ * Every restore point of the codebase, newest first. A point describes itself beside git, so that it outlives the
+ * database: one that is on disk and has no row gets its row back first. Git is started only for those.
+ */
+export const restorePointsOf = async (context: IsolationContext, codebase: Codebase): Promise<RestorePoint[]> => {
+  const { restorePoints } = context.store
+  const listed = await restorePoints.list(codebase.id)
+  return (await recall(context, codebase, listed)) ? restorePoints.list(codebase.id) : listed
+}
+
+const recall = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  listed: readonly RestorePoint[],
+): Promise<boolean> => {
+  const onDisk = (await unlessMissing(readdir(join(context.home, 'restore')))) ?? []
+  const known = new Set(listed.map(({ id }) => id))
+  const unknown = onDisk.filter((id) => !known.has(id))
+  if (unknown.length === 0) return false
+  // A removal that is under way writes its point before its row.
+  const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => id))
+  let recalled = false
+  for (const id of unknown) {
+    if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
+    const point = await readRestorePoint(context, id).catch(() => undefined)
+    if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
+    const kept = await readRef(context.git, repoOf(codebase), point.ref)
+    if (kept?.sha !== point.commit) continue
+    await context.store.restorePoints.insert(point)
+    recalled = true
+  }
+  return recalled
+}

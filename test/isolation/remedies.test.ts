@@ -1,0 +1,143 @@
+import { execFileSync } from 'node:child_process'
+import { cpSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { examineCodebase } from '../../src/cli/doctor/records.ts'
+import { resolveCodebase } from '../../src/isolation/codebases.ts'
+import { type Chat, makeChat } from '../helpers/chat.ts'
+import { makeWorld, type World } from '../helpers/world.ts'
+import { ask, type Inside, inside, issue } from './scene.ts'
+
+/* Every refusal says what to do. Followed to the letter, as it is printed, that has to work. */
+
+let world: World
+let chat: Chat
+let count = 0
+beforeAll(async () => {
+  world = await makeWorld({ prepare: (repo) => repo.commit('file', 'one\n') })
+  chat = await makeChat(world)
+})
+afterAll(() => world[Symbol.asyncDispose]())
+
+/** The ways out of a refusal by their titles. */
+const waysIn = (text: string): Map<string, string> =>
+  new Map([...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [title, how]))
+
+const paste = (command: string): void => {
+  execFileSync('bash', ['-c', command.replaceAll('<name>', `kept-${count}`)], {
+    cwd: world.box.root,
+    env: { ...world.box.env },
+    stdio: 'pipe',
+  })
+}
+
+const conflict = (tree: Inside, operation: string): void => {
+  tree.git('checkout', '-q', '-b', `theirs-${count}`)
+  tree.commit('file', 'theirs\n')
+  tree.git('checkout', '-q', '-')
+  tree.commit('file', 'ours\n')
+  tree.tryGit(...operation.split(' '), `theirs-${count}`)
+}
+
+const hide = (tree: Inside, bit: string): void => {
+  tree.git('update-index', `--${bit}`, 'file')
+  tree.write('file', 'hidden\n')
+}
+
+const show = 'Show the changes to git'
+
+/** What somebody did, and the ways that are gone one after the other until the worktree can be removed. */
+const rows: [string, (tree: Inside) => void, string[]][] = [
+  ['a changed file', (tree) => tree.write('file', 'two\n'), ['Discard changes']],
+  ['a changed file', (tree) => tree.write('file', 'two\n'), ['Commit']],
+  ['an untracked file', (tree) => tree.write('a/new', ''), ['Discard changes']],
+  ['a staged file', (tree) => (tree.write('new', ''), tree.git('add', 'new')), ['Discard changes']],
+  ['a staged deletion', (tree) => tree.git('rm', '-q', 'file'), ['Discard changes']],
+  ['an intent to add', (tree) => (tree.write('new', 'x'), tree.git('add', '-N', 'new')), ['Discard changes']],
+  ['a conflicted merge', (tree) => conflict(tree, 'merge'), ['Discard changes']],
+  ['a conflicted merge', (tree) => conflict(tree, 'merge'), ['Abort the merge']],
+  ['a conflicted rebase', (tree) => conflict(tree, 'rebase'), ['Abort the rebase']],
+  ['a conflicted cherry-pick', (tree) => conflict(tree, 'cherry-pick'), ['Abort the cherry-pick']],
+  ['a bisect', (tree) => tree.git('bisect', 'start'), ['Abort the bisect']],
+  ['assume-unchanged', (tree) => hide(tree, 'assume-unchanged'), [show, 'Discard changes']],
+  ['skip-worktree', (tree) => hide(tree, 'skip-worktree'), [show, 'Commit']],
+  [
+    'commits on a detached HEAD',
+    (tree) => (tree.git('checkout', '-q', '--detach'), tree.commit('file', 'three\n')),
+    ['Keep the commits'],
+  ],
+]
+
+test.each(rows)('the remedy works for %s', async (_what, break_, titles) => {
+  const environment = await issue(world, ++count)
+  break_(inside(world, environment))
+  for (const title of titles) {
+    const refused = await chat.say(`/worktree remove ${environment.branch}`)
+    expect(refused).toMatch(/^Cannot remove worktree/)
+    const how = waysIn(refused).get(title)
+    if (how === undefined) throw new Error(`no "${title}" in\n${refused}`)
+    paste(how)
+  }
+  expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
+})
+
+test('a broken HEAD sends to doctor, not to a git command that fails', async () => {
+  const environment = await issue(world, ++count)
+  const head = inside(world, environment).git('rev-parse', '--absolute-git-dir')
+  writeFileSync(join(head, 'HEAD'), 'nonsense\n')
+  const ways = waysIn(await chat.say(`/worktree remove ${environment.branch}`))
+  expect([...ways]).toEqual([['See what is wrong', 'coppice doctor']])
+  const [{ remedy = '' } = {}] = (await examineCodebase(world.context, world.codebase)).filter(
+    ({ state }) => state === 'problem',
+  )
+  paste(/: (printf .*)$/.exec(remedy)?.[1] ?? 'false')
+  expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
+})
+
+test('a worktree that a conversation holds says how long that lasts', async () => {
+  const environment = await issue(world, ++count)
+  const other = await makeChat(world, { id: 'other' })
+  await world.context.store.conversations.update((await other.conversation()).id, { environmentId: environment.id })
+  const wait = waysIn(await chat.say(`/worktree remove ${environment.branch}`)).get('Wait')
+  expect(wait).toBe(
+    'until its conversations are closed or have been idle for 14 days (1 hour if its work is merged); `/stop` there ends a run',
+  )
+})
+
+describe('a repository that was copied', () => {
+  test('has records of worktrees that stay with the original: doctor names them until they are gone', async () => {
+    const original = await issue(world, ++count)
+    cpSync(world.repo.path, world.box.path('copy'), { recursive: true })
+    const codebase = await resolveCodebase(world.context, { cwd: world.box.path('copy') })
+    const create = () => ask({ ...world, codebase }, 'issue', count)
+    await expect(create()).rejects.toMatchObject({
+      code: 'branch-in-use',
+      remedy: expect.stringContaining('`coppice doctor` names the record to delete'),
+    })
+    for (let round = 0; round < 50; round += 1) {
+      const [found] = (await examineCodebase(world.context, codebase)).filter(({ state }) => state !== 'ok')
+      if (found === undefined) break
+      expect(found.remedy).toMatch(/^delete the copied record: rm -r /)
+      paste(/: (rm .*)$/.exec(found.remedy ?? '')?.[1] ?? 'false')
+    }
+    expect(await create()).toMatchObject({ outcome: 'resolved', how: 'created' })
+    expect(inside(world, original).git('status', '--short')).toBe('')
+  })
+})
+
+test.each(['/status', '/worktree list', '/diff'])(
+  '%s in a conversation whose repository is gone says what a chat can do',
+  async (command) => {
+    renameSync(world.repo.path, world.box.path('away'))
+    try {
+      expect(await chat.say(command)).toBe(
+        [
+          `The repository of project is gone: nothing is at ${world.repo.path}.`,
+          'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+        ].join('\n'),
+      )
+    } finally {
+      renameSync(world.box.path('away'), world.repo.path)
+    }
+  },
+)
