@@ -41,7 +41,7 @@ describe('exit codes', () => {
   })
 
   it('hears a git that talks without end at its beginning and at its end', async () => {
-    const talk = `echo 'fatal: first' >&2; yes '-eyJ-eyJ-eyJ' | head -c 3000000 >&2; echo >&2; echo 'error: last' >&2; exit 1`
+    const talk = `case "$*" in *config*) exit 0 ;; esac; echo 'fatal: first' >&2; yes '-eyJ-eyJ-eyJ' | head -c 3000000 >&2; echo >&2; echo 'error: last' >&2; exit 1`
     const git = box.git({ program: markerProgram(box.path('talking'), box.path('talked'), talk) })
     const { stderr } = await git.run({ operation: 'x', at: box.repo(), args: ['x'], ok: [1] })
     expect(stderr.length).toBeLessThan(70_000)
