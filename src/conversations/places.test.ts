@@ -24,8 +24,9 @@ type Script = (request: AgentRequest) => Promise<string>
 const running = async (
   script: Script,
   settings: Partial<Settings> = {},
-  failpoint: (name: string) => Promise<void> = async () => undefined,
+  hang?: (name: string) => Promise<void>,
 ): Promise<Running> => {
+  const failpoint = hang ?? (async () => undefined)
   const world = await makeWorld({ settings: { worktreesPerCodebase: 100, ...settings }, context: { failpoint } })
   const working = new Set<string>()
   const agent: Agent = {
@@ -46,7 +47,7 @@ const running = async (
   }
   const context = chatContext(world, [agent])
   const outbox = createOutbox({ ...world.context, ...context, deliveries: new Map() })
-  const conversations = createConversations(context, { outbox, endMs: 100 })
+  const conversations = createConversations(context, { outbox, endMs: hang === undefined ? 20_000 : 100 })
   await conversations.start()
   onTestFinished(async () => {
     await conversations.stop(0)
