@@ -21,7 +21,7 @@ import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../conversations/commands/usage.ts'
-import { shellWord } from '../conversations/commands/shell.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
@@ -94,7 +94,7 @@ const runCommand = async (
 ): Promise<number> => {
   let workplace: Promise<Workplace> | undefined
   // Taken for a path it would be the current directory.
-  if (textOf(values, 'home') === '') throw usage('--home is empty', 'give a directory, or leave it out')
+  if (textOf(values, 'home') === '') throw usage('--home requires a directory', 'pass a directory, or omit --home')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: string[] = []

@@ -10,7 +10,7 @@ export const everywhere: Readonly<Record<string, OptionRow>> = {
   home: {
     type: 'string',
     value: 'dir',
-    summary: 'data directory (default: COPPICE_HOME, ~/.coppice, in a container /.coppice)',
+    summary: 'data directory (default: $COPPICE_HOME or ~/.coppice; /.coppice in a container)',
   },
   verbose: { type: 'boolean', summary: 'show more about errors' },
   help: { type: 'boolean', short: 'h', summary: 'show this help' },
@@ -89,7 +89,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'cleanup',
     usage: '[--dry-run]',
-    summary: 'run one scheduled cleanup (outside a repository: of all)',
+    summary: 'run cleanup once (outside a repository: for all)',
     options: { 'dry-run': dryRun },
     words: [0, 0],
     examples: ['coppice cleanup --dry-run'],

@@ -72,7 +72,7 @@ export const staysNotice = (
   `This conversation stays in \`${own.name}\`. To move it to \`${named.name}\`, use \`${moveWith(platform, named.name)}\`.`
 
 export const movedCodebaseNotice = ({ name }: Pick<Codebase, 'name'>): string =>
-  `Moved this conversation to \`${name}\`. The worktree it had stays as it is.`
+  `Moved this conversation to \`${name}\` and started a new session. Its previous worktree is unchanged.`
 
 const moveWith = (platform: string, name = '<name>'): string =>
   platform === 'cli' ? `--codebase ${name}` : `/codebase ${name}`
@@ -163,7 +163,7 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
 export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
   if (outcome === 'nothing-running') {
     return [
-      scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
+      scripts.ended + scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
       ...fromScripts(scripts),
     ].join('\n')
   }
@@ -188,7 +188,7 @@ const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] 
     : [
         `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
         ...pids(running),
-        `To end them, run \`/stop\` again when no agent is running, or: \`kill ${running.map(({ pid }) => pid).join(' ')}\``,
+        `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
       ]),
 ]
 

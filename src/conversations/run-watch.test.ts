@@ -210,15 +210,15 @@ describe('what setup leaves behind', () => {
         'Stopped: the agent and all processes it started have ended.',
         "1 process that the repository's setup or teardown started for this worktree is still running:",
         `- ${pid} \`sleep\``,
-        `To end them, run \`/stop\` again when no agent is running, or: \`kill ${pid}\``,
+        `To end it now: \`kill -9 ${pid}\``,
       ].join('\n'),
     ])
-    expect((await done(id)).join('\n')).toContain(`setup left running: sleep (${pid})`)
+    expect((await done(id)).join('\n')).toContain(`setup left 1 process running: sleep (${pid})`)
     open('go')
     expect((await ask(engine, 'again')).at(-1), 'it was there before').toBe('done')
     expect(isAlive(pid)).toBe(true)
     expect(await ask(engine, '/stop')).toEqual([
-      expect.stringContaining("Ended 1 process that the repository's setup or teardown had left running."),
+      "No agent is running here.\nEnded 1 process that the repository's setup or teardown had left running.",
     ])
     expect(isAlive(pid)).toBe(false)
     expect(await ask(engine, '/stop')).toEqual(['Nothing is running here.'])

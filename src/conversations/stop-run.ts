@@ -67,26 +67,37 @@ export const stopLeftovers = async (
     }
   }
   const scripts = await stopScripts(context, key)
-  return { ...stopped, outcome: scripts.ended > 0 ? 'stopped' : stopped.outcome, scripts }
+  return { ...stopped, scripts }
 }
 
 const stopScripts = async (
   context: Pick<ConversationsContext, 'isolation'>,
   key: ConversationKey,
 ): Promise<Stopped['scripts']> => {
-  const { store, host, clock } = context.isolation
+  const { clock } = context.isolation
   const environmentId = await worktreeOf(context, key)
   if (environmentId === undefined) return noScripts
   const marks = scriptMarks(context, environmentId)
   const before = await markedProcesses(marks)
-  // Another conversation's agent may be at work with them.
-  const isInUse = (await store.runWatches.ofHost(host)).some(
-    ({ data, ended, owner }) => data.environmentId === environmentId && !ended && liveness(owner) !== 'dead',
-  )
-  if (before.length === 0 || isInUse) return { ended: 0, running: before }
+  if (before.length === 0 || (await isInUse(context, environmentId))) return { ended: 0, running: before }
   await killRun(marks, { graceMs: GRACE_MS, clock })
   const running = await markedProcesses(marks)
   return { ended: Math.max(0, before.length - running.length), running }
+}
+
+/** Another conversation's agent may be at work with them, or the script itself still runs. */
+const isInUse = async (
+  { isolation: { store, host } }: Pick<ConversationsContext, 'isolation'>,
+  environmentId: EnvironmentId,
+): Promise<boolean> => {
+  const runs = (await store.runWatches.ofHost(host)).filter(({ ended }) => !ended)
+  const leases = await store.leases.ofEnvironments([environmentId])
+  const open = await store.journal.open(host)
+  return (
+    runs.some(({ data, owner }) => data.environmentId === environmentId && liveness(owner) !== 'dead') ||
+    leases.some(({ holder }) => liveness(holder) !== 'dead') ||
+    open.some((entry) => entry.environmentId === environmentId)
+  )
 }
 
 const worktreeOf = async (

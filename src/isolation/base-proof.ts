@@ -8,6 +8,7 @@ import type { Base } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import type { BranchQuestion } from './merge-question.ts'
 import { repoOf } from './repo-of.ts'
+import { restorePointsOf } from './restore-points.ts'
 
 const heads = 'refs/heads/'
 
@@ -21,7 +22,7 @@ export const whyNoMergeTarget = (
   { ref, name }: Pick<Base, 'ref' | 'name'>,
 ): string | undefined => {
   if (remote === undefined) return ref.startsWith(heads) ? undefined : `base ${name} is not a local branch`
-  return ref.startsWith('refs/remotes/') ? undefined : `base ${name} is not a branch of a remote`
+  return ref.startsWith('refs/remotes/') ? undefined : `base ${name} isn't a remote branch`
 }
 
 /** Branches that Coppice made for these environments. */
@@ -29,9 +30,9 @@ export const branchesMadeBy = (environments: readonly IsolatedEnvironment[]): Re
   new Set(environments.filter(({ branchOrigin }) => branchOrigin === 'created').map(({ branch }) => branch))
 
 /** Of live environments and of those that can be restored: work in progress, never a base. */
-const branchesMade = async ({ store }: IsolationContext, { id }: Codebase): Promise<ReadonlySet<string>> => {
-  const removed = (await store.restorePoints.list(id)).map(({ contents }) => contents.environment)
-  return branchesMadeBy([...(await store.environments.live(id)), ...removed])
+const branchesMade = async (context: IsolationContext, codebase: Codebase): Promise<ReadonlySet<string>> => {
+  const removed = (await restorePointsOf(context, codebase)).map(({ contents }) => contents.environment)
+  return branchesMadeBy([...(await context.store.environments.live(codebase.id)), ...removed])
 }
 
 /**
@@ -78,7 +79,7 @@ const createdFrom = async (
   // A reflog that begins later than the branch: it is older than 90 days.
   if (first.from !== undefined || first.to === undefined) return new Map()
   if (later.every(({ to }) => to === first.to)) {
-    return doubted(questions, `nothing was merged into ${branch} since it was created`)
+    return doubted(questions, `nothing has been merged into ${branch} since it was created`)
   }
   const tips = questions.map(({ tip }) => tip)
   const outside = await notReachableFrom(git, repo, first.to, tips, options)

@@ -1,6 +1,7 @@
 import { rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Spare } from '../store/store.ts'
 import { freshen } from './base.ts'
@@ -84,7 +85,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
   return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
-    remedy: `remove each first: coppice worktree remove ${branches[0] ?? '<branch>'} --codebase ${name}`,
+    remedy: `remove each first: coppice worktree remove ${shellWord(branches[0] ?? '<branch>')} --codebase ${name}`,
   })
 }
 

@@ -109,14 +109,17 @@ const bring = async (
 ): Promise<string | undefined> => {
   const { trust, prNumber, prBranch } = environment
   const remote = codebase.remote ?? 'origin'
+  if (prNumber === undefined) return "this worktree's pull request isn't known"
   if (trust === 'own' && prBranch !== undefined) {
-    const number = prNumber ?? 0
-    const { sha: tip } = await fetchBranch(context, codebase, remote, { number, branch: toBranchName(prBranch) })
+    const { sha: tip } = await fetchBranch(context, codebase, remote, {
+      number: prNumber,
+      branch: toBranchName(prBranch),
+    })
     const isThere = tip !== undefined && (await resolveCommit(context.git, repoOf(codebase), target)) !== undefined
     const isOn = isThere && (await isAncestor(context.git, repoOf(codebase), target, tip))
     return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`
   }
-  await fetchPullRequestHead(context, codebase, remote, prNumber ?? 0, target)
+  await fetchPullRequestHead(context, codebase, remote, prNumber, target)
   return isTrusted(trust)
     ? `nobody has vouched for that commit. Look at it, then move there yourself: git merge --ff-only ${short(target)}`
     : undefined

@@ -44,11 +44,11 @@ const whyStale = async (
   if (noTarget !== undefined || outcome === 'no-remote') return noTarget
   const repo = repoOf(codebase)
   const remote = (await remoteNames(git, repo)).find((name) => base.ref.startsWith(`refs/remotes/${name}/`))
-  if (remote === undefined) return `${base.name} belongs to no remote`
+  if (remote === undefined) return `${base.name} isn't on any configured remote`
   const branch = base.ref.slice(`refs/remotes/${remote}/`.length)
   try {
     const { sha, head } = await askRemoteBranch(git, repo, remote, branch, options)
-    if (sha === undefined) return `${remote} has no branch ${branch} any more`
+    if (sha === undefined) return `${remote} no longer has branch ${branch}`
     if (config.base === undefined && head !== undefined && head !== branch) {
       return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${remote} --auto)`
     }

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs'
+import { realpath } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { type AdminDir, readAdminDirs, readWorktreeLink } from '../git/admin-dir.ts'
@@ -65,5 +66,6 @@ const withoutCopied = async (records: readonly AdminDir[]): Promise<AdminDir[]> 
 /** The directory's own link leads to a record of the same name in another repository. */
 export const isCopied = async ({ dir, name, worktreePath }: AdminDir): Promise<boolean> => {
   const link = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
-  return link !== undefined && link !== dir && basename(link) === name && existsSync(link)
+  // The link is read to its end; our own path may lead through another one.
+  return link !== undefined && link !== (await realpath(dir)) && basename(link) === name && existsSync(link)
 }

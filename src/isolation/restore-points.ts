@@ -36,7 +36,12 @@ const recall = async (
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
     const kept = await readRef(context.git, repoOf(codebase), point.ref)
     if (kept?.sha !== point.commit) continue
-    await context.store.restorePoints.insert(point)
+    try {
+      await context.store.restorePoints.insert(point)
+    } catch (error) {
+      // Another process has recalled it a moment ago.
+      if ((await context.store.restorePoints.get(id)) === undefined) throw error
+    }
     recalled = true
   }
   return recalled

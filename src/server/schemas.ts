@@ -69,7 +69,7 @@ export const codebaseName = z
 export const incoming = {
   message: prose,
   codebase: codebaseName.optional().openapi({ description: 'Binds a conversation that has no codebase yet' }),
-  move: z.boolean().optional().openapi({ description: 'Moves one that is about another codebase' }),
+  move: z.boolean().optional().openapi({ description: 'If true, moves the conversation to `codebase`' }),
   hints: hints.optional(),
   deliveryId: line(200).optional().openapi({ description: 'The same one again is the same message' }),
 }

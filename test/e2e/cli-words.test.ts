@@ -45,7 +45,7 @@ describe('help', () => {
 
   test('goes on below the description, and is indented', async () => {
     const { out } = await world.run('/', '--help')
-    expect(out).toMatch(/^ {2}worktree create {3,}create a worktree /m)
+    expect(out).toMatch(/^ {2}worktree create {3,}create a worktree,/m)
     expect(out).toMatch(/^ {2}--home <?dir>? {2,}data directory .*\n {12,}\S/m)
     expect(out).toMatch(/^ {2}--json {2,}output JSON$/m)
   })
@@ -135,7 +135,7 @@ test('a cleanup over all codebases is aligned and says of which each row is', as
       'would remove  other-project  long-branch  merged: ancestor of main',
       'would remove  project        a            merged: ancestor of main',
       `untracked     project        theirs       ${world.box.path('theirs')}`,
-      'Track an untracked worktree: coppice worktree adopt <path>',
+      'To track one: coppice worktree adopt <path>',
       'other-project, project: 2 environments would be removed.',
       '',
     ].join('\n'),

@@ -167,7 +167,7 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
         repo.commit('.coppice/config.yaml', 'worktree:\n  base: v1\n')
         repo.git('push', '-q', box.path('origin.git'), 'main', 'v1')
       },
-      'base v1 is not a branch of a remote: nothing is removed as merged',
+      "base v1 isn't a remote branch: nothing is removed as merged",
     ],
     [
       'by pushing a base that is a tracking ref of no remote',
@@ -176,7 +176,7 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
         repo.git('push', '-q', box.path('origin.git'), 'main')
         repo.git('update-ref', 'refs/remotes/elsewhere/main', 'issue-42')
       },
-      'elsewhere/main belongs to no remote: nothing is removed as merged',
+      "elsewhere/main isn't on any configured remote: nothing is removed as merged",
     ],
     [
       'by merging it into the branch of another worktree',
@@ -508,7 +508,7 @@ describe.concurrent('on a stale base', () => {
     ],
     [
       'when the remote has no such branch any more',
-      /origin has no branch main any more/,
+      /origin no longer has branch main/,
       ({ box }) => {
         box.raw(box.path('origin.git'), 'branch', 'other', 'main')
         box.raw(box.path('origin.git'), 'symbolic-ref', 'HEAD', 'refs/heads/other')

@@ -264,7 +264,9 @@ describe.concurrent('a pull request of the same repository', () => {
       world.repo.git('pack-refs', '--all')
       const { environment, notices } = await pr(world)
       expect(environment).toMatchObject({ branch: 'feature/x', trust: 'own' })
-      expect(notices).toContain(`git can't track origin/feature/x beside origin/${stale}: git remote prune origin`)
+      expect(notices).toContain(
+        `git can't create the tracking ref origin/feature/x while origin/${stale} exists. Run \`git remote prune origin\``,
+      )
       const tree = inside(world, environment)
       expect(tree.git('rev-parse', 'HEAD')).toBe(head)
       // It moves on with the pull request, too.

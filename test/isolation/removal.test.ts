@@ -621,8 +621,8 @@ describe.concurrent('removal', () => {
     const [one, two] = ['one', 'two'].map((name) => Number(readFileSync(world.box.path(name), 'utf8')))
     for (const pid of [one, two]) process.kill(pid ?? 0, 'SIGKILL')
     expect(outcome.notices.slice(-2)).toEqual([
-      `teardown left running: sleep (${two})`,
-      `setup left running: sleep (${one})`,
+      `teardown left 1 process running: sleep (${two})`,
+      `setup left 1 process running: sleep (${one})`,
     ])
   })
 

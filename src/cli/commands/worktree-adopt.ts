@@ -13,7 +13,7 @@ import { followed } from '../../isolation/moved.ts'
 import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
 import { hereToChange } from '../../conversations/commands/here.ts'
 import { environmentJson } from '../../conversations/commands/json.ts'
-import { shellWord } from '../../conversations/commands/shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { tilde } from '../../conversations/commands/view.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }

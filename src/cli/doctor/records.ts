@@ -12,7 +12,7 @@ import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
 import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/mounts.ts'
 import type { JournalEntry } from '../../store/store.ts'
-import { shellWord } from '../../conversations/commands/shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 import { examineRepository } from './repository.ts'
 import { examineUnknown, examineWorktrees } from './worktrees.ts'
@@ -114,7 +114,15 @@ const unknownTrash = async (
     else if (!wanted.has(basename(path))) unknown.push(path)
   }
   return [
-    ...(gone > 0 ? [note('trash', `${gone} removed in ${trashDirectory(root)} still to be deleted`, fix)] : []),
+    ...(gone > 0
+      ? [
+          note(
+            'trash',
+            `${gone === 1 ? '1 removed worktree is' : `${gone} removed worktrees are`} still to be deleted`,
+            fix,
+          ),
+        ]
+      : []),
     ...unknown.map((path) => unknownThing('trash', path)),
   ]
 }
@@ -148,12 +156,12 @@ const forgottenPaths = async (context: IsolationContext, codebase: Codebase): Pr
   repositoryState(codebase).state === 'there' ? (await forgottenSpares(context, codebase)).map(({ path }) => path) : []
 
 const unknownThing = (about: 'trash' | 'spares', path: string): Finding => {
-  const look = 'look into it, and delete it if it holds nothing of yours'
-  const register = 'run `coppice status` in its repository to register that again'
+  const look = "inspect it, and delete it if you don't need it"
+  const register = 'run `coppice status` in its repository to register it again'
   return problem(
     about,
     `${path} is not in the database`,
-    about === 'spares' ? `${register}; if that changes nothing, ${look}` : look,
+    about === 'spares' ? `${register}; if it is still listed, ${look}` : look,
   )
 }
 

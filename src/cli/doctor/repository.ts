@@ -1,13 +1,15 @@
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type AppError, isAppError } from '../../domain/errors.ts'
+import { branchNameProblem } from '../../domain/names.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { mainHead } from '../../git/admin-dir.ts'
 import { createLook } from '../../git/look.ts'
 import { listRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { repoOf } from '../../isolation/repo-of.ts'
-import { shellWord } from '../../conversations/commands/shell.ts'
+import { readUntrustedTextSync } from '../../process/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
 
 /** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
@@ -48,7 +50,7 @@ const unusableFile = async (context: IsolationContext, codebase: Codebase): Prom
 const remedyFor = (codebase: Codebase, { message, remedy }: AppError): string => {
   const file = /^(\/.*) is (?:a FIFO|a device)/.exec(message)?.[1]
   // A pipe or a device holds nothing of its own, so deleting it loses nothing.
-  if (file === undefined) return remedy ?? 'put the right file back'
+  if (file === undefined) return remedy ?? 'restore the file from a backup'
   const next = nextStep(codebase, file)
   return `delete it${next === undefined ? ', then run `coppice doctor` again' : ` and ${next.what}`}: rm ${shellWord(file)}${next === undefined ? '' : ` && ${next.how}`}`
 }
@@ -59,7 +61,7 @@ const nextStep = (codebase: Codebase, file: string): { what: string; how: string
   if (basename(file) === 'index') {
     const gitDir = dirname(file)
     const how = `git --git-dir=${shellWord(gitDir)} read-tree HEAD`
-    return { what: 'let git make a new one', how }
+    return { what: 'rebuild it', how }
   }
   return undefined
 }
@@ -71,7 +73,23 @@ const brokenHead = (codebase: Codebase): Finding =>
     `write the branch that was checked out: ${headCommand(codebase)}`,
   )
 
-const headCommand = ({ repoPath, baseBranch }: Codebase): string =>
-  `printf 'ref: refs/heads/%s\\n' ${shellWord(baseBranch ?? 'main')} > ${shellWord(`${repoPath}/HEAD`)}`
+const headCommand = ({ repoPath, baseBranch }: Codebase): string => {
+  const branch = lastCheckedOut(repoPath) ?? baseBranch ?? '<branch>'
+  return `printf 'ref: refs/heads/%s\\n' ${shellWord(branch)} > ${shellWord(`${repoPath}/HEAD`)}`
+}
+
+/** By the reflog, which a broken HEAD leaves as it is. A branch that was never changed has no such line. */
+const lastCheckedOut = (repoPath: string): string | undefined => {
+  const name = [...reflogOf(repoPath).matchAll(/\tcheckout: moving from .* to (\S+)$/gm)].at(-1)?.[1]
+  return name !== undefined && branchNameProblem(name) === undefined && !/^[0-9a-f]{40}$/.test(name) ? name : undefined
+}
+
+const reflogOf = (repoPath: string): string => {
+  try {
+    return readUntrustedTextSync(join(repoPath, 'logs', 'HEAD')) ?? ''
+  } catch {
+    return ''
+  }
+}
 
 const placeOf = ({ checkoutPath, repoPath }: Codebase): string => checkoutPath ?? repoPath

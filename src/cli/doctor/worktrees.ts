@@ -5,7 +5,7 @@ import { copiedRecords, orphans } from '../../isolation/orphans.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
 import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
-import { shellWord } from '../../conversations/commands/shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { basename, join } from 'node:path'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
@@ -108,7 +108,7 @@ const lostSpares = async (context: IsolationContext, codebase: Codebase): Promis
     problem(
       codebase.name,
       isThere
-        ? `${path} is a spare worktree that is missing in the database`
+        ? `${path} is a spare worktree that is missing from the database`
         : `${record.dir} is git's record of a spare worktree that is gone`,
       fix,
     ),

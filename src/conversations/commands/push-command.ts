@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toRepoPath } from '../../domain/names.ts'
 import { lastValue } from '../../git/config-entries.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { shellWord } from './shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 
 /**
  * How the environment's branch is pushed so that it works as printed: a branch of ours has no upstream, and git then

@@ -3,7 +3,8 @@ import { refusals } from '../../domain/gates.ts'
 import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
-import { shellPath, shellWord } from './shell.ts'
+import { shellPath } from './shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { printable, type View } from './view.ts'
 
 /** Why a removal was refused and the ways out that fit these reasons. */

@@ -43,7 +43,7 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(unknown ? [`Track an untracked worktree: ${view.say('worktree adopt <path>')}`] : []),
+    ...(unknown ? [`To track one: ${view.say('worktree adopt <path>')}`] : []),
     `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
   ].join('\n')
 }

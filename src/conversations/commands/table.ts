@@ -13,7 +13,7 @@ export const shared = {
   worktreeCreate: {
     name: 'worktree create',
     usage: '[branch] [--issue n | --pr n | --review n | --thread id | --task text]',
-    summary: 'create a worktree for a piece of work, or reuse its own',
+    summary: 'create a worktree, or reuse an existing one',
     options: {
       issue: { type: 'string', value: 'n', summary: 'for issue n' },
       pr: { type: 'string', value: 'n', summary: 'for pull request n' },
@@ -51,7 +51,7 @@ export const shared = {
   worktreeList: {
     name: 'worktree list',
     usage: '',
-    summary: 'list environments and their state',
+    summary: 'list worktrees and their status',
     options: {},
     words: [0, 0],
     examples: ['coppice worktree list', 'coppice worktree list --json'],

@@ -9,7 +9,7 @@ import { environmentJson } from './json.ts'
 import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './refusal.ts'
 import { pushCommand } from './push-command.ts'
-import { shellWord } from './shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { code, count, printable, tilde, type View } from './view.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {

@@ -10,7 +10,8 @@ import { currentEnvironment, here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
 import { moveTo } from './place.ts'
 import { usage } from './usage.ts'
-import { shellPath, shellWord } from './shell.ts'
+import { shellPath } from './shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { ago, code, count, fittedTable, type View } from './view.ts'
 
 export type RestoreResult =

@@ -1,6 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, type Sha, isSha } from '../../domain/names.ts'
+import { meaningfulLine } from '../../git/failure.ts'
 import { fetchRemote } from '../../git/fetch.ts'
 import { resolveCommit, updateRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../context.ts'
@@ -69,7 +70,7 @@ export const fetchBranch = async (
   const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${own}`])
   const sha = problem === undefined ? await resolveCommit(context.git, repo, own) : undefined
   if (sha === undefined) {
-    const notices = problem === undefined ? [] : [`couldn't fetch ${branch} (${problem}): continuing with what is here`]
+    const notices = problem === undefined ? [] : [`couldn't fetch ${branch} (${problem}): using the local copy`]
     return { sha, problem, notices }
   }
   const tracking = `refs/remotes/${remote}/${branch}`
@@ -79,8 +80,12 @@ export const fetchBranch = async (
   ] as const
   const moved = await updateRefs(context.git, repo, commands, { reason: `fetch ${remote}` })
   if (moved.ok) return { sha, problem, notices: [] }
-  const blocker = /'refs\/remotes\/([^']+)' exists; cannot create/.exec(moved.stderr)?.[1] ?? 'another ref'
-  const notice = `git can't track ${remote}/${branch} beside ${blocker}: git remote prune ${remote}`
+  const blocker = /'refs\/remotes\/([^']+)' exists; cannot create/.exec(moved.stderr)?.[1]
+  const why = `git can't create the tracking ref ${remote}/${branch}`
+  const notice =
+    blocker === undefined
+      ? `${why}: ${meaningfulLine(moved.stderr)}`
+      : `${why} while ${blocker} exists. Run \`git remote prune ${remote}\``
   return { sha, problem, notices: [notice] }
 }
 

@@ -205,9 +205,7 @@ const planReview = async (
     prNumber: number,
     prBranch: hints.prBranch,
     notices: [
-      ...(head.problem === undefined
-        ? []
-        : [`couldn't fetch PR #${number} (${head.problem}): continuing with what is here`]),
+      ...(head.problem === undefined ? [] : [`couldn't fetch PR #${number} (${head.problem}): using the local copy`]),
       `Reviewing PR at commit \`${short(at)}\`${hints.prBranch === undefined ? '' : ` (branch: \`${hints.prBranch}\`)`}`,
     ],
   }

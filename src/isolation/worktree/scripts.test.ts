@@ -100,7 +100,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     const notices = await runSetup(made.context, made.dressing({ setup: [daemon] }))
     const left = daemonIn(made.tree.path)
-    expect([notices, isAlive(left)]).toEqual([[`setup left running: sleep (${left})`], true])
+    expect([notices, isAlive(left)]).toEqual([[`setup left 1 process running: sleep (${left})`], true])
     await killRun([scriptMark(made.context.home, made.environment.id, 'setup')], { graceMs: 100, clock: Date.now })
     expect(isAlive(left)).toBe(false)
   })

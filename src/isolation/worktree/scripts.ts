@@ -1,6 +1,6 @@
 import type { IsolationContext } from '../context.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { AppError } from '../../domain/errors.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
 import { killRun } from '../../process/kill.ts'
 import { lingeringProcesses } from '../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../process/run-mark.ts'
@@ -59,9 +59,10 @@ const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, ca
   const killed = await killRun([mark], { graceMs: 2_000, clock })
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid).join(' ')
-  throw new AppError('busy', `${kind} failed, and processes that it started could not be ended: ${pids}`, {
+  const failed = toAppError(cause)
+  throw new AppError(failed.code, `${failed.message}. Some processes that ${kind} started are still running: ${pids}`, {
     cause,
-    remedy: `end them (kill -9 ${pids}) and try again`,
+    remedy: `stop them (kill -9 ${pids}) and try again`,
   })
 }
 
@@ -75,7 +76,9 @@ export const leftRunning = async (
   if (left.length === 0) return []
   const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
   const more = left.length > names.length ? [`${left.length - names.length} more`] : []
-  return [`${kind} left running: ${[...names, ...more].join(', ')}`]
+  return [
+    `${kind} left ${left.length === 1 ? '1 process' : `${left.length} processes`} running: ${[...names, ...more].join(', ')}`,
+  ]
 }
 
 type Command = {

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { hasCode } from '../../domain/error-code.ts'
 import { AppError } from '../../domain/errors.ts'
 import { unlessMissing } from '../../domain/missing.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { readWorktreeLinkSync, worktreePathSync } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../context.ts'
 import { syncDirectory } from '../durable.ts'
@@ -32,13 +33,13 @@ export const moveToTrash = async (root: string, path: string, id: string): Promi
     return target
   }
   throw new AppError('path-taken', `couldn't move ${path} to the trash: ${trashBeside(path)} is on another mount`, {
-    remedy: `umount ${trashBeside(path)}`,
+    remedy: `umount ${shellWord(trashBeside(path))}`,
   })
 }
 
 const notADirectory = (trash: string): AppError =>
   new AppError('path-taken', `${trash} is a link, so nothing can be moved to the trash`, {
-    remedy: `move it away: mv ${trash} <elsewhere>`,
+    remedy: `move it away: mv ${shellWord(trash)} <elsewhere>`,
   })
 
 /** What a removal moved to the trash and has not given up; undefined when it is not there. */
@@ -105,10 +106,19 @@ export const listTrash = async (root: string): Promise<string[]> => {
   const beside = directories.filter((entry) => entry.isDirectory()).map(({ name }) => join(root, name, '.trash'))
   const found: string[] = []
   for (const trash of [trashDirectory(root), ...beside]) {
-    const names = (await unlessMissing(readdir(trash))) ?? []
-    found.push(...names.map((name) => join(trash, name)))
+    found.push(...(await namesIn(trash)).map((name) => join(trash, name)))
   }
   return found
+}
+
+/** None of a link, or of what we may not read: that is no trash of ours. */
+const namesIn = async (trash: string): Promise<string[]> => {
+  try {
+    return (await lstat(trash)).isDirectory() ? await readdir(trash) : []
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'EACCES') || hasCode(error, 'ENOTDIR')) return []
+    throw error
+  }
 }
 
 /** Deletes, in the background, what was given up. Answers how many directories that is. */

@@ -28,9 +28,18 @@ const displayAt = (text: string, at: number, formulas: Formulas): Found | undefi
 
 const inlineAt = (text: string, at: number, block: Block, formulas: Formulas): Found | undefined => {
   if (at < formulas.noneBefore) return undefined
-  const last = text.lastIndexOf('$', block.end - 1)
-  formulas.noneBefore = last
+  const last = lastClosing(text, at, block.end)
+  formulas.noneBefore = block.end
   return last > at ? found(text.slice(at, last + 1), at) : undefined
+}
+
+/** A price is none: `$` closes after no blank and before no letter or digit. */
+const lastClosing = (text: string, at: number, end: number): number => {
+  let last = text.lastIndexOf('$', end - 1)
+  while (last > at && !(/\S/.test(text.charAt(last - 1)) && !/\w/.test(text.charAt(last + 1)))) {
+    last = text.lastIndexOf('$', last - 1)
+  }
+  return last
 }
 
 const found = (formula: string, at: number): Found | undefined => {

@@ -152,6 +152,7 @@ test.each([
   ['<!DOCTYPE html>\n@coppice fix it', 'fix it'],
   ['@coppice why is $\\alpha$ not $\\beta$ here?', 'why is $\\alpha$ not $\\beta$ here?'],
   ['It costs $5, @coppice make it $6', 'make it $6'],
+  ['@coppice raise it from $5 by 20% to $6', 'raise it from $5 by 20% to $6'],
   ['@coppice use $HOME and \\$PATH', 'use $HOME and \\$PATH'],
 ])('what stands beside HTML, links and tables is an order still: %j', (body, order) => {
   expect(orderIn(body, 'coppice')).toContain(order)

@@ -18,7 +18,14 @@ const postRoute = createRoute({
   request: {
     params,
     query: own,
-    body: body(z.strictObject({ ...incoming, agent: line(50).optional(), context: prose.optional() })),
+    body: body(
+      z
+        .strictObject({ ...incoming, agent: line(50).optional(), context: prose.optional() })
+        .refine(({ move, codebase }) => move !== true || codebase !== undefined, {
+          message: 'needs `codebase`, too',
+          path: ['move'],
+        }),
+    ),
   },
   responses: { 202: json('Accepted, or known already', acceptedAnswer), ...failures },
 })
