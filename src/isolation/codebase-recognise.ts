@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { type CodebaseId, toCodebaseId, toRepoPath } from '../domain/names.ts'
-import { readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
 import { listRefs } from '../git/refs.ts'
 import { readRepositoryIds, writeRepositoryId } from '../git/repository-id.ts'
-import { repairWorktrees } from '../git/worktree-repair.ts'
+import { linkToRecord, recordPlace } from '../git/worktree-repair.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { syncDirectory } from './durable.ts'
 import { locked } from './locked.ts'
@@ -149,21 +151,23 @@ const relocate = async (
 
 /** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
 const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
-  const { store, host, git, log } = context
+  const { store, host, log } = context
   const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
-  const paths: string[] = []
   for (const { path, adminName } of [...live, ...spares]) {
-    // A link that leads nowhere reads as none.
-    const leads = await readWorktreeLink(path).catch(() => undefined)
-    const own = adminName === undefined ? undefined : join(to.repoPath, 'worktrees', adminName)
-    if (leads === undefined || leads === own) paths.push(path)
-  }
-  try {
-    if (paths.length > 0) await repairWorktrees(git, { commonDir: toRepoPath(to.repoPath) }, paths)
-  } catch (error) {
-    // Those that are not there now are missing; `doctor` names what each of the others needs.
-    log.warn('worktrees of a moved repository could not all be linked again', { error: toAppError(error).message })
+    try {
+      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git')))
+      if (named === undefined) continue
+      const record = join(to.repoPath, 'worktrees', basename(named))
+      // A link that leads nowhere reads as none. One that leads to another repository stays.
+      const leads = await readWorktreeLink(path)
+      if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
+      linkToRecord(path, record)
+      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
+    } catch (error) {
+      // Those that are not there now are missing; `doctor` names what each of the others needs.
+      log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
+    }
   }
   for (const { path } of live) await moveBeadsRedirect(path, from.checkoutPath, to.checkoutPath)
 }

@@ -86,6 +86,18 @@ describe('a repository that was renamed', () => {
     expect(await remove({ ...world, codebase: found }, made, { force: true })).toMatchObject({ outcome: 'removed' })
   })
 
+  test('leaves two worktrees that had changed places linked as they were', async () => {
+    await using world = await marked()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    renameSync(one.path, world.box.path('aside'))
+    renameSync(two.path, one.path)
+    renameSync(world.box.path('aside'), two.path)
+    renameSync(world.repo.path, world.box.path('new'))
+    await at(world, world.box.path('new'))
+    const branches = [one, two].map((each) => inside(world, each).git('branch', '--show-current'))
+    expect(branches).toEqual(['issue-2', 'issue-1'])
+  })
+
   test('with the directory above it is recognised too', async () => {
     await using world = await marked()
     mkdirSync(world.box.path('code'))

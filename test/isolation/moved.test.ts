@@ -1,6 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
@@ -310,5 +312,58 @@ test("pointers that lead into another environment's directory move nothing, and 
     expect(outcome?.outcome).not.toBe('removed')
     expect(inside(world, theirs).read('draft')).toBe('not mine\n')
     expect(await row(world, theirs)).toMatchObject({ path: theirs.path, status: 'active' })
+  }
+})
+
+describe('worktrees that were moved with mv to where another one was', () => {
+  /** A letter is a worktree; what became of each: where its directory went, `-` for deleted. */
+  const stories: readonly { readonly what: string; readonly moved: string; readonly unlinked?: string }[] = [
+    { what: 'two that changed places', moved: 'ba' },
+    { what: 'three that changed places in a circle', moved: 'bca' },
+    { what: 'two pairs that changed places, beside one without its .git file', moved: 'badce', unlinked: 'e' },
+    { what: 'one at the place of one that was deleted', moved: '-a' },
+    { what: 'a row of three, each one place further', moved: '-ab' },
+  ]
+
+  test.for(stories)('keep their branches when doctor’s advice is followed: $what', async ({ moved, unlinked }) => {
+    await using world = await makeWorld()
+    const made: IsolatedEnvironment[] = []
+    for (const [index] of moved.split('').entries()) {
+      const environment = await issue(world, index + 1)
+      inside(world, environment).commit('file', environment.branch)
+      inside(world, environment).write('precious', environment.branch)
+      made.push(environment)
+    }
+    const placeOf = (letter: string): string => made[letter.charCodeAt(0) - 97]?.path ?? ''
+    if (unlinked !== undefined) rmSync(join(placeOf(unlinked), '.git'))
+    for (const { path } of made) renameSync(path, `${path}.t`)
+    for (const [index, to] of moved.split('').entries()) {
+      if (to === '-') rmSync(`${made[index]?.path}.t`, { recursive: true })
+      else renameSync(`${made[index]?.path}.t`, placeOf(to))
+    }
+
+    for (let round = 0; round < 5; round++) await followAdvice(world)
+    const left = (await examineCodebase(world.context, world.codebase)).filter(({ state }) => state === 'problem')
+    expect(left.map(({ detail }) => detail)).toEqual(
+      moved.startsWith('-') ? [`issue-1 is missing: ${made[0]?.path} is not there`] : [],
+    )
+    for (const environment of made.slice(moved.startsWith('-') ? 1 : 0)) {
+      const now = inside(world, await row(world, environment))
+      expect([now.git('branch', '--show-current'), now.read('precious')]).toEqual([
+        environment.branch,
+        environment.branch,
+      ])
+      expect(now.git('status', '--porcelain')).toBe('?? precious')
+    }
+  })
+
+  const followAdvice = async ({ context, codebase, box }: World): Promise<void> => {
+    for (const { state, remedy = '' } of await examineCodebase(context, codebase)) {
+      const command = remedy.split(/: (?=git |printf |mv )/).at(-1) ?? ''
+      if (state === 'problem' && /^(?:git|printf|mv) /.test(command) && !command.includes('<new path>')) {
+        spawnSync('sh', ['-c', command], { cwd: box.root })
+      }
+    }
+    await reconcile(context, codebase)
   }
 })
