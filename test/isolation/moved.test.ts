@@ -6,11 +6,14 @@ import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
+import { addCodebase } from '../../src/isolation/codebases.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { presenceOf } from '../../src/isolation/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
-import { makeWorld, type World } from '../helpers/world.ts'
+import { openStore } from '../../src/store/open.ts'
+import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed, resolved } from './scene.ts'
 
 const move = (world: World, { path }: IsolatedEnvironment, to: string, ...flags: string[]): string => {
@@ -234,6 +237,28 @@ describe('adopting', () => {
       id: made.id,
       owned: true,
     })
+  })
+
+  test('a worktree of another home is refused, which may delete it, until the mark of that home is gone', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    const store = await openStore({ sqliteFile: world.box.path('second.db') })
+    await using _ = { [Symbol.asyncDispose]: () => store.close() }
+    const inHome = async (host: string, path: string): Promise<IsolatedEnvironment> => {
+      const context = await makeContext(world.box, { host }, { store })
+      const { codebase } = await addCodebase(context, world.repo.path, '/')
+      return createWorktreeProvider(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
+    }
+    const refused = `${one.path} was made by Coppice with another home, which may delete it`
+    expect(await messageOf(inHome('other', one.path))).toBe(refused)
+    const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
+    expect(await messageOf(inHome('other', to))).toContain(`another home (${world.box.path('first')})`)
+    rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))
+    expect(await inHome('other', to)).toMatchObject({ path: to, owned: false })
+    await remove(world, one, { force: true })
+    expect([existsSync(to), world.repo.git('worktree', 'list')]).toEqual([true, expect.stringContaining(`${to} `)])
+    // The same home after its database was lost.
+    expect(await inHome(world.context.host, two.path)).toMatchObject({ path: two.path, owned: false })
   })
 
   test('a spare, a half-made one, one being removed or one in the trash is refused with a reason', async () => {
