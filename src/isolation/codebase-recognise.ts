@@ -16,6 +16,7 @@ import {
   assertRepository,
   inodeOf,
   isSameInode,
+  realPlace,
   replacedPath,
   repositoryGone,
   repositoryState,
@@ -30,20 +31,40 @@ export type Place = { readonly commonDir: string; readonly checkoutPath: string 
  */
 export const recogniseCodebase = async (
   context: IsolationContext,
-  place: Place,
+  given: Place,
   called?: string,
 ): Promise<Codebase | undefined> => {
   const { store, host } = context
+  const place = {
+    commonDir: realPlace(given.commonDir),
+    checkoutPath: given.checkoutPath === undefined ? undefined : realPlace(given.checkoutPath),
+  }
   const { commonDir } = place
   const atPath = await store.codebases.byRepoPath(host, commonDir)
   const id = readRepositoryIds(commonDir).get(host)
-  const claimed = id === undefined || id === atPath?.id ? undefined : await store.codebases.get(toCodebaseId(id))
-  if (claimed?.host === host) {
+  const claimed =
+    id === undefined ? await linkedFrom(context, given, place) : await store.codebases.get(toCodebaseId(id))
+  if (claimed?.host === host && claimed.id !== atPath?.id) {
     if (isSameDirectory(claimed, commonDir)) return claimed
     if (isMovedTo(claimed, place, atPath, called)) return relocate(context, claimed, place, atPath)
   }
   return atPath && keepRecognisable(context, atPath)
 }
+
+/** One that could not be marked: the link at its old place leads to the directory that was registered. */
+const linkedFrom = async (
+  { store, host }: IsolationContext,
+  given: Place,
+  { commonDir }: Place,
+): Promise<Codebase | undefined> => {
+  if (given.commonDir === commonDir) return undefined
+  const known = await store.codebases.byRepoPath(host, given.commonDir)
+  return isSameInode(known?.repoInode, inodeOf(commonDir)) ? known : undefined
+}
+
+/** The codebase as it is recorded once a link left at the old place of its repository was followed. */
+export const followLink = async (context: IsolationContext, known: Codebase): Promise<Codebase> =>
+  realPlace(known.repoPath) === known.repoPath ? known : presentCodebase(context, known)
 
 /** A codebase as it is now, for those who have its record: its repository is there, and is no other one. */
 export const presentCodebase = async (context: IsolationContext, known: Codebase): Promise<Codebase> => {
@@ -104,6 +125,7 @@ const hasPointsOfAnother = async (
 
 /** A bind mount shows one directory at two places. */
 const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => {
+  if (realPlace(repoPath) !== repoPath) return false
   const there = repositoryState({ repoPath, repoInode: undefined }).state === 'there'
   return there && inodeOf(repoPath) === inodeOf(commonDir)
 }
@@ -118,6 +140,8 @@ const isMovedTo = (
   atPath: Codebase | undefined,
   called: string | undefined,
 ): boolean => {
+  // A link was left at its old place and leads here.
+  if (claimed.repoPath !== commonDir && realPlace(claimed.repoPath) === commonDir) return atPath === undefined
   const old = repositoryState(claimed).state
   if (isSameInode(claimed.repoInode, inodeOf(commonDir))) {
     return old !== 'there' || !isSameInode(claimed.repoInode, inodeOf(claimed.repoPath))
