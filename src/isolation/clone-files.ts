@@ -2,11 +2,12 @@ import { type Dirent, readdirSync } from 'node:fs'
 import { bytesBelow } from '../domain/raw-path.ts'
 
 /** What git and Coppice write at the top of a bare clone. Everything else is somebody's own. */
-const ours: ReadonlySet<string> = new Set([
-  ...['HEAD', 'FETCH_HEAD', 'ORIG_HEAD', 'config', 'config.worktree', 'description', 'packed-refs', 'shallow'],
-  ...['branches', 'logs', 'modules', 'objects', 'refs', 'reftable', 'rr-cache', 'worktrees'],
-  ...['gc.log', 'gc.pid', 'coppice-id', 'coppice.lock', 'coppice.lock.info'],
-])
+const ours: ReadonlySet<string> = new Set(
+  (
+    'HEAD FETCH_HEAD ORIG_HEAD config config.worktree description packed-refs shallow branches logs modules objects ' +
+    'refs reftable rr-cache worktrees gc.log gc.pid coppice-id coppice.lock coppice.lock.info'
+  ).split(' '),
+)
 
 /** Which files of these directories cannot be fetched or made again. Coppice clones without a template. */
 const content: ReadonlyMap<string, (path: string) => boolean> = new Map([
