@@ -11,6 +11,7 @@ import { orphans } from '../isolation/orphans.ts'
 import { presenceOf } from '../isolation/presence.ts'
 import type { IsolationProvider, RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
+import { followLink } from '../isolation/codebase-recognise.ts'
 import { assertRepository } from '../isolation/repository-place.ts'
 import { type Standing, standings } from '../isolation/standing.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
@@ -32,11 +33,12 @@ type Candidate = { readonly standing: Standing; readonly trigger: 'merged' | 'st
 export const runScheduledCleanup = async (
   context: IsolationContext,
   provider: IsolationProvider,
-  codebase: Codebase,
+  known: Codebase,
   options: SweepOptions = {},
 ): Promise<CleanupReport> => {
-  assertRepository(codebase)
+  assertRepository(known)
   const dryRun = options.dryRun === true
+  const codebase = dryRun ? known : await followLink(context, known)
   const draft = writable(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)

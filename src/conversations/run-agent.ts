@@ -39,10 +39,10 @@ export type Worked = {
 export const runAgent = async (
   context: ConversationsContext,
   message: InboxMessage,
-  task: AgentTask,
+  given: AgentTask,
 ): Promise<Worked> => {
+  const task = { ...given, codebase: await presentCodebase(context.isolation, given.codebase) }
   const { conversation, codebase } = task
-  await presentCodebase(context.isolation, codebase)
   const agent = await chosenAgent(context, conversation, codebase)
   const place = await placeFor(context, message, task)
   if ('refusal' in place) {

@@ -50,6 +50,26 @@ export const notReachableFrom = async (
   return new Set(commits.filter((sha) => outside.has(sha)))
 }
 
+/** Of these commits, those that have `from` in their history, itself left out. One process for all. */
+export const descendantsOf = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  commits: readonly Sha[],
+  { signal }: CallOptions = {},
+): Promise<ReadonlySet<Sha>> => {
+  if (commits.length === 0) return new Set()
+  const { stdout } = await git.run({
+    operation: 'rev-list',
+    at: repo,
+    args: ['rev-list', '--ancestry-path', '--stdin'],
+    stdin: [`^${from}`, ...new Set(commits)].join('\n') + '\n',
+    ...(signal && { signal }),
+  })
+  const after = new Set(shas(stdout))
+  return new Set(commits.filter((sha) => after.has(sha)))
+}
+
 /**
  * The commits in the history of `tip` and of none of `known`, at most `limit`. What is in `known` and not in this
  * repository is passed over, since a remote may have branches that were never fetched; a `tip` that is not here throws.

@@ -16,7 +16,6 @@ const lookups: ReadonlySet<string> = new Set([
   'symbolic-ref',
   'update-ref',
   'version',
-  'worktree repair',
 ])
 
 const lookupMs = 60_000

@@ -1,17 +1,15 @@
-import type { CallOptions, Git, Repo } from './door.ts'
+import { join } from 'node:path'
+import { replaceFileSync } from '../process/replace-file.ts'
 
-/** Makes the two links agree again (record → directory, directory → record) after a directory was moved by hand. */
-export const repairWorktree = (git: Git, repo: Repo, path: string, options: CallOptions = {}): Promise<void> =>
-  repairWorktrees(git, repo, [path], options)
+/*
+ * Not with `git worktree repair`: whatever paths it is given, it then rewrites the `.git` file of every other worktree
+ * from git's records, and two that changed places would get each other's branch.
+ */
 
-/** The same after the repository was moved. Git goes on with the others when one of them cannot be repaired. */
-export const repairWorktrees = async (
-  git: Git,
-  repo: Repo,
-  paths: readonly string[],
-  { signal }: CallOptions = {},
-): Promise<void> => {
-  const args = ['worktree', 'repair', '--end-of-options', ...paths]
-  const at = { commonDir: repo.commonDir }
-  await git.run({ operation: 'worktree repair', at, args, locks: true, ...(signal && { signal }) })
-}
+/** Git's record names the directory, after that was moved. */
+export const recordPlace = (adminDir: string, path: string): void =>
+  replaceFileSync(join(adminDir, 'gitdir'), `${join(path, '.git')}\n`, { sync: true })
+
+/** The directory names git's record, after the repository was moved. */
+export const linkToRecord = (path: string, adminDir: string): void =>
+  replaceFileSync(join(path, '.git'), `gitdir: ${adminDir}\n`, { sync: true })

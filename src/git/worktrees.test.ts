@@ -9,7 +9,6 @@ import { discoverRepository } from './discover.ts'
 import { addWorktree } from './worktree-add.ts'
 import { forgetWorktree } from './worktree-forget.ts'
 import { moveWorktree } from './worktree-move.ts'
-import { repairWorktree } from './worktree-repair.ts'
 
 let box: Sandbox
 beforeEach(() => {
@@ -138,16 +137,6 @@ describe('forgetting a worktree', () => {
     const git = box.git()
     await forgetWorktree(git, repo, { dir: join(repo.commonDir, 'worktrees', 'none') })
     expect(git.spawned()).toBe(0)
-  })
-})
-
-describe('repairing a worktree', () => {
-  it('finds it where a person moved it', async () => {
-    const repo = box.repo()
-    const tree = repo.worktree('w', '-b', 'a')
-    renameSync(tree.path, box.path('moved'))
-    await repairWorktree(box.git(), repo, box.path('moved'))
-    expect(await readAdminDir(tree.gitDir)).toMatchObject({ worktreePath: box.path('moved') })
   })
 })
 

@@ -1,9 +1,9 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
-import type { BranchName } from '../domain/names.ts'
+import type { BranchName, Sha } from '../domain/names.ts'
 import { branchMoves } from '../git/branch-log.ts'
-import type { CallOptions } from '../git/door.ts'
-import { notReachableFrom } from '../git/reachable.ts'
+import type { CallOptions, Git, Repo } from '../git/door.ts'
+import { commitsOutside, descendantsOf, firstParentsDownTo, notReachableFrom } from '../git/reachable.ts'
 import type { Base } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import type { BranchQuestion } from './merge-question.ts'
@@ -54,7 +54,7 @@ export const doubtsAbout = async (
   try {
     const branch = base.ref.slice(heads.length)
     if ((await branchesMade(context, codebase)).has(branch)) return all(`base ${branch} was created for a worktree`)
-    return await createdFrom(context, codebase, branch, questions, options)
+    return await createdFrom(context, codebase, base, questions, options)
   } catch (error) {
     if (options.signal?.aborted === true) throw error
     return all(toAppError(error).message)
@@ -62,27 +62,82 @@ export const doubtsAbout = async (
 }
 
 const createdFrom = async (
-  { git }: IsolationContext,
+  context: IsolationContext,
   codebase: Codebase,
-  branch: string,
+  base: Base,
   questions: readonly BranchQuestion[],
   options: CallOptions,
 ): Promise<ReadonlyMap<BranchName, string>> => {
+  const { git } = context
   const repo = repoOf(codebase)
+  const branch = base.ref.slice(heads.length)
   const doubted = (some: readonly BranchQuestion[], why: string) => new Map(some.map((one) => [one.branch, why]))
   const [first, ...later] = await branchMoves(repo, branch)
-  if (first === undefined) {
-    // Without a reflog only what was started from this very branch is known to be younger than it.
-    const others = questions.filter(({ startedFrom }) => startedFrom !== branch)
-    return doubted(others, `base ${branch} has no reflog that says when it was created`)
+  // The earliest commit that base is known to have been on.
+  const earliest = first?.from ?? first?.to
+  if (first === undefined || earliest === undefined) {
+    const unmerged = await withoutMergeCommit(context, codebase, base, questions, options)
+    return doubted(unmerged, `base ${branch} has no reflog that says when it was created`)
   }
-  // A reflog that begins later than the branch: it is older than 90 days.
-  if (first.from !== undefined || first.to === undefined) return new Map()
-  if (later.every(({ to }) => to === first.to)) {
+  const isWhole = first.from === undefined
+  if (isWhole && later.every(({ to }) => to === first.to)) {
     return doubted(questions, `nothing has been merged into ${branch} since it was created`)
   }
   const tips = questions.map(({ tip }) => tip)
-  const outside = await notReachableFrom(git, repo, first.to, tips, options)
+  const outside = await notReachableFrom(git, repo, earliest, tips, options)
   const inside = questions.filter(({ tip }) => !outside.has(tip))
-  return doubted(inside, `base ${branch} was created from it`)
+  const entered = questions.filter(({ tip }) => outside.has(tip))
+  return new Map([
+    ...doubted(await withOwnCommit(git, repo, earliest, entered, options), `base ${branch} was created from it`),
+    ...(isWhole
+      ? doubted(inside, `base ${branch} was created from it`)
+      : doubted(
+          await withoutMergeCommit(context, codebase, base, inside, options),
+          `the reflog of base ${branch} begins after it was merged`,
+        )),
+  ])
+}
+
+/** Those with this commit among their own: base was created from an earlier state of them. */
+const withOwnCommit = async (
+  git: Git,
+  repo: Repo,
+  commit: Sha,
+  questions: readonly BranchQuestion[],
+  options: CallOptions,
+): Promise<BranchQuestion[]> => {
+  const known = questions.filter(({ start }) => start !== undefined && start !== commit)
+  const ends = known.flatMap(({ start, tip }) => (start === undefined ? [tip] : [start, tip]))
+  const after = await descendantsOf(git, repo, commit, ends, options)
+  return known.filter(({ start, tip }) => after.has(tip) && start !== undefined && !after.has(start))
+}
+
+/** More own commits than this are not compared, and nothing is proven. */
+const mostOwnCommits = 10_000
+
+/**
+ * Where the reflog does not say how their commits came into base, only a merge or squash commit does: a branch that was
+ * created from them, or fast-forwarded to them, has their commits on its first-parent line.
+ */
+const withoutMergeCommit = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  questions: readonly BranchQuestion[],
+  options: CallOptions,
+): Promise<BranchQuestion[]> => {
+  const repo = repoOf(codebase)
+  const branch = base.ref.slice(heads.length)
+  const unmerged: BranchQuestion[] = []
+  for (const question of questions) {
+    const { start, tip, startedFrom } = question
+    if (start === undefined || startedFrom !== branch) {
+      unmerged.push(question)
+      continue
+    }
+    const own = await commitsOutside(git, repo, tip, [start], { ...options, limit: mostOwnCommits })
+    const line = await firstParentsDownTo(git, repo, base.sha, [start, tip], options)
+    if (own.length >= mostOwnCommits || own.some((sha) => line.has(sha))) unmerged.push(question)
+  }
+  return unmerged
 }

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
+import { linkedGitDirectory } from '../domain/git-link.ts'
 import { type CodebaseId, toCodebaseId, toRepoPath } from '../domain/names.ts'
-import { readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
 import { listRefs } from '../git/refs.ts'
 import { readRepositoryIds, writeRepositoryId } from '../git/repository-id.ts'
-import { repairWorktrees } from '../git/worktree-repair.ts'
+import { linkToRecord, recordPlace } from '../git/worktree-repair.ts'
+import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { syncDirectory } from './durable.ts'
 import { locked } from './locked.ts'
@@ -14,6 +16,7 @@ import {
   assertRepository,
   inodeOf,
   isSameInode,
+  realPlace,
   replacedPath,
   repositoryGone,
   repositoryState,
@@ -28,20 +31,40 @@ export type Place = { readonly commonDir: string; readonly checkoutPath: string 
  */
 export const recogniseCodebase = async (
   context: IsolationContext,
-  place: Place,
+  given: Place,
   called?: string,
 ): Promise<Codebase | undefined> => {
   const { store, host } = context
+  const place = {
+    commonDir: realPlace(given.commonDir),
+    checkoutPath: given.checkoutPath === undefined ? undefined : realPlace(given.checkoutPath),
+  }
   const { commonDir } = place
   const atPath = await store.codebases.byRepoPath(host, commonDir)
   const id = readRepositoryIds(commonDir).get(host)
-  const claimed = id === undefined || id === atPath?.id ? undefined : await store.codebases.get(toCodebaseId(id))
-  if (claimed?.host === host) {
+  const claimed =
+    id === undefined ? await linkedFrom(context, given, place) : await store.codebases.get(toCodebaseId(id))
+  if (claimed?.host === host && claimed.id !== atPath?.id) {
     if (isSameDirectory(claimed, commonDir)) return claimed
     if (isMovedTo(claimed, place, atPath, called)) return relocate(context, claimed, place, atPath)
   }
   return atPath && keepRecognisable(context, atPath)
 }
+
+/** One that could not be marked: the link at its old place leads to the directory that was registered. */
+const linkedFrom = async (
+  { store, host }: IsolationContext,
+  given: Place,
+  { commonDir }: Place,
+): Promise<Codebase | undefined> => {
+  if (given.commonDir === commonDir) return undefined
+  const known = await store.codebases.byRepoPath(host, given.commonDir)
+  return isSameInode(known?.repoInode, inodeOf(commonDir)) ? known : undefined
+}
+
+/** The codebase as it is recorded once a link left at the old place of its repository was followed. */
+export const followLink = async (context: IsolationContext, known: Codebase): Promise<Codebase> =>
+  realPlace(known.repoPath) === known.repoPath ? known : presentCodebase(context, known)
 
 /** A codebase as it is now, for those who have its record: its repository is there, and is no other one. */
 export const presentCodebase = async (context: IsolationContext, known: Codebase): Promise<Codebase> => {
@@ -102,6 +125,7 @@ const hasPointsOfAnother = async (
 
 /** A bind mount shows one directory at two places. */
 const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => {
+  if (realPlace(repoPath) !== repoPath) return false
   const there = repositoryState({ repoPath, repoInode: undefined }).state === 'there'
   return there && inodeOf(repoPath) === inodeOf(commonDir)
 }
@@ -116,6 +140,8 @@ const isMovedTo = (
   atPath: Codebase | undefined,
   called: string | undefined,
 ): boolean => {
+  // A link was left at its old place and leads here.
+  if (claimed.repoPath !== commonDir && realPlace(claimed.repoPath) === commonDir) return atPath === undefined
   const old = repositoryState(claimed).state
   if (isSameInode(claimed.repoInode, inodeOf(commonDir))) {
     return old !== 'there' || !isSameInode(claimed.repoInode, inodeOf(claimed.repoPath))
@@ -149,21 +175,23 @@ const relocate = async (
 
 /** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
 const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
-  const { store, host, git, log } = context
+  const { store, host, log } = context
   const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
-  const paths: string[] = []
   for (const { path, adminName } of [...live, ...spares]) {
-    // A link that leads nowhere reads as none.
-    const leads = await readWorktreeLink(path).catch(() => undefined)
-    const own = adminName === undefined ? undefined : join(to.repoPath, 'worktrees', adminName)
-    if (leads === undefined || leads === own) paths.push(path)
-  }
-  try {
-    if (paths.length > 0) await repairWorktrees(git, { commonDir: toRepoPath(to.repoPath) }, paths)
-  } catch (error) {
-    // Those that are not there now are missing; `doctor` names what each of the others needs.
-    log.warn('worktrees of a moved repository could not all be linked again', { error: toAppError(error).message })
+    try {
+      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git')))
+      if (named === undefined) continue
+      const record = join(to.repoPath, 'worktrees', basename(named))
+      // A link that leads nowhere reads as none. One that leads to another repository stays.
+      const leads = await readWorktreeLink(path)
+      if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
+      linkToRecord(path, record)
+      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
+    } catch (error) {
+      // Those that are not there now are missing; `doctor` names what each of the others needs.
+      log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
+    }
   }
   for (const { path } of live) await moveBeadsRedirect(path, from.checkoutPath, to.checkoutPath)
 }

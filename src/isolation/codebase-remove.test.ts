@@ -1,7 +1,7 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { TestRepo } from '../../test/helpers/repo.ts'
+import { type TestRepo, writeIn } from '../../test/helpers/repo.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { removeCodebase } from './codebase-remove.ts'
 import { addCodebase } from './codebases.ts'
@@ -88,6 +88,31 @@ const stories: [string, (scene: Scene) => void, (string | RegExp)[]][] = [
       clone('update-ref', 'refs/coppice/restore/1', 'refs/heads/kept')
     },
     ['1 restore point'],
+  ],
+  ...(
+    [
+      ['lfs/objects/ab/cd/abcd'],
+      ['annex/objects/x'],
+      ['NOTES.txt'],
+      ['hooks/post-commit'],
+      ['info/attributes'],
+      ['lfs'],
+      ['a', 'b', 'c', 'd', 'e'],
+    ] as const
+  ).map((files): (typeof stories)[number] => [
+    `files of its own (${files.join(' ')})`,
+    ({ clone }) => {
+      for (const file of files) writeIn(clone('rev-parse', '--absolute-git-dir'), file, 'only here')
+    },
+    [`files that only it has: ${files[0] === 'a' ? 'a, b, c and 2 more' : files[0].replace(/^annex.*/, 'annex')}`],
+  ]),
+  [
+    'what git and git-lfs leave behind',
+    ({ clone }) => {
+      for (const file of ['gc.log', 'packed-refs.lock', 'hooks/x.sample', 'info/refs', 'lfs/tmp/x', 'FETCH_HEAD'])
+        writeIn(clone('rev-parse', '--absolute-git-dir'), file, '')
+    },
+    [],
   ],
   [
     'a remote that is another repository now',

@@ -11,6 +11,7 @@ import { givenUpName } from './given-up.ts'
 import { type KeptDirectory, releaseCodebase } from './codebase-release.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
+import { followLink } from './codebase-recognise.ts'
 import { onlyHere } from './only-here.ts'
 import { settleInterrupted } from './reconcile.ts'
 import { restorePointsOf } from './restore-points.ts'
@@ -52,10 +53,11 @@ export type CodebaseRemoved = {
  */
 export const removeCodebase = async (
   context: IsolationContext,
-  codebase: Codebase,
+  known: Codebase,
   { force = false }: { readonly force?: boolean } = {},
 ): Promise<CodebaseRemoved> => {
-  const found = repositoryState(codebase)
+  const found = repositoryState(known)
+  const codebase = found.state === 'there' ? await followLink(context, known) : known
   if (found.state === 'unknown' && !force) throw repositoryGone(codebase, found)
   if (found.state !== 'there') {
     const restorePoints = (await context.store.restorePoints.list(codebase.id)).length

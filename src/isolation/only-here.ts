@@ -8,6 +8,7 @@ import { listRefs, type Ref } from '../git/refs.ts'
 import { askRemoteRefs } from '../git/remote-refs.ts'
 import { commitsNotOn, objectsHere } from '../git/unreachable.ts'
 import { mountsInside } from '../process/mounts.ts'
+import { filesOnlyHere } from './clone-files.ts'
 import type { IsolationContext } from './context.ts'
 import { repoOf } from './repo-of.ts'
 import { walk } from './walk.ts'
@@ -30,14 +31,27 @@ export const onlyHere = async (context: IsolationContext, codebase: Codebase): P
   ]
 }
 
-/** A mount or a repository that somebody put into the clone's directory. */
+/** A mount, a repository or files that somebody put into the clone's directory. */
 const insideClone = async (context: IsolationContext, path: string): Promise<string[]> => {
   const mounts = await mountsInside([path])
   if (mounts.length > 0) return mounts.map((mount) => `a mount inside it: ${mount.path} (${mount.what})`)
   const { gits, gitDirectories } = await walk(path, context.clock())
-  return [...gits.map((git) => git.path), ...gitDirectories].map(
-    (inner) => `a repository inside it: ${shownPath(inner)}`,
-  )
+  return [
+    ...[...gits.map((git) => git.path), ...gitDirectories].map(
+      (inner) => `a repository inside it: ${shownPath(inner)}`,
+    ),
+    ...filesInside(path),
+  ]
+}
+
+const mostNamed = 3
+
+const filesInside = (path: string): string[] => {
+  const files = filesOnlyHere(path).sort()
+  if (files.length === 0) return []
+  const named = files.slice(0, mostNamed).map(shownPath).join(', ')
+  const more = files.length > mostNamed ? ` and ${files.length - mostNamed} more` : ''
+  return [`files that only it has: ${named}${more}`]
 }
 
 const notOnRemote = async (context: IsolationContext, codebase: Codebase, refs: readonly Ref[]): Promise<string[]> => {

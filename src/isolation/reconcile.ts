@@ -5,7 +5,7 @@ import { readAdminDir } from '../git/admin-dir.ts'
 import { clearPrivateIndexes } from '../git/private-index.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
-import { keepRecognisable } from './codebase-recognise.ts'
+import { followLink, keepRecognisable } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
@@ -37,8 +37,9 @@ export type Reconciled = {
  * Makes the records, git's worktree list and the directories agree again. Doing it twice is doing it once.
  * What a living process is doing is left to it.
  */
-export const reconcile = async (context: IsolationContext, codebase: Codebase): Promise<Reconciled> => {
-  assertRepository(codebase)
+export const reconcile = async (context: IsolationContext, known: Codebase): Promise<Reconciled> => {
+  assertRepository(known)
+  const codebase = await followLink(context, known)
   await keepRecognisable(context, codebase)
   const interrupted = await settleInterrupted(context, codebase)
   await dropDeadLeases(context, codebase)

@@ -1,4 +1,4 @@
-import { type BigIntStats, lstatSync } from 'node:fs'
+import { type BigIntStats, lstatSync, realpathSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
@@ -15,8 +15,10 @@ type Placed = Pick<Codebase, 'id' | 'name' | 'repoPath' | 'checkoutPath' | 'repo
 
 export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath' | 'repoInode'>): RepositoryState => {
   try {
-    if (lstatSync(repoPath, { throwIfNoEntry: false })?.isDirectory() === true) return { state: 'there' }
-    const device = deviceAbove(repoPath)
+    if (statSync(repoPath, { throwIfNoEntry: false })?.isDirectory() === true) return { state: 'there' }
+    const above = nearestAbove(repoPath)
+    if (above.isSymbolicLink()) return { state: 'unknown', detail: 'a link leads nowhere; its disk may not be mounted' }
+    const device = String(above.dev)
     const expected = repoInode?.split(':')[0]
     // Without a record of its device: a parent directory that is gone too may be on a disk that is not mounted.
     const isGone =
@@ -63,6 +65,18 @@ export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): string
     ? `put it back, or tell Coppice where you moved it (\`coppice codebase add <new path>\`); to stop tracking it and keep the files of its worktrees: coppice codebase remove ${name}`
     : `mount its disk or make it readable, or tell Coppice where you moved it (\`coppice codebase add <new path> --name ${name}\`); if it is gone for good: coppice codebase remove ${name} --force`
 
+/**
+ * Where a repository really is. Its record has a path without links, so another answer means that it, or a directory
+ * above it, was moved and a link left behind. One that cannot be followed answers itself.
+ */
+export const realPlace = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
 /** Device, inode and time of birth of a git directory: they stay when it is renamed, and no copy has them. */
 export const inodeOf = (repoPath: string): string | undefined => {
   const found = lstatSync(repoPath, { bigint: true, throwIfNoEntry: false })
@@ -79,7 +93,5 @@ export const isSameInode = (a: string | undefined, b: string | undefined): boole
 
 const birthOf = ({ birthtimeNs }: BigIntStats): bigint => birthtimeNs
 
-const deviceAbove = (path: string): string => {
-  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-  return found === undefined ? deviceAbove(dirname(path)) : String(found.dev)
-}
+const nearestAbove = (path: string): BigIntStats =>
+  lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? nearestAbove(dirname(path))

@@ -1,5 +1,15 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
@@ -151,6 +161,10 @@ describe('doctor names a remedy that works', () => {
       (_, path, world) => {
         writeFileSync(join(path, '.git'), `gitdir: ${world.box.repo('evil').commonDir}\n`)
       },
+    ],
+    [
+      'a .git file copied from another worktree',
+      (_, path) => copyFileSync(join(dirname(path), 'first/.git'), join(path, '.git')),
     ],
     [
       'a repository in place of the .git file',

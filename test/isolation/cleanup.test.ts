@@ -31,6 +31,31 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     ['a merge', (world) => world.repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42'), /ancestor of main/],
     ['a fast-forward', (world) => world.repo.git('merge', '-q', '--ff-only', 'issue-42'), /ancestor of main/],
     [
+      'a merge into a base without a reflog',
+      ({ repo }) => {
+        repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+        rmSync(join(repo.commonDir, 'logs/refs/heads/main'))
+      },
+      /ancestor of main/,
+    ],
+    [
+      'a merge from before the reflog of base begins',
+      ({ repo }) => {
+        repo.git('merge', '-q', '--no-ff', '-m', 'land', 'issue-42')
+        repo.git('reflog', 'expire', '--expire=now', 'main')
+        repo.commit('more', 'more\n')
+      },
+      /ancestor of main/,
+    ],
+    [
+      'a fast-forward of a base whose older reflog has expired',
+      ({ repo }) => {
+        repo.git('reflog', 'expire', '--expire=now', 'main')
+        repo.git('merge', '-q', '--ff-only', 'issue-42')
+      },
+      /ancestor of main/,
+    ],
+    [
       'a squash at the tip',
       (world) => {
         world.repo.git('merge', '-q', '--squash', 'issue-42')
@@ -140,6 +165,45 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
       },
     ],
     [
+      'by creating the default branch from it without a reflog',
+      ({ repo }) => {
+        repo.git('config', 'core.logAllRefUpdates', 'false')
+        repo.git('branch', '-m', 'main', 'old')
+        repo.git('branch', 'main', 'issue-42')
+      },
+    ],
+    [
+      'by a merge of it into a default branch that was created from an earlier commit of it, without a reflog',
+      (world) => {
+        const { repo } = world
+        const early = repo.sha('issue-42')
+        inside(world, { path: join(world.context.worktreesBase, 'project/issue-42') }).commit('late', 'late\n')
+        repo.git('branch', '-m', 'main', 'old')
+        repo.git('checkout', '-q', '-b', 'main', early)
+        repo.git('merge', '-q', '--no-ff', '-m', 'merge', 'issue-42')
+        rmSync(join(repo.commonDir, 'logs/refs/heads/main'))
+      },
+    ],
+    [
+      'by renaming a review branch over the default branch and expiring its reflog',
+      ({ repo }) => {
+        repo.git('checkout', '-q', '-b', 'review', 'issue-42')
+        repo.git('branch', '-M', 'review', 'main')
+        repo.git('reflog', 'expire', '--expire=now', 'main')
+        repo.commit('more', 'more\n')
+      },
+    ],
+    [
+      'by moving a default branch that was created from it on to its later tip',
+      (world) => {
+        const { repo } = world
+        repo.git('checkout', '-q', '-b', 'review', 'issue-42')
+        repo.git('branch', '-M', 'review', 'main')
+        inside(world, { path: join(world.context.worktreesBase, 'project/issue-42') }).commit('late', 'late\n')
+        repo.git('reset', '-q', '--hard', 'issue-42')
+      },
+    ],
+    [
       'by making base a symbolic ref to its branch',
       ({ repo }) => {
         repo.commit('.coppice/config.yaml', 'worktree:\n  base: release\n')
@@ -228,8 +292,9 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
     const remote = name.includes('push') || name.includes('remote')
     await using world = await makeWorld({ remote, settings: { holdMergedHours: 0 } })
     const environment = await issue(world, 42)
-    const tip = inside(world, environment).commit('one', '1\n')
+    inside(world, environment).commit('one', '1\n')
     await look(world)
+    const tip = world.repo.git('rev-parse', 'refs/heads/issue-42')
     const report = await sweep(world)
     expect(report).toMatchObject({ removed: [], errors: [] })
     expect(report.notices.join()).toContain(says ?? '')

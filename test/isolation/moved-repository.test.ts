@@ -12,6 +12,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import type { Finding } from '../../src/cli/doctor/finding.ts'
+import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
@@ -84,6 +86,18 @@ describe('a repository that was renamed', () => {
     inside(world, made).commit('more', 'work')
     expect((await reconcile(world.context, found)).left).toEqual([])
     expect(await remove({ ...world, codebase: found }, made, { force: true })).toMatchObject({ outcome: 'removed' })
+  })
+
+  test('leaves two worktrees that had changed places linked as they were', async () => {
+    await using world = await marked()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    renameSync(one.path, world.box.path('aside'))
+    renameSync(two.path, one.path)
+    renameSync(world.box.path('aside'), two.path)
+    renameSync(world.repo.path, world.box.path('new'))
+    await at(world, world.box.path('new'))
+    const branches = [one, two].map((each) => inside(world, each).git('branch', '--show-current'))
+    expect(branches).toEqual(['issue-2', 'issue-1'])
   })
 
   test('with the directory above it is recognised too', async () => {
@@ -182,6 +196,103 @@ describe('a repository that was renamed', () => {
     } finally {
       await store.close()
     }
+  })
+})
+
+describe('a repository that was moved and left a link at its old place', () => {
+  const moveAndLink = (from: string, to: string): void => {
+    renameSync(from, to)
+    symlinkSync(to, from)
+  }
+  type Story = { readonly what: string; readonly move: (world: World) => void; readonly real: string }
+  const stories: readonly Story[] = [
+    { what: 'itself', move: ({ box, repo }) => moveAndLink(repo.path, box.path('real')), real: 'real/.git' },
+    {
+      what: 'its git directory',
+      move: ({ box, repo }) => moveAndLink(repo.commonDir, box.path('real.git')),
+      real: 'real.git',
+    },
+    {
+      what: 'a directory above it',
+      move: ({ box }) => moveAndLink(box.path('code'), box.path('src')),
+      real: 'src/project/.git',
+    },
+    {
+      what: 'to another disk',
+      move: ({ box, repo }) => {
+        cpSync(repo.path, box.path('real'), { recursive: true })
+        rmSync(repo.path, { recursive: true })
+        symlinkSync(box.path('real'), repo.path)
+      },
+      real: 'real/.git',
+    },
+    {
+      what: 'without a mark in it',
+      move: ({ box, repo }) => {
+        rmSync(idFile(repo.commonDir))
+        moveAndLink(repo.path, box.path('real'))
+      },
+      real: 'real/.git',
+    },
+  ]
+  const findings = async ({ context }: World, codebase: Codebase): Promise<Finding[]> =>
+    (await examineCodebase(context, codebase)).filter(({ state }) => state === 'problem')
+
+  test.for(stories)('is followed, whichever way it is asked for: $what', async ({ move, real }) => {
+    await using first = await marked()
+    mkdirSync(first.box.path('code'))
+    const repo = first.box.repo('code/project')
+    const world = {
+      ...first,
+      repo,
+      codebase: (await addCodebase(first.context, repo.path, '/', { name: 'p' })).codebase,
+    }
+    const { context, box } = world
+    const made = await issue(world, 1)
+    inside(world, made).write('precious', 'uncommitted')
+    move(world)
+    const place = box.path(real)
+    expect(await findings(world, world.codebase)).toMatchObject([
+      { detail: `its repository was moved to ${place}`, remedy: 'coppice doctor --fix' },
+    ])
+    const forgotten = { repoPath: world.codebase.repoPath, checkoutPath: world.codebase.checkoutPath }
+    const ways: readonly (() => Promise<unknown>)[] = [
+      () => resolveCodebase(context, { name: 'p', cwd: '/' }),
+      () => resolveCodebase(context, { cwd: made.path }),
+      () => reconcile(context, world.codebase),
+      ...(real.endsWith('real.git') ? [] : [() => resolveCodebase(context, { cwd: repo.path })]),
+    ]
+    for (const way of ways) {
+      await context.store.codebases.update(world.codebase.id, forgotten)
+      await way()
+      expect(await context.store.codebases.get(world.codebase.id)).toMatchObject({ repoPath: place })
+    }
+    const codebase = (await context.store.codebases.byName(context.host, 'p')) ?? world.codebase
+    expect(await findings(world, codebase)).toEqual([])
+    // Also without the link.
+    expect(readFileSync(join(made.path, '.git'), 'utf8')).toBe(`gitdir: ${place}/worktrees/issue-1\n`)
+    const later = await issue({ ...world, codebase }, 2)
+    for (const environment of [made, later]) {
+      expect(await remove({ ...world, codebase }, environment, { force: true })).toMatchObject({ outcome: 'removed' })
+    }
+  })
+
+  test('to a disk that is not mounted is unknown, not gone', async () => {
+    await using world = await marked()
+    rmSync(world.repo.path, { recursive: true })
+    symlinkSync(world.box.path('not-mounted/project'), world.repo.path)
+    expect(await messageOf(removeCodebase(world.context, world.codebase))).toContain('a link leads nowhere')
+  })
+
+  test('is not taken for another one that the link leads to', async () => {
+    await using world = await marked()
+    const made = await issue(world, 1)
+    const other = world.box.repo('other')
+    renameSync(world.repo.path, world.box.path('away'))
+    symlinkSync(other.path, world.repo.path)
+    expect(await messageOf(presentCodebase(world.context, world.codebase))).toContain('another one is at')
+    expect((await at(world, world.box.path('away'))).id).toBe(world.codebase.id)
+    expect(inside(world, made).git('branch', '--show-current')).toBe('issue-1')
   })
 })
 

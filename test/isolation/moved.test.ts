@@ -1,14 +1,19 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
+import { addCodebase } from '../../src/isolation/codebases.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { presenceOf } from '../../src/isolation/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
+import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
-import { makeWorld, type World } from '../helpers/world.ts'
+import { openStore } from '../../src/store/open.ts'
+import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed, resolved } from './scene.ts'
 
 const move = (world: World, { path }: IsolatedEnvironment, to: string, ...flags: string[]): string => {
@@ -234,6 +239,28 @@ describe('adopting', () => {
     })
   })
 
+  test('a worktree of another home is refused, which may delete it, until the mark of that home is gone', async () => {
+    await using world = await makeWorld()
+    const [one, two] = [await issue(world, 1), await issue(world, 2)]
+    const store = await openStore({ sqliteFile: world.box.path('second.db') })
+    await using _ = { [Symbol.asyncDispose]: () => store.close() }
+    const inHome = async (host: string, path: string): Promise<IsolatedEnvironment> => {
+      const context = await makeContext(world.box, { host }, { store })
+      const { codebase } = await addCodebase(context, world.repo.path, '/')
+      return createWorktreeProvider(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
+    }
+    const refused = `${one.path} was made by Coppice with another home, which may delete it`
+    expect(await messageOf(inHome('other', one.path))).toBe(refused)
+    const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
+    expect(await messageOf(inHome('other', to))).toContain(`another home (${world.box.path('first')})`)
+    rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))
+    expect(await inHome('other', to)).toMatchObject({ path: to, owned: false })
+    await remove(world, one, { force: true })
+    expect([existsSync(to), world.repo.git('worktree', 'list')]).toEqual([true, expect.stringContaining(`${to} `)])
+    // The same home after its database was lost.
+    expect(await inHome(world.context.host, two.path)).toMatchObject({ path: two.path, owned: false })
+  })
+
   test('a spare, a half-made one, one being removed or one in the trash is refused with a reason', async () => {
     await using world = await makeWorld({ settings: { spares: 1 } })
     const { context, codebase } = world
@@ -310,5 +337,58 @@ test("pointers that lead into another environment's directory move nothing, and 
     expect(outcome?.outcome).not.toBe('removed')
     expect(inside(world, theirs).read('draft')).toBe('not mine\n')
     expect(await row(world, theirs)).toMatchObject({ path: theirs.path, status: 'active' })
+  }
+})
+
+describe('worktrees that were moved with mv to where another one was', () => {
+  /** A letter is a worktree; what became of each: where its directory went, `-` for deleted. */
+  const stories: readonly { readonly what: string; readonly moved: string; readonly unlinked?: string }[] = [
+    { what: 'two that changed places', moved: 'ba' },
+    { what: 'three that changed places in a circle', moved: 'bca' },
+    { what: 'two pairs that changed places, beside one without its .git file', moved: 'badce', unlinked: 'e' },
+    { what: 'one at the place of one that was deleted', moved: '-a' },
+    { what: 'a row of three, each one place further', moved: '-ab' },
+  ]
+
+  test.for(stories)('keep their branches when doctor’s advice is followed: $what', async ({ moved, unlinked }) => {
+    await using world = await makeWorld()
+    const made: IsolatedEnvironment[] = []
+    for (const [index] of moved.split('').entries()) {
+      const environment = await issue(world, index + 1)
+      inside(world, environment).commit('file', environment.branch)
+      inside(world, environment).write('precious', environment.branch)
+      made.push(environment)
+    }
+    const placeOf = (letter: string): string => made[letter.charCodeAt(0) - 97]?.path ?? ''
+    if (unlinked !== undefined) rmSync(join(placeOf(unlinked), '.git'))
+    for (const { path } of made) renameSync(path, `${path}.t`)
+    for (const [index, to] of moved.split('').entries()) {
+      if (to === '-') rmSync(`${made[index]?.path}.t`, { recursive: true })
+      else renameSync(`${made[index]?.path}.t`, placeOf(to))
+    }
+
+    for (let round = 0; round < 5; round++) await followAdvice(world)
+    const left = (await examineCodebase(world.context, world.codebase)).filter(({ state }) => state === 'problem')
+    expect(left.map(({ detail }) => detail)).toEqual(
+      moved.startsWith('-') ? [`issue-1 is missing: ${made[0]?.path} is not there`] : [],
+    )
+    for (const environment of made.slice(moved.startsWith('-') ? 1 : 0)) {
+      const now = inside(world, await row(world, environment))
+      expect([now.git('branch', '--show-current'), now.read('precious')]).toEqual([
+        environment.branch,
+        environment.branch,
+      ])
+      expect(now.git('status', '--porcelain')).toBe('?? precious')
+    }
+  })
+
+  const followAdvice = async ({ context, codebase, box }: World): Promise<void> => {
+    for (const { state, remedy = '' } of await examineCodebase(context, codebase)) {
+      const command = remedy.split(/: (?=git |printf |mv )/).at(-1) ?? ''
+      if (state === 'problem' && /^(?:git|printf|mv) /.test(command) && !command.includes('<new path>')) {
+        spawnSync('sh', ['-c', command], { cwd: box.root })
+      }
+    }
+    await reconcile(context, codebase)
   }
 })

@@ -23,7 +23,7 @@ const run = async (call: Call): Promise<DoctorResult> => {
   const findings = [
     ...(await examineMachine(workplace)),
     ...failed,
-    ...(await Promise.all(codebases.map((codebase) => examineCodebase(context, codebase)))).flat(),
+    ...(await Promise.all((await codebasesOf(call, workplace)).map((one) => examineCodebase(context, one)))).flat(),
     ...(await examineHome(context, await context.store.codebases.list(context.host))),
   ]
   return { findings: withoutRepeated(findings, failed), fixed }
@@ -59,7 +59,9 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
       const before = (await context.store.leases.all(context.host)).length
       const { settled, returned, moved, left } = await reconcile(context, codebase)
       const dropped = before - (await context.store.leases.all(context.host)).length
+      const { repoPath = codebase.repoPath } = (await context.store.codebases.get(codebase.id)) ?? {}
       fixed.push(
+        ...(repoPath === codebase.repoPath ? [] : [`${name}: its repository was moved to ${repoPath}: using it there`]),
         ...settled.map((what) => `${name}: settled an interrupted ${what}`),
         ...moved.map((one) => `${name}: ${movedNotice(one)}`),
         ...returned.map(({ branch }) => `${name}: ${branch} is there again`),

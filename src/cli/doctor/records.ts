@@ -7,7 +7,7 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { isGivenUp, listTrash } from '../../isolation/worktree/trash.ts'
-import { describeGone, goneRemedy, repositoryState } from '../../isolation/repository-place.ts'
+import { describeGone, goneRemedy, realPlace, repositoryState } from '../../isolation/repository-place.ts'
 import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
 import { liveness } from '../../process/identity.ts'
 import { mountsInside } from '../../process/mounts.ts'
@@ -22,6 +22,8 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
   const { name } = codebase
   const found = repositoryState(codebase)
   if (found.state !== 'there') return [problem(name, describeGone(codebase, found), goneRemedy(codebase, found))]
+  const place = realPlace(codebase.repoPath)
+  if (place !== codebase.repoPath) return [problem(name, `its repository was moved to ${place}`, fix)]
   const findings = await Promise.all([
     look(name, () => interrupted(context, codebase)),
     look(name, () => examineWorktrees(context, codebase)),

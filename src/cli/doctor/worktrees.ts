@@ -3,7 +3,7 @@ import { readAdminDir } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { copiedRecords, orphans } from '../../isolation/orphans.ts'
 import { presenceOf } from '../../isolation/presence.ts'
-import { brokenRecords, type RecordFault, recordFault } from '../../isolation/record-health.ts'
+import { brokenRecords, type FileContent, type RecordFault, recordFault } from '../../isolation/record-health.ts'
 import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { basename, join } from 'node:path'
@@ -46,36 +46,41 @@ const examineOne = async (codebase: Codebase, environment: IsolatedEnvironment):
 
 const missingRemedy = async (
   codebase: Codebase,
-  { adminName, branch, path }: IsolatedEnvironment,
+  environment: IsolatedEnvironment,
   fault: RecordFault | undefined,
 ): Promise<string> => {
-  const record =
-    adminName === undefined ? undefined : await readAdminDir(join(codebase.repoPath, 'worktrees', adminName))
+  if (fault?.repair.kind === 'move') return repairRemedy(codebase, environment, fault)
+  const { adminName, branch, path } = environment
+  const dir = adminName === undefined ? undefined : join(codebase.repoPath, 'worktrees', adminName)
+  const record = dir === undefined ? undefined : await readAdminDir(dir)
   const unlock =
     record?.lockReason === undefined || record.lockReason.startsWith('coppice: ')
       ? ''
       : `${git(codebase)} worktree unlock ${shellWord(path)} && `
   const remove = `${unlock}coppice worktree remove ${shellWord(branch)} --force --codebase ${codebase.name}`
-  return fault === undefined
-    ? `mount its disk; or, if you moved it by hand: ${git(codebase)} worktree repair <new path>; or stop tracking it: ${remove}`
-    : `stop tracking it: ${remove}`
+  if (fault !== undefined) return `stop tracking it: ${remove}`
+  const moved =
+    record === undefined
+      ? ''
+      : `or, if you moved it by hand: printf '%s\\n' <new path>/.git > ${shellWord(join(record.dir, 'gitdir'))}; `
+  return `mount its disk; ${moved}or stop tracking it: ${remove}`
 }
 
 const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { repair }: RecordFault): string => {
-  const path = shellWord(environment.path)
   switch (repair.kind) {
-    case 'from-directory':
-      return `repair it: ${git(codebase)} worktree repair ${path}`
-    case 'from-record':
-      return `repair it: ${git(codebase)} worktree repair`
-    case 'write':
-      return `write it again: ${write(repair.file, repair.content)}`
-    case 'relink':
-    case 'move-away': {
-      const link = `${write(repair.file, `gitdir: ${repair.dir}`)} && ${git(codebase)} worktree repair ${path}`
-      const file = shellWord(repair.file)
-      if (repair.kind === 'relink') return `link them again: ${link}`
-      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${link}`
+    case 'write': {
+      const commands = repair.files.map(write).join(' && ')
+      if (repair.away !== true) return `write it again, then run \`coppice doctor\` again: ${commands}`
+      const file = shellWord(repair.files[0]?.file ?? '')
+      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${commands}`
+    }
+    case 'move':
+      return `move it back, then run \`coppice doctor\` again: mv ${shellWord(repair.from)} ${shellWord(repair.to)}`
+    case 'wait':
+      return `another worktree is at ${repair.place}: move that one back first, then run \`coppice doctor\` again`
+    case 'copied': {
+      const path = shellWord(repair.path)
+      return `if it is a copy of the other, move it away: mv ${path} ${path}.away; if the files are its own, link it again: ${write(repair.link)}`
     }
     case 'clear': {
       // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
@@ -87,7 +92,7 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
   }
 }
 
-const write = (file: string, content: string): string => `printf '%s\\n' ${shellWord(content)} > ${shellWord(file)}`
+const write = ({ file, content }: FileContent): string => `printf '%s\\n' ${shellWord(content)} > ${shellWord(file)}`
 
 /** Its files are all that is left: they become the user's and stay where they are. */
 const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>

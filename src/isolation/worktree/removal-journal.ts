@@ -6,7 +6,7 @@ import { isSha } from '../../domain/names.ts'
 import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
-import { repairWorktree } from '../../git/worktree-repair.ts'
+import { recordPlace } from '../../git/worktree-repair.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import type { Conversation, JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
@@ -101,7 +101,7 @@ export const undoRemoval = async (context: IsolationContext, codebase: Codebase,
   // Git's record still names the old place when somebody had taken that and the tree went beside it.
   const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
   if (isLinked && (await readAdminDir(record))?.worktreePath !== path) {
-    await repairWorktree(context.git, repoOf(codebase), path)
+    recordPlace(record, path)
   }
   await context.failpoint('undo-remove.back')
   const { state } = await presenceOf(codebase, { ...environment, path })
