@@ -153,6 +153,8 @@ export const createGit = (options: GitOptions): Git => {
       ...bareEnvironment(env),
       // A git directory that cannot exist: the user's own configuration, and none that happens to lie around.
       GIT_DIR: place.gitDir ?? '/dev/null/none',
+      // Otherwise git enters `core.worktree`, and fails where that is not a directory.
+      GIT_WORK_TREE: '/',
       ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
     }
     const reads = place.commonDir === undefined ? request.at : { commonDir: toRepoPath(place.commonDir) }

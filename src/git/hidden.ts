@@ -119,7 +119,8 @@ const reallyDifferent = async (
     ok: [0, 1],
     locks: true,
   })
-  const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=all']
+  // Not `all`: with that git does not mention a file in place of a submodule.
+  const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=dirty']
   const { stdoutBytes } = await git.run({ ...common, operation: 'diff-files', args })
   const names = new Set(flagged.map(({ bytes }) => bytes.toString('latin1')))
   return splitNul(stdoutBytes)

@@ -15,7 +15,7 @@ import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
 import { type InnerRepository, type InnerWorktree, repositoriesInside } from './repositories-inside.ts'
-import { lookIntoSubmodules } from './submodules.ts'
+import { type DirtySubmodule, lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, type Special, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
@@ -36,7 +36,7 @@ export type Dirt = {
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
   readonly halfDone: readonly HalfDone[]
-  readonly submodules: readonly string[]
+  readonly submodules: readonly DirtySubmodule[]
   readonly repositories: readonly InnerRepository[]
   readonly worktrees: readonly InnerWorktree[]
   readonly ignored: readonly string[]
@@ -158,13 +158,9 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   for (const operation of halfDone) {
     problems.push({ detail: inProgress(operation), uncommitted: { kind: 'operation', operation } })
   }
-  for (const [paths, what] of [
-    [gitlinks, 'is at another commit'],
-    [submodules, 'has changes'],
-  ] as const) {
-    for (const path of paths) {
-      problems.push({ detail: `submodule ${shownPath(path)} ${what}`, uncommitted: { kind: 'submodule' } })
-    }
+  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }))
+  for (const { path, problem } of [...moved, ...submodules]) {
+    problems.push({ detail: `submodule ${shownPath(path)} ${problem}`, uncommitted: { kind: 'submodule' } })
   }
   return problems
 }
@@ -190,7 +186,8 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
     }
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.submodules, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const { path } of found.submodules) await visit(path, true)
   // Wherever it lies: a commit made in it since is seen in its git directory.
   for (const { path } of found.repositories) await visit(path, true)
   return hash.digest('hex')

@@ -111,6 +111,7 @@ const archive = async (
 ): Promise<Archived> => {
   const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
   const repositories = dirt?.repositories ?? []
+  const submodules = (dirt?.submodules ?? []).map(({ path }) => path)
   // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
   const kept = repositories.map(({ path }) => path)
   return archiveBesideGit({
@@ -125,7 +126,7 @@ const archive = async (
     ignored: dirt?.ignored ?? [],
     special: dirt?.special ?? [],
     refused,
-    nested: outermost([...untracked, ...(dirt?.submodules ?? []), ...kept]),
+    nested: outermost([...untracked, ...submodules, ...kept]),
     regenerable: context.settings.regenerable,
     limitBytes: context.settings.restoreIgnoredBytes,
   })
