@@ -64,10 +64,11 @@ export const readDirt = async (
 ): Promise<Dirt> => {
   const stamp = indexStamp(tree)
   const regenerable = new Set(context.settings.regenerable)
+  const read = readStatus(context.git, tree)
   const [status, index, converted, walked] = await Promise.all([
-    readStatus(context.git, tree),
+    read,
     lookIntoIndex(context.git, tree),
-    convertedFiles(context.git, tree),
+    read.then(({ untracked, ignored }) => convertedFiles(context.git, tree, [...untracked, ...ignored])),
     walk(tree.path, context.clock()),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
