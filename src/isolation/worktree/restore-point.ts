@@ -4,6 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
 import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
+import { executableFiles } from '../../git/tracked-files.ts'
 import { branchSettings } from '../../git/upstream.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
@@ -133,13 +134,14 @@ const archive = async (
 }
 
 const permissionsOf = async (
-  { settings: { regenerable } }: IsolationContext,
+  { git, settings: { regenerable } }: IsolationContext,
   { tree, dirt }: ToSave,
   { nested }: Archived,
 ): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
   // The files are missing: there is nothing to look at.
   if (dirt === undefined) return { modes: {} }
   const { modes, ...permissions } = await readPermissions(tree.path, {
+    executable: await executableFiles(git, tree),
     whole: nested,
     ignored: dirt.ignored,
     regenerable,
