@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { linkSync, lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
@@ -158,6 +158,32 @@ describe('hidden edits', () => {
     expect(names((await lookIntoIndex(git, tree)).hidden)).toEqual(['README'])
     expect(repo.git('ls-files', '-v')).toBe(flags)
   })
+
+  it.each([['2'], ['3']])(
+    'are seen within the second in which git looked, in an index of format %s',
+    async (version) => {
+      const repo = box.repo()
+      repo.commit('f', 'one\n')
+      repo.commit('same', 'one\n')
+      if (version === '3') repo.git('update-index', '--skip-worktree', 'same')
+      const write = (content: string): void => {
+        repo.write('f', content)
+        utimesSync(join(repo.path, 'f'), 1_500_000_000, 1_500_000_000)
+      }
+      const secondOf = (): bigint => lstatSync(join(repo.path, 'f'), { bigint: true }).ctimeNs / 1_000_000_000n
+      // Again, where the second was over in between.
+      for (let before = -1n; before !== secondOf();) {
+        write('one\n')
+        before = secondOf()
+        repo.git('update-index', '--refresh')
+        write('ONE\n')
+      }
+      expect(repo.git('status', '--porcelain')).toBe('')
+      expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['f'])
+      write('one\n')
+      expect((await lookIntoIndex(box.git(), mainTree(repo))).hidden).toEqual([])
+    },
+  )
 
   it('are seen where core.ignoreStat had git set the flag by itself', async () => {
     const repo = box.repo()

@@ -31,7 +31,7 @@ export type Dirt = {
   readonly untracked: readonly string[]
   /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
-  /** Edits behind assume-unchanged or skip-worktree. */
+  /** Edits that git status does not show: behind assume-unchanged or skip-worktree, or too soon after git looked. */
   readonly hidden: readonly string[]
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
@@ -152,7 +152,7 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   if (hidden.length > 0) {
     const paths = hidden.map(shownPath)
     problems.push({
-      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged or skip-worktree: ${paths.slice(0, 3).join(', ')}`,
+      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${paths.slice(0, 3).join(', ')}`,
       uncommitted: { kind: 'hidden', paths },
     })
   }

@@ -172,7 +172,7 @@ describe.concurrent('what git does not protect', () => {
       tree.write('README', 'hidden edit\n')
       expect(tree.git('status', '--short')).toBe('')
       expect(await refusal(world, environment)).toEqual([
-        'nothing-uncommitted no: 1 file changed, but hidden by assume-unchanged or skip-worktree: README',
+        'nothing-uncommitted no: 1 file changed, but hidden by assume-unchanged, skip-worktree or timestamps: README',
       ])
       expect((await thereAndBack(world, environment)).read('README')).toBe('hidden edit\n')
     },

@@ -127,7 +127,7 @@ describe.concurrent('submodules', () => {
           rmSync(join(tree.path, 'lib'), { recursive: true })
           tree.write('lib', 'precious\n')
         },
-        refused: /assume-unchanged or skip-worktree: lib/,
+        refused: /skip-worktree or timestamps: lib/,
         seen: ['lib', 'precious\n'],
       },
     ],
