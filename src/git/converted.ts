@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { readUntrustedSync } from '../process/read-untrusted.ts'
 import type { ConfigEntry } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
-import { maxIndexBytes } from './file-limits.ts'
+import { mayMention } from './index-scan.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
 
 /**
@@ -28,15 +27,7 @@ const attributesFile = '.gitattributes'
 const hasAttributes = (tree: Tree, others: readonly TreePath[]): boolean =>
   [join(tree.path, attributesFile), join(tree.commonDir, 'info/attributes')].some(existsSync) ||
   others.some(({ path }) => path.endsWith(attributesFile)) ||
-  mayTrackAttributes(join(tree.gitDir, 'index'))
-
-/** Formats 2 and 3 spell every path out, unless the index is split. Any other index is taken to have one. */
-const mayTrackAttributes = (index: string): boolean => {
-  const bytes = readUntrustedSync(index, { maxBytes: maxIndexBytes })
-  if (bytes === undefined) return false
-  const isPlain = bytes.length > 8 && bytes.readUInt32BE(4) <= 3 && !bytes.includes('link')
-  return !isPlain || bytes.includes(attributesFile)
-}
+  mayMention(join(tree.gitDir, 'index'), attributesFile)
 
 /** `i/<eol> w/<eol> attr/<attr> TAB path`: `i` is what the index has, `w` what lies on disk. */
 const differentLineEnds = async (git: Git, tree: Tree): Promise<TreePath[]> => {

@@ -16,6 +16,18 @@ export const isPlainIndex = (path: string): boolean => scanned(path, { gitlinks:
 /** The same without a word about gitlinks. */
 export const hasNoFlags = (path: string): boolean => scanned(path, { gitlinks: true })
 
+/** Whether some path in the index may have this in it. Only the plain formats spell every path out. */
+export const mayMention = (path: string, text: string): boolean => {
+  try {
+    const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
+    const end = bytes && eachEntry(bytes, () => true)
+    const isSpeltOut = bytes !== undefined && end !== undefined && hasPlainExtensions(bytes, end)
+    return !isSpeltOut || bytes.includes(text)
+  } catch {
+    return true
+  }
+}
+
 const scanned = (path: string, allowed: Allowed): boolean => {
   try {
     const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })

@@ -90,7 +90,8 @@ describe('status', () => {
       ])
       repo.git('config', '--unset', setting[0] ?? '')
     }
-    expect(await countDirt(git, mainTree(repo))).toEqual({ changed: 2, untracked: 5 })
+    repo.git('config', 'core.ignoreCase', 'true')
+    expect(await countDirt(git, mainTree(repo))).toMatchObject({ changed: 2, untracked: 5 })
   })
 
   it('gives the bytes of a name that is not UTF-8, so that the file is found', async () => {
