@@ -45,6 +45,8 @@ const maxScannedBytes = 32 * 1024 * 1024
 const headerBytes = 12
 /** ctime, mtime, dev, ino: 24 bytes; then mode, uid, gid, size: 16; then the object id; then the flags. */
 const modeAt = 24
+const modifiedAt = 8
+const sizeAt = 36
 const idAt = 40
 const idBytes = 20
 
@@ -89,8 +91,11 @@ export type IndexedFile = TreePath & { readonly mode: string; readonly sha: stri
  * or with SHA-256 ids is not judged.
  */
 export const changedWithinSecond = async (tree: Tree): Promise<IndexedFile[]> => {
-  const bytes = readUntrustedSync(join(tree.gitDir, 'index'), { maxBytes: maxScannedBytes })
-  if (bytes === undefined) return []
+  const index = join(tree.gitDir, 'index')
+  const bytes = readUntrustedSync(index, { maxBytes: maxScannedBytes })
+  const indexStat = lstatSync(index, { throwIfNoEntry: false })
+  if (bytes === undefined || indexStat === undefined) return []
+  const written = Math.floor(indexStat.mtimeMs / 1000)
   const found: IndexedFile[] = []
   const root = Buffer.from(`${tree.path}/`)
   for (const [i, { at, flags, mode, nameAt, end }] of allEntries(bytes).entries()) {
@@ -101,6 +106,10 @@ export const changedWithinSecond = async (tree: Tree): Promise<IndexedFile[]> =>
     const stat = unlessMissingSync(() => lstatSync(file, { bigint: true, throwIfNoEntry: false }))
     if (stat === undefined || Number((stat.ctimeNs / second) & 0xffffffffn) !== bytes.readUInt32BE(at)) continue
     if (Number(stat.ctimeNs % second) === bytes.readUInt32BE(at + 4)) continue
+    // Another time or size git sees itself, and a file as young as the index it reads.
+    const modified = bytes.readUInt32BE(at + modifiedAt)
+    if (Number((stat.mtimeNs / second) & 0xffffffffn) !== modified || modified >= written) continue
+    if (Number(stat.size & 0xffffffffn) !== bytes.readUInt32BE(at + sizeAt)) continue
     found.push({
       ...treePath(name),
       mode: mode.toString(8),
