@@ -8,7 +8,7 @@ import { parseStatus } from './status.ts'
 export type Dirt = {
   readonly changed: number
   readonly untracked: number
-  /** Changed, but hidden by assume-unchanged or skip-worktree. */
+  /** Changed, but hidden by assume-unchanged, skip-worktree or timestamps. */
   readonly hidden: number
 }
 

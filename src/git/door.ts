@@ -8,6 +8,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { createSecrets, type Redact } from '../process/redact.ts'
 import { type HostToken, withAskpass } from './askpass.ts'
 import { refuseAborted, runChild } from './child.ts'
+import { caseSettings } from './disk-case.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
 import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
 import { assertIncludes, includeArgs } from './config-includes.ts'
@@ -153,6 +154,8 @@ export const createGit = (options: GitOptions): Git => {
       ...bareEnvironment(env),
       // A git directory that cannot exist: the user's own configuration, and none that happens to lie around.
       GIT_DIR: place.gitDir ?? '/dev/null/none',
+      // Otherwise git enters `core.worktree`, and fails where that is not a directory.
+      GIT_WORK_TREE: '/',
       ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
     }
     const reads = place.commonDir === undefined ? request.at : { commonDir: toRepoPath(place.commonDir) }
@@ -186,6 +189,7 @@ export const createGit = (options: GitOptions): Git => {
       const entries = await config(request.at, request.operation.startsWith('submodule'))
       const settings = [
         ...settingsFor(env, entries),
+        ...caseSettings('path' in request.at ? request.at.path : undefined),
         ...(request.durable === true ? durable : []),
         ...(request.settings ?? []),
       ]

@@ -2,13 +2,13 @@ import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyUntrusted } from '../process/read-untrusted.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
-import { isPlainIndex } from './index-scan.ts'
+import { changedWithinSecond, type IndexedFile, isPlainIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
 export type IndexLook = {
-  /** Edits behind `assume-unchanged` or `skip-worktree`. */
+  /** Edits behind `assume-unchanged` or `skip-worktree`, or too soon after git looked for it to notice. */
   readonly hidden: readonly TreePath[]
   /** Places where another repository belongs, whether or not `.gitmodules` knows. */
   readonly gitlinks: readonly TreePath[]
@@ -26,17 +26,18 @@ export type IndexFlags = {
  * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
 export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<IndexLook> => {
-  if (isPlainIndex(join(tree.gitDir, 'index'))) return { hidden: [], gitlinks: [], flags: undefined }
-  const entries = await indexEntries(git, tree, { signal })
+  const young = await changedWithinSecond(tree)
+  const isPlain = isPlainIndex(join(tree.gitDir, 'index'))
+  const entries = isPlain ? [] : await indexEntries(git, tree, { signal })
   const gitlinks = entries.filter(({ mode }) => mode === '160000')
-  const skipped = await skippedFiles(git, tree)
-  if (skipped.length === 0 && !entries.some((entry) => entry.flagged)) return { hidden: [], gitlinks, flags: undefined }
-  const flags = { skippedButThere: skipped.filter((entry) => !isAbsentFromSparse(tree, entry)) }
+  const skipped = isPlain ? [] : await skippedFiles(git, tree)
+  const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)
+  const flags = hasFlags ? { skippedButThere: skipped.filter((entry) => !isAbsentFromSparse(tree, entry)) } : undefined
   const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
-  if (flagged.length === 0) return { hidden: [], gitlinks, flags }
+  if (flagged.length === 0 && young.length === 0) return { hidden: [], gitlinks, flags }
   const hidden = await withPrivateIndex(git, async (indexFile) => {
     await copyWithTime(join(tree.gitDir, 'index'), indexFile)
-    return reallyDifferent(git, tree, indexFile, flagged, signal)
+    return reallyDifferent(git, tree, indexFile, { flagged, young }, signal)
   })
   return { hidden, gitlinks, flags }
 }
@@ -97,7 +98,7 @@ const reallyDifferent = async (
   git: Git,
   tree: Tree,
   indexFile: string,
-  flagged: readonly Flagged[],
+  { flagged, young }: { readonly flagged: readonly Flagged[]; readonly young: readonly IndexedFile[] },
   signal: AbortSignal | undefined,
 ): Promise<TreePath[]> => {
   const stdin = Buffer.concat(flagged.flatMap(({ bytes }) => [bytes, Buffer.from('\0')]))
@@ -112,6 +113,12 @@ const reallyDifferent = async (
       locks: true,
     })
   }
+  // Without times in the index git reads the file.
+  const lines = young.flatMap(({ mode, sha, bytes }) => [Buffer.from(`${mode} ${sha}\t`), bytes, Buffer.from('\0')])
+  const fresh = ['update-index', '-z', '--index-info']
+  if (young.length > 0) {
+    await git.run({ ...common, operation: 'update-index', args: fresh, stdin: Buffer.concat(lines), locks: true })
+  }
   await git.run({
     ...common,
     operation: 'update-index',
@@ -119,9 +126,10 @@ const reallyDifferent = async (
     ok: [0, 1],
     locks: true,
   })
-  const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=all']
+  // Not `all`: with that git does not mention a file in place of a submodule.
+  const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=dirty']
   const { stdoutBytes } = await git.run({ ...common, operation: 'diff-files', args })
-  const names = new Set(flagged.map(({ bytes }) => bytes.toString('latin1')))
+  const names = new Set([...flagged, ...young].map(({ bytes }) => bytes.toString('latin1')))
   return splitNul(stdoutBytes)
     .filter((bytes) => names.has(bytes.toString('latin1')))
     .map(treePath)

@@ -1,4 +1,10 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { unlessMissingSync } from '../domain/missing.ts'
 import { readUntrustedSync } from '../process/read-untrusted.ts'
+import type { Tree } from './door.ts'
+import { type TreePath, treePath } from './tree-path.ts'
 
 /**
  * Does the index certainly have neither a flagged entry (assume-unchanged, skip-worktree) nor a gitlink? Read from the
@@ -9,6 +15,18 @@ export const isPlainIndex = (path: string): boolean => scanned(path, { gitlinks:
 
 /** The same without a word about gitlinks. */
 export const hasNoFlags = (path: string): boolean => scanned(path, { gitlinks: true })
+
+/** Whether some path in the index may have this in it. Only the plain formats spell every path out. */
+export const mayMention = (path: string, text: string): boolean => {
+  try {
+    const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
+    const end = bytes && eachEntry(bytes, () => true)
+    const isSpeltOut = bytes !== undefined && end !== undefined && hasPlainExtensions(bytes, end)
+    return !isSpeltOut || bytes.includes(text)
+  } catch {
+    return true
+  }
+}
 
 const scanned = (path: string, allowed: Allowed): boolean => {
   try {
@@ -27,25 +45,91 @@ const maxScannedBytes = 32 * 1024 * 1024
 const headerBytes = 12
 /** ctime, mtime, dev, ino: 24 bytes; then mode, uid, gid, size: 16; then the object id; then the flags. */
 const modeAt = 24
+const modifiedAt = 8
+const sizeAt = 36
 const idAt = 40
 const idBytes = 20
 
 const isPlain = (bytes: Buffer, { gitlinks }: Allowed): boolean => {
+  // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
+  const end = eachEntry(bytes, ({ flags, mode }) => (flags & 0xc000) === 0 && (gitlinks || !isGitlink(mode)))
+  return end !== undefined && hasPlainExtensions(bytes, end)
+}
+
+type ScannedEntry = {
+  readonly at: number
+  readonly flags: number
+  readonly mode: number
+  readonly nameAt: number
+  readonly end: number
+}
+
+const isGitlink = (mode: number): boolean => (mode & 0xf000) === 0xe000
+
+/** Where the entries end; undefined when `take` says no, or for a format that is not judged here. */
+const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => boolean): number | undefined => {
   const version = bytes.readUInt32BE(4)
-  if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return false
+  if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return undefined
   let at = headerBytes
   for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
     const flags = bytes.readUInt16BE(at + idAt + idBytes)
-    // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
-    if ((flags & 0xc000) !== 0) return false
-    if (!gitlinks && (bytes.readUInt32BE(at + modeAt) & 0xf000) === 0xe000) return false
-    const name = at + idAt + idBytes + 2
-    const end = bytes.indexOf(0, name)
-    if (end < 0) return false
+    const nameAt = at + idAt + idBytes + ((flags & 0x4000) === 0 ? 2 : 4)
+    const end = bytes.indexOf(0, nameAt)
+    if (end < 0) return undefined
+    if (!take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })) return undefined
     // One to eight NULs, so that each entry is a multiple of eight bytes long.
     at += Math.ceil((end - at + 1) / 8) * 8
   }
-  return hasPlainExtensions(bytes, at)
+  return at
+}
+
+export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
+
+/**
+ * Files changed within the second in which git last looked at them. Git compares whole seconds: with the size and the
+ * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again. An index in another format
+ * or with SHA-256 ids is not judged.
+ */
+export const changedWithinSecond = async (tree: Tree): Promise<IndexedFile[]> => {
+  const index = join(tree.gitDir, 'index')
+  const bytes = readUntrustedSync(index, { maxBytes: maxScannedBytes })
+  const indexStat = lstatSync(index, { throwIfNoEntry: false })
+  if (bytes === undefined || indexStat === undefined) return []
+  const written = Math.floor(indexStat.mtimeMs / 1000)
+  const found: IndexedFile[] = []
+  const root = Buffer.from(`${tree.path}/`)
+  for (const [i, { at, flags, mode, nameAt, end }] of allEntries(bytes).entries()) {
+    if (i % 512 === 511) await nextTurn()
+    if ((flags & 0x3000) !== 0 || isGitlink(mode)) continue
+    const name = bytes.subarray(nameAt, end)
+    const file = Buffer.concat([root, name])
+    const stat = unlessMissingSync(() => lstatSync(file, { bigint: true, throwIfNoEntry: false }))
+    if (stat === undefined || Number((stat.ctimeNs / second) & 0xffffffffn) !== bytes.readUInt32BE(at)) continue
+    if (Number(stat.ctimeNs % second) === bytes.readUInt32BE(at + 4)) continue
+    // Another time or size git sees itself, and a file as young as the index it reads.
+    const modified = bytes.readUInt32BE(at + modifiedAt)
+    if (Number((stat.mtimeNs / second) & 0xffffffffn) !== modified || modified >= written) continue
+    if (Number(stat.size & 0xffffffffn) !== bytes.readUInt32BE(at + sizeAt)) continue
+    found.push({
+      ...treePath(name),
+      mode: mode.toString(8),
+      sha: bytes.toString('hex', at + idAt, at + idAt + idBytes),
+    })
+  }
+  return found
+}
+
+const second = 1_000_000_000n
+
+const allEntries = (bytes: Buffer): ScannedEntry[] => {
+  const entries: ScannedEntry[] = []
+  try {
+    const end = eachEntry(bytes, (entry) => entries.push(entry) > 0)
+    return end !== undefined && hasPlainExtensions(bytes, end) ? entries : []
+  } catch {
+    // Read past the end: ids of another length.
+    return []
+  }
 }
 
 /** `link`: most entries are in another file. `sdir`: one entry may stand for a directory. SHA-256 ids do not fit either. */

@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { lstatSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
+import { countDirt } from './dirt.ts'
 import { lookIntoIndex } from './hidden.ts'
 import { isPlainIndex } from './index-scan.ts'
 import { readStatus } from './status.ts'
@@ -43,12 +44,54 @@ describe('status', () => {
     expect(names(status.ignored).sort()).toEqual(['build/', 'x.log'])
   })
 
-  it('sees untracked files whatever the configuration says', async () => {
+  it('sees every changed and untracked file whatever the configuration says', async () => {
     const repo = box.repo()
-    repo.git('config', 'status.showUntrackedFiles', 'no')
-    repo.write('work', 'x')
-    expect(repo.git('status', '--porcelain')).toBe('')
-    expect(names((await readStatus(box.git(), mainTree(repo))).untracked)).toEqual(['work'])
+    repo.commit('f', 'f\n')
+    repo.commit('in/a', 'a\n')
+    repo.git('update-index', '--add', '--cacheinfo', `160000,${repo.sha()},lib`)
+    repo.git('commit', '-qm', 'lib')
+    repo.write('lib', 'in place of a submodule\n')
+    repo.write('README', 'edited\n')
+    for (const file of ['F', 'work', 'in/A', 'In/a']) repo.write(file, 'x\n')
+    // Somebody may want us to believe that the disk ignores case.
+    linkSync(join(repo.path, '.git/HEAD'), join(repo.path, '.GIT'))
+    const git = box.git()
+    const hiding: [string, string][] = [
+      ['core.bare', 'true'],
+      ['core.checkStat', 'minimal'],
+      ['core.fsmonitor', 'true'],
+      ['core.ignoreCase', 'true'],
+      ['core.ignoreStat', 'true'],
+      ['core.precomposeUnicode', 'true'],
+      ['core.sparseCheckout', 'true'],
+      ['core.splitIndex', 'true'],
+      ['core.symlinks', 'false'],
+      ['core.trustctime', 'false'],
+      ['core.untrackedCache', 'true'],
+      ['core.worktree', box.root],
+      ['diff.ignoreSubmodules', 'all'],
+      ['diff.relative', 'true'],
+      ['feature.manyFiles', 'true'],
+      ['index.sparse', 'true'],
+      ['sparse.expectFilesOutsideOfPatterns', 'true'],
+      ['status.relativePaths', 'true'],
+      ['status.renames', 'copies'],
+      ['status.showStash', 'true'],
+      ['status.showUntrackedFiles', 'no'],
+      ['submodule.lib.ignore', 'all'],
+    ]
+    for (const setting of [['unset.key', ''], ...hiding]) {
+      repo.git('config', ...setting)
+      const { changed, untracked } = await readStatus(git, mainTree(repo))
+      expect([setting[0], names(changed), names(untracked).sort()]).toEqual([
+        setting[0],
+        ['README', 'lib'],
+        ['.GIT', 'F', 'In/a', 'in/A', 'work'],
+      ])
+      repo.git('config', '--unset', setting[0] ?? '')
+    }
+    repo.git('config', 'core.ignoreCase', 'true')
+    expect(await countDirt(git, mainTree(repo))).toMatchObject({ changed: 2, untracked: 5 })
   })
 
   it('gives the bytes of a name that is not UTF-8, so that the file is found', async () => {
@@ -116,6 +159,32 @@ describe('hidden edits', () => {
     expect(names((await lookIntoIndex(git, tree)).hidden)).toEqual(['README'])
     expect(repo.git('ls-files', '-v')).toBe(flags)
   })
+
+  it.each([['2'], ['3']])(
+    'are seen within the second in which git looked, in an index of format %s',
+    async (version) => {
+      const repo = box.repo()
+      repo.commit('f', 'one\n')
+      repo.commit('same', 'one\n')
+      if (version === '3') repo.git('update-index', '--skip-worktree', 'same')
+      const write = (content: string): void => {
+        repo.write('f', content)
+        utimesSync(join(repo.path, 'f'), 1_500_000_000, 1_500_000_000)
+      }
+      const secondOf = (): bigint => lstatSync(join(repo.path, 'f'), { bigint: true }).ctimeNs / 1_000_000_000n
+      // Again, where the second was over in between.
+      for (let before = -1n; before !== secondOf();) {
+        write('one\n')
+        before = secondOf()
+        repo.git('update-index', '--refresh')
+        write('ONE\n')
+      }
+      expect(repo.git('status', '--porcelain')).toBe('')
+      expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['f'])
+      write('one\n')
+      expect((await lookIntoIndex(box.git(), mainTree(repo))).hidden).toEqual([])
+    },
+  )
 
   it('are seen where core.ignoreStat had git set the flag by itself', async () => {
     const repo = box.repo()

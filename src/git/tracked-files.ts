@@ -1,4 +1,6 @@
+import { toRaw } from '../domain/raw-path.ts'
 import type { Git, Tree } from './door.ts'
+import { splitNul } from './tree-path.ts'
 
 /** Every path in the tree's index. */
 export const trackedFiles = async (git: Git, tree: Tree, signal?: AbortSignal): Promise<ReadonlySet<string>> => {
@@ -9,4 +11,17 @@ export const trackedFiles = async (git: Git, tree: Tree, signal?: AbortSignal): 
     ...(signal === undefined ? {} : { signal }),
   })
   return new Set(stdout.split('\0').filter((path) => path !== ''))
+}
+
+/**
+ * Raw paths that a checkout makes executable; undefined where git itself compares that with the files. With
+ * `core.fileMode` off it does not, and a changed mode is no change.
+ */
+export const executableFiles = async (git: Git, tree: Tree): Promise<ReadonlySet<string> | undefined> => {
+  const settings = (await git.config(tree)).filter(({ key }) => key === 'core.filemode')
+  if (settings.every(({ value }) => value === 'true')) return undefined
+  const args = ['ls-files', '--stage', '-z', '--full-name']
+  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
+  const records = splitNul(stdoutBytes).map(toRaw)
+  return new Set(records.filter((one) => one.startsWith('100755 ')).map((one) => one.slice(one.indexOf('\t') + 1)))
 }

@@ -15,7 +15,7 @@ import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import type { IsolationContext } from './context.ts'
 import { type InnerRepository, type InnerWorktree, repositoriesInside } from './repositories-inside.ts'
-import { lookIntoSubmodules } from './submodules.ts'
+import { type DirtySubmodule, lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, type Special, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
@@ -31,12 +31,12 @@ export type Dirt = {
   readonly untracked: readonly string[]
   /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
-  /** Edits behind assume-unchanged or skip-worktree. */
+  /** Edits that git status does not show: behind assume-unchanged or skip-worktree, or too soon after git looked. */
   readonly hidden: readonly string[]
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
   readonly halfDone: readonly HalfDone[]
-  readonly submodules: readonly string[]
+  readonly submodules: readonly DirtySubmodule[]
   readonly repositories: readonly InnerRepository[]
   readonly worktrees: readonly InnerWorktree[]
   readonly ignored: readonly string[]
@@ -64,10 +64,11 @@ export const readDirt = async (
 ): Promise<Dirt> => {
   const stamp = indexStamp(tree)
   const regenerable = new Set(context.settings.regenerable)
+  const read = readStatus(context.git, tree)
   const [status, index, converted, walked] = await Promise.all([
-    readStatus(context.git, tree),
+    read,
     lookIntoIndex(context.git, tree),
-    convertedFiles(context.git, tree),
+    read.then(({ untracked, ignored }) => convertedFiles(context.git, tree, [...untracked, ...ignored])),
     walk(tree.path, context.clock()),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
@@ -151,20 +152,16 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   if (hidden.length > 0) {
     const paths = hidden.map(shownPath)
     problems.push({
-      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged or skip-worktree: ${paths.slice(0, 3).join(', ')}`,
+      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${paths.slice(0, 3).join(', ')}`,
       uncommitted: { kind: 'hidden', paths },
     })
   }
   for (const operation of halfDone) {
     problems.push({ detail: inProgress(operation), uncommitted: { kind: 'operation', operation } })
   }
-  for (const [paths, what] of [
-    [gitlinks, 'is at another commit'],
-    [submodules, 'has changes'],
-  ] as const) {
-    for (const path of paths) {
-      problems.push({ detail: `submodule ${shownPath(path)} ${what}`, uncommitted: { kind: 'submodule' } })
-    }
+  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }))
+  for (const { path, problem } of [...moved, ...submodules]) {
+    problems.push({ detail: `submodule ${shownPath(path)} ${problem}`, uncommitted: { kind: 'submodule' } })
   }
   return problems
 }
@@ -190,7 +187,8 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
     }
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.submodules, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const { path } of found.submodules) await visit(path, true)
   // Wherever it lies: a commit made in it since is seen in its git directory.
   for (const { path } of found.repositories) await visit(path, true)
   return hash.digest('hex')

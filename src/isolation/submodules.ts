@@ -1,4 +1,4 @@
-import { lstat, realpath } from 'node:fs/promises'
+import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { toRepoPath } from '../domain/names.ts'
@@ -12,11 +12,13 @@ import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import { linkedGitDirectory } from '../domain/git-link.ts'
+import { isDirectoryBelow } from './directory-below.ts'
+
+export type DirtySubmodule = { readonly path: string; readonly problem: 'has changes' | 'has files but no .git' }
 
 /** Submodules: the tree's index names them, and its record holds their git directories. Paths are raw. */
 export type Inner = {
-  /** With changes of any kind. */
-  readonly dirty: readonly string[]
+  readonly dirty: readonly DirtySubmodule[]
   readonly ignored: readonly string[]
 }
 
@@ -30,15 +32,19 @@ export const lookIntoSubmodules = async (
   gitlinks: readonly TreePath[],
   prefix = '',
 ): Promise<Inner> => {
-  const found = { dirty: [] as string[], ignored: [] as string[] }
-  for (const { bytes } of gitlinks) {
-    const path = `${prefix}${toRaw(bytes)}`
-    const inner = await submoduleTree(tree, toRaw(bytes))
+  const found = { dirty: [] as DirtySubmodule[], ignored: [] as string[] }
+  // An unmerged one is in the index up to three times.
+  for (const name of new Set(gitlinks.map(({ bytes }) => toRaw(bytes)))) {
+    const path = `${prefix}${name}`
+    // A file or a link in its place is a change that git status shows.
+    if (!(await isDirectoryBelow(tree.path, name))) continue
+    if (await hasFilesWithoutGit(tree, name)) found.dirty.push({ path, problem: 'has files but no .git' })
+    const inner = await submoduleTree(tree, name)
     // One with its git directory among its files is a repository inside the tree like any other.
     if (inner === undefined || inner.gitDir === (await realpath(join(inner.path, '.git')))) continue
     const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
-    if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push(path)
+    if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push({ path, problem: 'has changes' })
     found.ignored.push(...status.ignored.map((one) => `${path}/${toRaw(one.bytes)}`))
     const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
     found.dirty.push(...deeper.dirty)
@@ -47,7 +53,17 @@ export const lookIntoSubmodules = async (
   return found
 }
 
-/** Undefined for a submodule that was never brought: its directory is empty. */
+/**
+ * Git status lists nothing below a submodule's directory, even where the submodule was never fetched or somebody deleted
+ * its `.git` to make its files part of the tree.
+ */
+export const hasFilesWithoutGit = async (tree: Tree, path: string): Promise<boolean> => {
+  if (!(await isDirectoryBelow(tree.path, path))) return false
+  const names = await readdir(bytesBelow(tree.path, path), { encoding: 'latin1' })
+  return names.length > 0 && !names.includes('.git')
+}
+
+/** Undefined for one without `.git`. */
 const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined> => {
   const link = await unlessMissing(lstat(bytesBelow(tree.path, `${path}/.git`)))
   if (link === undefined) return undefined

@@ -17,7 +17,8 @@ export const unreachableCommits = async (context: IsolationContext, tree: Tree):
   const lost = await detachedCommits(context, tree)
   if (lost > 0) found.push(`${commits(lost)} on a detached HEAD that no branch has`)
   for (const module of await submoduleDirs(join(tree.gitDir, 'modules'))) {
-    const repo = { commonDir: toRepoPath(module.dir) }
+    // Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`.
+    const repo: Tree = { commonDir: toRepoPath(module.dir), gitDir: module.dir, path: module.dir }
     const lost = await countUnpushed(context.git, repo)
     if (lost > 0) found.push(`${commits(lost)} in submodule ${module.name} that were not pushed`)
   }

@@ -20,6 +20,7 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
     writeIn(path, 'found.ts', 'staged in a half-made tree\n')
     git('add', 'found.ts')
   },
+  'a file below a submodule that was never fetched': (path) => writeIn(path, 'sub/found.ts', 'below a submodule\n'),
   'a commit': (path, git) => {
     writeIn(path, 'found.ts', 'committed in a half-made tree\n')
     git('add', 'found.ts')
@@ -49,6 +50,11 @@ const spared: WorldOptions = { settings: { spares: 1 } }
 
 test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
   await using world = await makeScenarioWorld({})
+  if (what.includes('submodule')) {
+    world.repo.commit('.coppice/config.yaml', 'worktree:\n  submodules: false\n')
+    world.repo.git('update-index', '--add', '--cacheinfo', `160000,${world.repo.sha()},sub`)
+    world.repo.git('commit', '-q', '-m', 'sub')
+  }
   const early = await takeInventory(world)
   await killAt(world, 'create-fresh', 'create.attached')
   const path = join(world.context.worktreesBase, 'project', 'issue-1')

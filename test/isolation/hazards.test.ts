@@ -172,7 +172,7 @@ describe.concurrent('what git does not protect', () => {
       tree.write('README', 'hidden edit\n')
       expect(tree.git('status', '--short')).toBe('')
       expect(await refusal(world, environment)).toEqual([
-        'nothing-uncommitted no: 1 file changed, but hidden by assume-unchanged or skip-worktree: README',
+        'nothing-uncommitted no: 1 file changed, but hidden by assume-unchanged, skip-worktree or timestamps: README',
       ])
       expect((await thereAndBack(world, environment)).read('README')).toBe('hidden edit\n')
     },
@@ -365,54 +365,6 @@ describe.concurrent('what git does not protect', () => {
     const saved = fingerprint(join(world.context.home, 'restore'))
     expect(saved).toContain('ignored/.env')
     expect(saved.split('\n')[0]).toContain('40700')
-  })
-})
-
-describe.concurrent('submodules', () => {
-  const withSubmodule = () =>
-    makeWorld({
-      prepare: (repo, box) => {
-        box.repo('lib').commit('lib.c', 'int x;\n')
-        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
-        repo.git('commit', '-q', '-m', 'lib')
-      },
-    })
-
-  test('a submodule with unpushed commits keeps the tree, and its commits come back', async () => {
-    await using world = await withSubmodule()
-    const environment = await issue(world, 42)
-    const lib = inside(world, { path: join(environment.path, 'lib') })
-    expect(lib.read('lib.c')).toBe('int x;\n')
-    lib.git('switch', '-q', '-c', 'work')
-    const commit = lib.commit('lib.c', 'int y;\n')
-    const reasons = await refusal(world, environment)
-    expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that were not pushed')
-    const back = await thereAndBack(world, environment)
-    const again = inside(world, { path: join(back.path, 'lib') })
-    expect(again.git('rev-parse', 'work')).toBe(commit)
-    expect(again.read('lib.c')).toBe('int y;\n')
-  })
-
-  test('a submodule with changed and untracked files keeps the tree, and they come back', async () => {
-    await using world = await withSubmodule()
-    const environment = await issue(world, 42)
-    const lib = inside(world, { path: join(environment.path, 'lib') })
-    lib.write('lib.c', 'int changed;\n')
-    lib.write('draft.c', 'int draft;\n')
-    expect(await refusal(world, environment)).toContain('nothing-uncommitted no: submodule lib has changes')
-    const back = await thereAndBack(world, environment)
-    const again = inside(world, { path: join(back.path, 'lib') })
-    expect(again.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
-    expect(again.read('lib.c')).toBe('int changed;\n')
-    expect(again.git('rev-parse', '--git-dir')).not.toContain('/project/.git\n')
-  })
-
-  test('a clean environment with submodules comes back with them', async () => {
-    await using world = await withSubmodule()
-    const environment = await issue(world, 42)
-    const back = await thereAndBack(world, environment)
-    expect(back.read('lib/lib.c')).toBe('int x;\n')
-    expect(back.git('status', '--short')).toBe('')
   })
 })
 

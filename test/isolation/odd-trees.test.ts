@@ -1,5 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
@@ -10,7 +20,7 @@ import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
-import { writeIn } from '../helpers/repo.ts'
+import { type Sandbox, type TestRepo, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
@@ -73,38 +83,81 @@ describe.concurrent('repositories inside a tree', () => {
 })
 
 describe.concurrent('files that git would not bring back', () => {
-  test('behind a filter that drops part of them come back with their raw bytes', async () => {
+  const strip = (global: boolean) => (repo: TestRepo, box: Sandbox) => {
+    box.raw(repo.path, 'config', global ? '--global' : '--local', 'filter.strip.clean', 'sed s/OUT.*/OUT/')
+    box.raw(repo.path, 'config', global ? '--global' : '--local', 'filter.strip.smudge', 'cat')
+    repo.commit('.gitattributes', '*.txt filter=strip\n')
+  }
+  const attributes = (file: string, text: string) => (repo: TestRepo) => void repo.commit(file, text)
+  const nothing = (): void => undefined
+  const bom = Buffer.from('\ufeffdéjà\n', 'utf16le')
+  type Conversion = {
+    readonly prepare: (repo: TestRepo, box: Sandbox) => void
+    /** In the worktree, before the file is edited and staged. */
+    readonly first?: (tree: Inside) => void
+    readonly committed: string | Buffer
+    readonly edited: string | Buffer
+  }
+  const mixed = { committed: 'one\ntwo\n', edited: 'one\r\ntwo\n' }
+  const conversions: [string, Conversion][] = [
+    ["a filter of the user's", { prepare: strip(true), committed: 'code OUT\n', edited: 'code OUT precious\n' }],
+    ['a filter of the repository', { prepare: strip(false), committed: 'code OUT\n', edited: 'code OUT precious\n' }],
+    ['text=auto', { prepare: attributes('.gitattributes', '* text=auto\n'), ...mixed }],
+    ['text in a directory', { prepare: attributes('d/.gitattributes', '* text\n'), ...mixed }],
+    [
+      'text in an untracked attributes file',
+      { prepare: nothing, first: (tree) => tree.write('d/.gitattributes', '* text\n'), ...mixed },
+    ],
+    [
+      'text in an attributes file of the repository',
+      {
+        prepare: nothing,
+        first: (tree) => {
+          tree.write('../attributes', '* text\n')
+          tree.git('config', 'core.attributesFile', join(tree.path, '../attributes'))
+        },
+        ...mixed,
+      },
+    ],
+    [
+      'text, and what looks binary',
+      { prepare: attributes('.gitattributes', '* text\n'), committed: '\0\n', edited: '\0\r\n' },
+    ],
+    ['core.autocrlf', { prepare: (repo) => void repo.git('config', 'core.autocrlf', 'input'), ...mixed }],
+    [
+      'ident',
+      {
+        prepare: attributes('.gitattributes', '*.txt ident\n'),
+        committed: '$Id$\n',
+        edited: '$Id: precious words $\n',
+      },
+    ],
+    [
+      'an encoding',
+      {
+        prepare: attributes('.gitattributes', '*.txt working-tree-encoding=UTF-16\n'),
+        committed: Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from('déjà\n', 'utf16le').swap16()]),
+        edited: bom,
+      },
+    ],
+  ]
+  test.for(conversions)('because of %s come back with their own bytes', async ([, conversion]) => {
     const { world, environment, tree } = await start({
       prepare: (repo, box) => {
-        box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'sed s/OUT.*/OUT/')
-        box.raw(repo.path, 'config', '--global', 'filter.strip.smudge', 'cat')
-        repo.commit('.gitattributes', '*.nb filter=strip\n')
-        repo.commit('n.nb', 'code OUT\n')
+        conversion.prepare(repo, box)
+        repo.commit('d/a.txt', conversion.committed)
       },
     })
     await using _ = world
-    tree.write('n.nb', 'code OUT precious result\n')
-    tree.git('add', 'n.nb')
-    expect(tree.git('status', '--short')).toBe('')
-    const { restorePoint } = await removed(world, environment)
+    conversion.first?.(tree)
+    tree.write('d/a.txt', conversion.edited)
+    // Older than the index: git does not read it again.
+    utimesSync(join(tree.path, 'd/a.txt'), 1_500_000_000, 1_500_000_000)
+    tree.git('add', 'd/a.txt')
+    expect(tree.git('status', '--short', '-uno')).toBe('')
+    const { restorePoint } = await removed(world, environment, { force: conversion.first !== undefined })
     const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(back.read('n.nb')).toBe('code OUT precious result\n')
-  })
-
-  test('with other line ends than a checkout writes come back with their own', async () => {
-    const { world, environment, tree } = await start({
-      prepare: (repo) => {
-        repo.commit('.gitattributes', '* text=auto\n')
-        repo.commit('a.txt', 'one\ntwo\n')
-      },
-    })
-    await using _ = world
-    tree.write('a.txt', 'one\r\ntwo\r\n')
-    tree.git('add', 'a.txt')
-    expect(tree.git('status', '--short')).toBe('')
-    const { restorePoint } = await removed(world, environment)
-    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
-    expect(back.read('a.txt')).toBe('one\r\ntwo\r\n')
+    expect(readFileSync(join(back.path, 'd/a.txt'))).toEqual(Buffer.from(conversion.edited))
   })
 
   test('with names that git drops without a word come back', async () => {

@@ -272,9 +272,16 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     expect(inside(world, back).git('status', '--short')).toBe(' D tracked')
   })
 
-  test('permissions of files and directories, whether tracked and clean, copied, untracked or ignored', async () => {
+  const fileModes = ['true', 'false']
+  test.for(fileModes)('permissions of all files and directories, with core.fileMode=%s', async (fileMode) => {
     const { world, environment, tree } = await start({
       prepare: (repo) => {
+        repo.commit('plain', 'made executable\n')
+        repo.write('tool', 'not executable any more\n')
+        chmodSync(join(repo.path, 'tool'), 0o755)
+        repo.git('add', 'tool')
+        repo.git('commit', '-q', '-m', 'tool')
+        repo.git('config', 'core.fileMode', fileMode)
         repo.commit('secrets/key', 'tracked and clean\n')
         repo.commit('run.sh', 'echo\n')
         repo.commit('.gitignore', '*.local\nign/\nnode_modules/\n')
@@ -293,6 +300,8 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
       ['secrets', 0o700],
       ['secrets/key', 0o600],
       ['run.sh', 0o700],
+      ['plain', 0o755],
+      ['tool', 0o644],
       ['README', 0o664],
       ['env.local', 0o400],
       ['env.copied', 0o600],

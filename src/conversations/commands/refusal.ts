@@ -56,7 +56,8 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   ways.push(...waysOutOfOthers(refusal, view))
   if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
   for (const one of uncommitted) {
-    if (one.kind === 'hidden') ways.push({ title: 'Show the changes to git', how: unhide(one.paths, git) })
+    if (one.kind === 'hidden')
+      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, git, environment.path) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
   }
   if (isNo('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
@@ -109,10 +110,13 @@ const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
 }
 
 /** Two calls: given both options, git clears only one of the bits. */
-const unhide = (paths: readonly string[], git: (command: string) => string): string => {
-  const named = paths.slice(0, MOST_PATHS).map(shellWord).join(' ')
+const unhide = (paths: readonly string[], git: (command: string) => string, root: string): string => {
+  const first = paths.slice(0, MOST_PATHS)
+  const named = first.map(shellWord).join(' ')
   const clear = (bit: string): string => git(`update-index --no-${bit} -- ${named}`)
-  return `${clear('assume-unchanged')} && ${clear('skip-worktree')}`
+  // With another time git reads the file again; -c: one that is gone stays gone.
+  const touch = `touch -ch ${first.map((path) => shellWord(`${root}/${path}`)).join(' ')}`
+  return `${clear('assume-unchanged')} && ${clear('skip-worktree')} && ${touch}`
 }
 const MOST_PATHS = 20
 

@@ -77,7 +77,8 @@ const snapshotOf = async (
 ): Promise<Snapshot> => {
   const index = await indexChanges(context.git, tree, head)
   const stage = (number: number): SnapshotEntry[] => index.filter((entry) => entry.stage === number)
-  const paths = [...new Set([...dirt.changed, ...dirt.untracked, ...dirt.additions, ...dirt.hidden, ...dirt.converted])]
+  const listed = [...dirt.changed, ...dirt.untracked, ...dirt.additions, ...dirt.hidden, ...dirt.converted]
+  const paths = [...new Set([...listed, ...(await filesInPlaceOf(tree, dirt.gitlinks))])]
   return writeSnapshot(context.git, tree, [
     { name: 'index', from: head, entries: stage(0) },
     {
@@ -91,6 +92,16 @@ const snapshotOf = async (
     },
     ...[1, 2, 3].map((number) => ({ name: `stage-${number}`, from: undefined, entries: stage(number) })),
   ])
+}
+
+/** Submodules that are a file or a link now. The directory of any other belongs to its own repository. */
+const filesInPlaceOf = async (tree: Tree, gitlinks: readonly string[]): Promise<string[]> => {
+  const files: string[] = []
+  for (const path of gitlinks) {
+    const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
+    if (found?.isFile() === true || found?.isSymbolicLink() === true) files.push(path)
+  }
+  return files
 }
 
 /** Of a missing tree only the index is known: it is the best guess of its files, too. */

@@ -5,6 +5,8 @@ import type { Permissions } from '../../domain/restore-point.ts'
 import { unlessMissingSync } from '../../domain/missing.ts'
 
 export type Skip = {
+  /** Raw paths that a checkout makes executable. Undefined: git tells where a file differs in that. */
+  readonly executable: ReadonlySet<string> | undefined
   /** Raw paths that are kept whole, with their modes. */
   readonly whole: readonly string[]
   /** Raw paths that git ignores; a directory ends with `/`. */
@@ -32,7 +34,9 @@ export const readPermissions = async (root: string, skip: Skip): Promise<Permiss
       if (looked % entriesPerTurn === 0) await nextTurn()
       const found = unlessMissingSync(() => lstatSync(at(root, inner)))
       if (found?.isFile() === true) {
-        if ((found.mode & 0o7777) !== usualMode(found.mode, umask)) modes[inner] = found.mode & 0o7777
+        const isExecutable = (found.mode & 0o100) !== 0
+        const differs = skip.executable !== undefined && skip.executable.has(inner) !== isExecutable
+        if (differs || (found.mode & 0o7777) !== usualMode(found.mode, umask)) modes[inner] = found.mode & 0o7777
       } else if (found?.isDirectory() === true && !isSkipped(inner)) {
         if ((found.mode & 0o7777) !== (0o777 & ~umask)) modes[`${inner}/`] = found.mode & 0o7777
         await visit(inner)

@@ -4,6 +4,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
 import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
+import { executableFiles } from '../../git/tracked-files.ts'
 import { branchSettings } from '../../git/upstream.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
@@ -111,6 +112,7 @@ const archive = async (
 ): Promise<Archived> => {
   const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
   const repositories = dirt?.repositories ?? []
+  const submodules = (dirt?.submodules ?? []).map(({ path }) => path)
   // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
   const kept = repositories.map(({ path }) => path)
   return archiveBesideGit({
@@ -125,20 +127,21 @@ const archive = async (
     ignored: dirt?.ignored ?? [],
     special: dirt?.special ?? [],
     refused,
-    nested: outermost([...untracked, ...(dirt?.submodules ?? []), ...kept]),
+    nested: outermost([...untracked, ...submodules, ...kept]),
     regenerable: context.settings.regenerable,
     limitBytes: context.settings.restoreIgnoredBytes,
   })
 }
 
 const permissionsOf = async (
-  { settings: { regenerable } }: IsolationContext,
+  { git, settings: { regenerable } }: IsolationContext,
   { tree, dirt }: ToSave,
   { nested }: Archived,
 ): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
   // The files are missing: there is nothing to look at.
   if (dirt === undefined) return { modes: {} }
   const { modes, ...permissions } = await readPermissions(tree.path, {
+    executable: await executableFiles(git, tree),
     whole: nested,
     ignored: dirt.ignored,
     regenerable,

@@ -1,12 +1,15 @@
 import { lstat, mkdir, readdir } from 'node:fs/promises'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { toRepoPath } from '../../domain/names.ts'
+import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { checkoutIndex } from '../../git/checkout.ts'
 import { readConfigFile, writeConfigFile } from '../../git/config-file.ts'
 import type { Tree } from '../../git/door.ts'
+import { lookIntoIndex } from '../../git/hidden.ts'
 import { replaceFileSync } from '../../process/replace-file.ts'
 import type { IsolationContext } from '../context.ts'
+import { isDirectoryBelow } from '../directory-below.ts'
 import { isInside } from '../paths.ts'
 import { copyTree } from './archive.ts'
 import { unlessMissing } from '../../domain/missing.ts'
@@ -26,6 +29,8 @@ export const bringSubmodules = async (
   if ((await unlessMissing(lstat(from))) === undefined) return
   await copyTree(saved, tree.gitDir, 'modules', leftOut)
   const { environment, nested } = point.contents
+  const isKept = (path: string): boolean => nested.some((one) => path === one || path.startsWith(`${one}/`))
+  const gitlinks = new Set(await gitlinksOf(context, tree))
   const oldRecord = join(tree.commonDir, 'worktrees', environment.adminName ?? '')
   for (const module of await moduleDirs(join(tree.gitDir, 'modules'))) {
     const config = join(module, 'config')
@@ -39,12 +44,32 @@ export const bringSubmodules = async (
       continue
     }
     await writeConfigFile(context.git, config, 'core.worktree', directory)
-    await mkdir(directory, { recursive: true })
+    // What was kept whole is back, and has a `.git` if it had one. Elsewhere a file, or files of the tree itself, may
+    // have taken the submodule's place: then its git directory is all that comes back.
+    const belongs = isKept(path) ? await hasGit(directory) : gitlinks.has(path) && (await makeDirectory(tree, path))
+    if (!belongs) continue
     replaceFileSync(join(directory, '.git'), `gitdir: ${module}\n`)
-    // One with changes was kept whole, file by file.
-    if (nested.includes(path)) continue
-    await checkoutIndex(context.git, { commonDir: toRepoPath(module), gitDir: module, path: directory })
+    const inner: Tree = { commonDir: toRepoPath(module), gitDir: module, path: directory }
+    if (!isKept(path)) await checkoutIndex(context.git, inner)
+    for (const link of await gitlinksOf(context, inner)) gitlinks.add(`${path}/${link}`)
   }
+}
+
+const gitlinksOf = async (context: IsolationContext, tree: Tree): Promise<string[]> =>
+  (await lookIntoIndex(context.git, tree)).gitlinks.map(({ path }) => path)
+
+const hasGit = async (directory: string): Promise<boolean> =>
+  (await unlessMissing(lstat(join(directory, '.git')))) !== undefined
+
+/** False where something else is in its place. */
+const makeDirectory = async (tree: Tree, path: string): Promise<boolean> => {
+  const raw = toRaw(Buffer.from(path))
+  if ((await unlessMissing(lstat(bytesBelow(tree.path, raw)))) === undefined) {
+    const parent = dirname(path)
+    if (parent !== '.' && !(await makeDirectory(tree, parent))) return false
+    await mkdir(join(tree.path, path))
+  }
+  return isDirectoryBelow(tree.path, raw)
 }
 
 /** Git directories below `modules/`, outer ones first. A submodule's name may have slashes. */

@@ -17,6 +17,7 @@ import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import { type InnerRepository, repositoriesInside } from '../repositories-inside.ts'
+import { type DirtySubmodule, hasFilesWithoutGit } from '../submodules.ts'
 import { walk } from '../walk.ts'
 import { isOurAddition } from './additions.ts'
 import { shasIn } from './keep-objects.ts'
@@ -82,12 +83,15 @@ const compareWith = async (
   const changed = await theirs(status.changed)
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
-  const repositories = await repositoriesOf(context, tree, start, status, laid)
+  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
+  const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
+  const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
+  const submodules = await submodulesOf(tree, gitlinks, laid)
   const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
   const work = repositories.filter((one) => one.work !== undefined)
-  const found = [changed, untracked, ignored, half, commits, work].some((list) => list.length > 0)
+  const found = [changed, untracked, ignored, half, commits, work, submodules].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
   return {
@@ -100,7 +104,7 @@ const compareWith = async (
     hidden: [],
     converted: [],
     halfDone: half,
-    submodules: [],
+    submodules,
     repositories,
     worktrees: [],
     ignored,
@@ -116,20 +120,29 @@ const compareWith = async (
 const repositoriesOf = async (
   context: IsolationContext,
   tree: Tree,
-  start: Sha,
+  gitlinks: readonly string[],
   status: Status,
   laid: Laid,
 ): Promise<InnerRepository[]> => {
   const raw = (paths: readonly TreePath[]): string[] => paths.map(({ bytes }) => toRaw(bytes))
-  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
   const { repositories } = await repositoriesInside(context, tree, await walk(tree.path, context.clock()), {
-    gitlinks: raw(tracked.filter(({ mode }) => mode === '160000')),
+    gitlinks,
     untracked: raw(status.untracked),
     ignored: raw(status.ignored),
     recordedPath: tree.path,
   })
   const found: InnerRepository[] = []
   for (const one of repositories) if (!(await laid.has(`${one.path}/`))) found.push(one)
+  return found
+}
+
+/** Files that git status does not show. Those being laid down are still where they came from. */
+const submodulesOf = async (tree: Tree, gitlinks: readonly string[], laid: Laid): Promise<DirtySubmodule[]> => {
+  const found: DirtySubmodule[] = []
+  for (const path of gitlinks) {
+    if (!(await hasFilesWithoutGit(tree, path)) || (await laid.has(`${path}/`))) continue
+    found.push({ path, problem: 'has files but no .git' })
+  }
   return found
 }
 

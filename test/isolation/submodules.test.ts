@@ -1,0 +1,196 @@
+import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { writeIn } from '../helpers/repo.ts'
+import { makeWorld, type World } from '../helpers/world.ts'
+import { type Inside, inside, issue, refusal, thereAndBack } from './scene.ts'
+
+describe.concurrent('submodules', () => {
+  const withSubmodule = (config?: string) =>
+    makeWorld({
+      prepare: (repo, box) => {
+        box.repo('lib').commit('lib.c', 'int x;\n')
+        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+        repo.git('commit', '-q', '-m', 'lib')
+        if (config !== undefined) repo.commit('.coppice/config.yaml', config)
+      },
+    })
+
+  test('a submodule with unpushed commits keeps the tree, and its commits come back', async () => {
+    await using world = await withSubmodule()
+    const environment = await issue(world, 42)
+    const lib = inside(world, { path: join(environment.path, 'lib') })
+    expect(lib.read('lib.c')).toBe('int x;\n')
+    lib.git('switch', '-q', '-c', 'work')
+    const commit = lib.commit('lib.c', 'int y;\n')
+    const reasons = await refusal(world, environment)
+    expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that were not pushed')
+    const back = await thereAndBack(world, environment)
+    const again = inside(world, { path: join(back.path, 'lib') })
+    expect(again.git('rev-parse', 'work')).toBe(commit)
+    expect(again.read('lib.c')).toBe('int y;\n')
+  })
+
+  test('a submodule with changed and untracked files keeps the tree, and they come back', async () => {
+    await using world = await withSubmodule()
+    const environment = await issue(world, 42)
+    const lib = inside(world, { path: join(environment.path, 'lib') })
+    lib.write('lib.c', 'int changed;\n')
+    lib.write('draft.c', 'int draft;\n')
+    expect(await refusal(world, environment)).toContain('nothing-uncommitted no: submodule lib has changes')
+    const back = await thereAndBack(world, environment)
+    const again = inside(world, { path: join(back.path, 'lib') })
+    expect(again.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
+    expect(again.read('lib.c')).toBe('int changed;\n')
+    expect(again.git('rev-parse', '--git-dir')).not.toContain('/project/.git\n')
+  })
+
+  const places: [
+    string,
+    { brought: boolean; made: (tree: Inside, world: World) => void; refused: RegExp; seen: string[] },
+  ][] = [
+    [
+      'files in a submodule that was never fetched',
+      {
+        brought: false,
+        made: (tree) => tree.write('lib/p', 'precious\n'),
+        refused: /submodule lib has files but no \.git/,
+        seen: ['lib/p', 'precious\n'],
+      },
+    ],
+    [
+      'a link in a submodule that was never fetched',
+      {
+        brought: false,
+        made: (tree) => symlinkSync('precious', join(tree.path, 'lib/p')),
+        refused: /submodule lib has files but no \.git/,
+        seen: ['lib/p', '-> precious'],
+      },
+    ],
+    [
+      'files of a submodule whose .git was deleted',
+      {
+        brought: true,
+        made: (tree) => {
+          tree.write('lib/new.c', 'precious\n')
+          rmSync(join(tree.path, 'lib/.git'))
+        },
+        refused: /submodule lib has files but no \.git/,
+        seen: ['lib/new.c', 'precious\n', 'lib/lib.c', 'int x;\n', 'lib/.git', 'none'],
+      },
+    ],
+    [
+      'files in a submodule of a submodule that was never fetched',
+      {
+        brought: true,
+        made: (tree) => {
+          tree.git('-C', 'lib', 'update-index', '--add', '--cacheinfo', `160000,${tree.git('rev-parse', 'HEAD')},deep`)
+          tree.git('-C', 'lib', 'commit', '-q', '-m', 'deep')
+          tree.git('-C', 'lib', 'push', '-q', 'origin', 'HEAD:refs/heads/deep')
+          tree.git('commit', '-q', '-a', '-m', 'deep')
+          tree.write('lib/deep/p', 'precious\n')
+        },
+        refused: /submodule lib\/deep has files but no \.git/,
+        seen: ['lib/deep/p', 'precious\n', 'lib/lib.c', 'int x;\n'],
+      },
+    ],
+    [
+      'a file in place of a submodule',
+      {
+        brought: false,
+        made: (tree) => {
+          rmSync(join(tree.path, 'lib'), { recursive: true })
+          tree.write('lib', 'precious\n')
+        },
+        refused: /submodule lib/,
+        seen: ['lib', 'precious\n'],
+      },
+    ],
+    [
+      'a link in place of a submodule',
+      {
+        brought: false,
+        made: (tree) => {
+          rmSync(join(tree.path, 'lib'), { recursive: true })
+          symlinkSync('precious', join(tree.path, 'lib'))
+        },
+        refused: /submodule lib/,
+        seen: ['lib', '-> precious'],
+      },
+    ],
+    [
+      'a file in place of a submodule, not shown by git',
+      {
+        brought: false,
+        made: (tree) => {
+          tree.git('update-index', '--assume-unchanged', 'lib')
+          rmSync(join(tree.path, 'lib'), { recursive: true })
+          tree.write('lib', 'precious\n')
+        },
+        refused: /skip-worktree or timestamps: lib/,
+        seen: ['lib', 'precious\n'],
+      },
+    ],
+    [
+      'a file in place of a submodule that was fetched',
+      {
+        brought: true,
+        made: (tree) => {
+          rmSync(join(tree.path, 'lib'), { recursive: true })
+          tree.write('lib', 'precious\n')
+        },
+        refused: /submodule lib is at another commit/,
+        seen: ['lib', 'precious\n'],
+      },
+    ],
+    [
+      'a link to a directory elsewhere in place of a submodule that was fetched',
+      {
+        brought: true,
+        made: (tree, { box }) => {
+          rmSync(join(tree.path, 'lib'), { recursive: true })
+          writeIn(box.path('elsewhere'), 'gold', 'gold\n')
+          symlinkSync(box.path('elsewhere'), join(tree.path, 'lib'))
+        },
+        refused: /submodule lib/,
+        seen: ['lib/gold', 'gold\n', 'lib/.git', 'none'],
+      },
+    ],
+    [
+      'files committed in place of a submodule',
+      {
+        brought: true,
+        made: (tree) => {
+          rmSync(join(tree.path, 'lib/.git'))
+          tree.git('rm', '-q', '--cached', 'lib')
+          tree.git('add', 'lib')
+          tree.git('commit', '-q', '-m', 'vendor')
+          tree.write('lib/lib.c', 'precious\n')
+        },
+        refused: /1 file changed/,
+        seen: ['lib/lib.c', 'precious\n', 'lib/.git', 'none'],
+      },
+    ],
+  ]
+  test.for(places)('%s keep the tree, and come back', async ([, { brought, made, refused, seen }]) => {
+    await using world = await withSubmodule(`worktree:\n  submodules: ${brought}\n`)
+    const environment = await issue(world, 42)
+    made(inside(world, environment), world)
+    expect((await refusal(world, environment)).join('\n')).toMatch(refused)
+    const back = await thereAndBack(world, environment)
+    const found = (path: string): string => {
+      const at = lstatSync(join(back.path, path), { throwIfNoEntry: false })
+      if (at === undefined) return 'none'
+      return at.isSymbolicLink() ? `-> ${readlinkSync(join(back.path, path))}` : back.read(path)
+    }
+    expect(seen.map((text, i) => (i % 2 === 0 ? text : found(seen[i - 1] ?? '')))).toEqual(seen)
+  })
+
+  test('a clean environment with submodules comes back with them', async () => {
+    await using world = await withSubmodule()
+    const environment = await issue(world, 42)
+    const back = await thereAndBack(world, environment)
+    expect(back.read('lib/lib.c')).toBe('int x;\n')
+    expect(back.git('status', '--short')).toBe('')
+  })
+})
