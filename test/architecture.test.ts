@@ -84,6 +84,17 @@ const opening = new Set([
   'truncateSync',
 ])
 
+/** An agent can put a million names into a directory; here is who lists one at once all the same, and why. */
+const listsAtOnce: Record<string, string> = {
+  'src/process/list-directory.ts': 'lists small directories',
+  'src/process/inside-linux.ts': 'reads /proc',
+  'src/process/table.ts': 'reads /proc',
+  'src/process/cgroup.ts': 'reads a cgroup',
+  'src/git/clone.ts': 'asks whether the directory that a person named is empty',
+  'src/git/blobs.ts': "syncs git's object directories, while nothing else may happen",
+  'src/conversations/git-places.ts': 'answers at once, and refuses more than 500 hooks',
+}
+
 type Rule = (file: string, source: string) => string[]
 
 const importsPointDown: Rule = (file, source) => {
@@ -157,6 +168,11 @@ const opensNothing: Rule = (file, source) => {
   )
 }
 
+const listsInPieces: Rule = (file, source) =>
+  !(file in listsAtOnce) && /\b(?:readdir|opendir)Sync\b/.test(withoutComments(source))
+    ? [`${file}: lists directories itself; process/list-directory.ts does`]
+    : []
+
 /** Node's own recursive deletion crosses mounts, as `rm -rf` does. */
 const deletesInOnePlace: Rule = (file, source) => {
   const recursive = /\b(?:rm|rmdir)(?:Sync)?\((?:[^(){}]|\([^()]*\))*\{[^}]*\brecursive: true|\brm -rf\b/g
@@ -204,6 +220,10 @@ describe('the house', () => {
     expect(check(opensNothing, product)).toEqual([])
   })
 
+  test('directories are listed in one place, a piece at a time', () => {
+    expect(check(listsInPieces, product)).toEqual([])
+  })
+
   test('directories are deleted in one place, which crosses no mount', () => {
     expect(check(deletesInOnePlace, product)).toEqual([])
   })
@@ -211,6 +231,7 @@ describe('the house', () => {
   test('every exception is still needed', () => {
     const other = 'src/isolation/other.ts'
     expect(Object.keys(opensFiles).filter((file) => opensNothing(other, sourceOf(file)).length === 0)).toEqual([])
+    expect(Object.keys(listsAtOnce).filter((file) => listsInPieces(other, sourceOf(file)).length === 0)).toEqual([])
     // The same source under another name, which has no exception.
     const unused = reachOutside.filter(
       ({ file, what }) => !nothingFromOutside('src/store/other.ts', sourceOf(file)).join().includes(what),
@@ -308,6 +329,14 @@ describe('each rule can fail', () => {
   ])('outside: %j is harmless', (source) => {
     expect(nothingFromOutside('src/isolation/x.ts', source)).toEqual([])
   })
+
+  test.each(["import { readdirSync } from 'node:fs'", "const { opendirSync } = await import('node:fs')"])(
+    'listing: %j',
+    (source) => {
+      expect(listsInPieces('src/isolation/x.ts', source)).toHaveLength(1)
+      expect(listsInPieces('src/process/table.ts', source)).toEqual([])
+    },
+  )
 
   test.each([
     "import { readFile } from 'node:fs/promises'",

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { turnsDuring } from '../../test/helpers/heartbeat.ts'
 import { makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
 import {
   branchCheckedOut,
@@ -12,6 +13,7 @@ import {
   readToken,
   readWorktreeLink,
   setLock,
+  worktreePaths,
   writeToken,
 } from './admin-dir.ts'
 
@@ -67,6 +69,18 @@ describe("git's records of worktrees", () => {
     rmSync(join(repo.commonDir, 'worktrees'), { recursive: true, force: true })
     symlinkSync('worktrees', join(repo.commonDir, 'worktrees'))
     await expect(readAdminDirs(repo.commonDir)).rejects.toThrow(/ELOOP/)
+  })
+
+  it('are read with turns for everything else in between, and refused when there are too many', async () => {
+    const worktrees = box.path('many/worktrees')
+    mkdirSync(worktrees, { recursive: true })
+    for (let i = 0; i < 2_000; i += 1) mkdirSync(join(worktrees, `${i}`))
+    expect(await turnsDuring(() => readAdminDirs(box.path('many')))).toBeGreaterThan(0)
+    for (let i = 2_000; i < 5_001; i += 1) writeFileSync(join(worktrees, `${i}`), '')
+    const refused = { code: 'unusable-file', message: `${worktrees} has more than 5000 entries` }
+    await expect(readAdminDirs(box.path('many'))).rejects.toMatchObject(refused)
+    await expect(worktreePaths(box.path('many'))).rejects.toMatchObject(refused)
+    await expect(branchCheckedOut(box.path('many'), 'main')).rejects.toMatchObject(refused)
   })
 
   it('are found from the worktree, and only from a linked one', async () => {

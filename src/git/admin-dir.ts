@@ -1,12 +1,16 @@
-import { existsSync, linkSync, lstatSync, readdirSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
+import { existsSync, linkSync, lstatSync, readlinkSync, realpathSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
-import { unlessMissingSync } from '../domain/missing.ts'
+import { AppError } from '../domain/errors.ts'
+import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
 import { linkedGitDirectory } from '../domain/git-link.ts'
+import { shownPath } from '../domain/raw-path.ts'
+import { listDirectory } from '../process/list-directory.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../process/replace-file.ts'
-import { maxConfigBytes } from './file-limits.ts'
+import { createTimeSlice } from '../process/time-slice.ts'
+import { maxConfigBytes, maxWorktreeRecords } from './file-limits.ts'
 
 /*
  * Git's own records, read as files: no subprocess. Promises outside like every question about a repository, but
@@ -28,20 +32,33 @@ export type AdminDir = {
   readonly busyBranches: readonly string[]
 }
 
-export const readAdminDirs = async (commonDir: string): Promise<AdminDir[]> => readAll(commonDir)
-
-const readAll = (commonDir: string): AdminDir[] => {
-  const root = join(commonDir, 'worktrees')
-  const names = unlessMissingSync(() => readdirSync(root)) ?? []
-  return names.sort().flatMap((name) => readOne(join(root, name)) ?? [])
-}
+export const readAdminDirs = (commonDir: string): Promise<AdminDir[]> => readEach(commonDir, readOne)
 
 /** Where git's records say its worktrees are: one small file each, where all of a record is ten times as much. */
-export const worktreePaths = async (commonDir: string): Promise<string[]> => {
+export const worktreePaths = (commonDir: string): Promise<string[]> => readEach(commonDir, worktreePathSync)
+
+/** Synchronous per record, with turns in between: an agent can make thousands of them. */
+const readEach = async <T>(commonDir: string, read: (dir: string) => T | undefined): Promise<T[]> => {
   const root = join(commonDir, 'worktrees')
-  const names = unlessMissingSync(() => readdirSync(root)) ?? []
-  return names.flatMap((name) => worktreePathSync(join(root, name)) ?? [])
+  const slice = createTimeSlice({ ms: maxReadMs, error: () => tookTooLong(root) })
+  const listing = listDirectory(Buffer.from(root), { slice, maxEntries: maxWorktreeRecords })
+  const names = ((await unlessMissing(listing)) ?? []).map(({ name }) => shownPath(name))
+  const found: T[] = []
+  for (const name of names.sort()) {
+    if (slice.isOver()) await slice.next()
+    const record = read(join(root, name))
+    if (record !== undefined) found.push(record)
+  }
+  return found
 }
+
+/** A record takes a fraction of a millisecond, unless its files are megabytes. */
+const maxReadMs = 10_000
+
+const tookTooLong = (root: string): AppError =>
+  new AppError('unusable-file', `${root} could not be read within ${maxReadMs / 1000} s`, {
+    remedy: 'remove the records of worktrees that no longer exist (git worktree prune), and try again',
+  })
 
 /** Where git thinks the files of one record are. */
 export const worktreePathSync = (dir: string): string | undefined => {
@@ -105,7 +122,7 @@ export const branchCheckedOut = async (commonDir: string, branch: string): Promi
   if (!isBare(commonDir) && holds(headOf(commonDir), busyBranches(commonDir), branch)) {
     return basename(commonDir) === '.git' ? dirname(commonDir) : commonDir
   }
-  const holder = readAll(commonDir).find((admin) => holds(admin.head, admin.busyBranches, branch))
+  const holder = (await readAdminDirs(commonDir)).find((admin) => holds(admin.head, admin.busyBranches, branch))
   return holder && (holder.worktreePath ?? holder.dir)
 }
 

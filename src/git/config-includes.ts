@@ -2,7 +2,8 @@ import { statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
-import { maxConfigBytes } from './file-limits.ts'
+import { createTimeSlice } from '../process/time-slice.ts'
+import { maxConfigBytes, maxIncludedFiles } from './file-limits.ts'
 import { assertHarmless, assertSize, lookAt } from './inspect.ts'
 import { toRaw } from '../domain/raw-path.ts'
 
@@ -31,9 +32,12 @@ export const includeArgs = (file: string): string[] => [
 export const assertIncludes = async (files: readonly string[], includes: Includes): Promise<void> => {
   const seen = new Set<string>()
   const ahead = [...files]
+  const slice = createTimeSlice()
   for (let file = ahead.pop(); file !== undefined; file = ahead.pop()) {
+    if (slice.isOver()) await slice.next()
     if (seen.has(file)) continue
     seen.add(file)
+    if (seen.size > maxIncludedFiles) throw tooManyIncludes(files)
     const raw = toRaw(Buffer.from(file))
     const stat = lookAt(raw, statSync)
     if (stat === undefined) continue
@@ -44,6 +48,11 @@ export const assertIncludes = async (files: readonly string[], includes: Include
     ahead.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
   }
 }
+
+const tooManyIncludes = (files: readonly string[]): AppError =>
+  new AppError('unusable-file', `${files[0] ?? ''} includes more than ${maxIncludedFiles} files`, {
+    remedy: 'remove the includes that do not belong there, and try again',
+  })
 
 const mentionsInclude = (file: string): boolean =>
   /\[[ \t]*include/i.test(readUntrustedTextSync(file, { maxBytes: maxConfigBytes, followLink: true }) ?? '')

@@ -10,6 +10,7 @@ import { type HostToken, withAskpass } from './askpass.ts'
 import { refuseAborted, runChild } from './child.ts'
 import { caseSettings } from './disk-case.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
+import { createConfigOutput } from './config-output.ts'
 import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
 import { assertIncludes, includeArgs } from './config-includes.ts'
 import {
@@ -159,7 +160,9 @@ export const createGit = (options: GitOptions): Git => {
       ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
     }
     const reads = place.commonDir === undefined ? request.at : { commonDir: toRepoPath(place.commonDir) }
-    return (await start(request, environment, reads)).stdout
+    const list = createConfigOutput(place.commonDir)
+    await start({ ...request, onStdout: list.take }, environment, reads)
+    return list.text()
   }
 
   const list = async (place: ConfigPlace): Promise<readonly ConfigEntry[]> => {
@@ -189,7 +192,7 @@ export const createGit = (options: GitOptions): Git => {
       const entries = await config(request.at, request.operation.startsWith('submodule'))
       const settings = [
         ...settingsFor(env, entries),
-        ...caseSettings('path' in request.at ? request.at.path : undefined),
+        ...(await caseSettings('path' in request.at ? request.at.path : undefined)),
         ...(request.durable === true ? durable : []),
         ...(request.settings ?? []),
       ]

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type ConfigEntry, isUserScope, lastValue } from './config-entries.ts'
-import { lazyFetchIsSafe, neutralSettings, type Setting, type UserPlaces } from './neutral.ts'
+import { assertFewOverrides, lazyFetchIsSafe, neutralSettings, type Setting, type UserPlaces } from './neutral.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
@@ -92,14 +92,14 @@ export const anonymousSettings = (
     .filter((entry) => isUserScope(entry) && !/^(?:url|include|includeif)\./s.test(entry.key))
     .filter(({ key }) => !isHttpCredential(key))
     .map(({ key, value }): Setting => [key, value ?? 'true'])
+  const credentials = entries.filter(({ key }) => /^credential\..*\.helper$/s.test(key) || isHttpCredential(key))
+  assertFewOverrides(credentials)
   const all = [...own, ...settings].filter(([key]) => !key.startsWith('credential.'))
   return [
     ...all.map(([key, value]): Setting => [key, home === undefined ? value : value.replace(/^~(?=\/|$)/, () => home)]),
     // An empty helper clears the list, whoever filled it.
     ['credential.helper', ''],
-    ...entries
-      .filter(({ key }) => /^credential\..*\.helper$/s.test(key) || isHttpCredential(key))
-      .map(({ key }): Setting => [key, isEmptyAuth(key) ? 'false' : '']),
+    ...credentials.map(({ key }): Setting => [key, isEmptyAuth(key) ? 'false' : '']),
     ['http.emptyAuth', 'false'],
   ]
 }

@@ -1,11 +1,11 @@
-import { lstatSync, readdirSync, type Dirent, type Stats, statSync } from 'node:fs'
-import { opendir } from 'node:fs/promises'
+import { type Dirent, lstatSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { AppError } from '../domain/errors.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { listDirectory } from '../process/list-directory.ts'
 import { kindOf, readUntrustedSync } from '../process/read-untrusted.ts'
+import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import {
   maxConfigBytes,
   maxIndexBytes,
@@ -30,8 +30,8 @@ export type Places = {
   readonly gitDirs: readonly string[]
   /** Also the git directories of submodules: a `submodule` command reads them. */
   readonly modules?: boolean
-  /** All of it, now: git has been slow to answer. */
-  readonly thorough?: boolean
+  /** Everything, now, because git is slow to answer; until it has answered. */
+  readonly untilAnswered?: () => boolean
 }
 
 /*
@@ -54,56 +54,63 @@ type Listing = {
 const maxDirectories = 100_000
 /** Directories remembered; the oldest go. */
 const capacity = 2 * maxDirectories
+const maxEntries = 2_000_000
+/** Tools that share a git directory make some 20. Each is followed before every start, which can take 4 ms. */
+const maxLinks = 1_000
+/** A look takes milliseconds; the first one at a large repository on a cold disk, seconds. */
+const maxLookMs = 10_000
 
-export const createInspector = (): Inspector => {
+export const createInspector = (createSlice = createTimeSlice): Inspector => {
   const known = new Map<string, Listing>()
   const lastThorough = new Map<string, { at: number; took: number }>()
 
-  const listingOf = (path: string): Listing | undefined | Promise<Listing | undefined> => {
-    const stat = lookAt(path, statSync)
-    if (stat?.isDirectory() !== true) return undefined
+  const listingOf = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listing | undefined> => {
     const hit = known.get(path)
     if (hit !== undefined && isSame(hit.stat, stat)) return hit
-    const keep = (listing: Listing): Listing => {
-      known.delete(path)
-      // Two changes within one tick of the kernel's clock look like one: a young listing is not remembered.
-      if (wallClock() - stat.ctimeMs > freshMs) known.set(path, listing)
-      const oldest = known.size > capacity ? known.keys().next().value : undefined
-      if (oldest !== undefined) known.delete(oldest)
-      return listing
-    }
-    // A directory of a million names is read piece by piece: in one go it would hold up everything else.
-    return stat.size > largeDirectoryBytes
-      ? listSlowly(path, stat).then((listing) => listing && keep(listing))
-      : keepIfThere(listAtOnce(path, stat), keep)
+    const listing = await list(path, stat, slice)
+    known.delete(path)
+    // Two changes within one tick of the kernel's clock look like one: a young listing is not remembered.
+    if (listing !== undefined && wallClock() - stat.ctimeMs > freshMs) known.set(path, listing)
+    const oldest = known.size > capacity ? known.keys().next().value : undefined
+    if (oldest !== undefined) known.delete(oldest)
+    return listing
   }
 
   const inspect = async (places: Places): Promise<void> => {
-    const { modules = false, thorough = false } = places
+    const { modules = false, untilAnswered } = places
+    const thorough = untilAnswered !== undefined
     const gitDirs = places.gitDirs.map((path) => toRaw(Buffer.from(path)))
     const began = performance.now()
     const key = gitDirs.join('\0')
     const last = lastThorough.get(key)
     // Loose objects and the records of other worktrees are most of the directories, and hardly ever what git waits for.
     const everything = thorough || last === undefined || began - last.at > Math.max(pauseMs, last.took * 20)
+    // A git that is slow has a time limit of its own: it is not ended because looking takes long.
+    const slice = createSlice(thorough ? undefined : { ms: maxLookMs, error: () => tookTooLong(places) })
     const seen = new Set<string>()
+    const assertWithinLimits = limitsOfLook(places)
     const ahead: (readonly [path: string, kind: Kind])[] = gitDirs.map((path) => [path, 'git'])
     for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+      if (slice.isOver()) await slice.next()
+      if (untilAnswered?.() === true) return
       const [path, kind] = next
-      const found = listingOf(path)
-      const listing = found instanceof Promise ? await found : found
-      // By identity: links can lead in circles.
-      const identity = listing && `${listing.stat.dev}:${listing.stat.ino}`
-      if (identity === undefined || listing === undefined || seen.has(identity)) continue
+      const stat = lookAt(path, statSync)
+      // By identity: links can lead in circles, or a thousand of them to one large directory.
+      const identity = `${stat?.dev}:${stat?.ino}`
+      if (stat?.isDirectory() !== true || seen.has(identity)) continue
       seen.add(identity)
-      if (seen.size % directoriesPerTurn === 0) await nextTurn()
-      if (seen.size > maxDirectories) throw tooMany(places.gitDirs[0] ?? '')
+      const listing = await listingOf(path, stat, slice)
+      if (listing === undefined) continue
+      assertWithinLimits(path, listing)
       const isSized = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
-      if (isSized) assertSizes(path, kind, listing.files)
-      for (const name of [...listing.directories, ...linkedDirectories(path, kind, listing.links)]) {
-        const inner = kindInside(kind, name, path, modules)
-        if (inner === undefined || (!everything && isTail(kind, name, path, gitDirs))) continue
-        ahead.push([`${path}/${name}`, inner])
+      if (isSized) await assertSizes(path, kind, listing.files, slice)
+      for (const names of [listing.directories, await linkedDirectories(path, kind, listing.links, slice)]) {
+        for (const name of names) {
+          if (slice.isOver()) await slice.next()
+          const inner = kindInside(kind, name, path, modules)
+          if (inner === undefined || (!everything && isTail(kind, name, path, gitDirs))) continue
+          ahead.push([`${path}/${name}`, inner])
+        }
       }
       if (kind === 'objects' && basename(path) === 'info' && listing.files.includes('alternates')) {
         ahead.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
@@ -115,11 +122,22 @@ export const createInspector = (): Inspector => {
   return { inspect }
 }
 
+/** Throws when the directories of one look hold more than any repository does. */
+const limitsOfLook = ({ gitDirs }: Places): ((path: string, listing: Listing) => void) => {
+  const found = { directories: 0, links: 0, entries: 0 }
+  return (path, { directories, links, files }) => {
+    found.directories += 1
+    found.links += links.length
+    found.entries += directories.length + links.length + files.length
+    if (found.directories > maxDirectories) throw tooMany(gitDirs, `${maxDirectories} directories`, 'refs')
+    if (found.links > maxLinks) throw tooMany(gitDirs, `${maxLinks} symbolic links`, shownPath(path))
+    if (found.entries > maxEntries) throw tooMany(gitDirs, `${maxEntries} files`, shownPath(path))
+  }
+}
+
 /** How old a thorough look may be. What is missed meanwhile is found when git turns out to be slow. */
 const pauseMs = 100
-const directoriesPerTurn = 200
 const freshMs = 50
-const largeDirectoryBytes = 64 * 1024
 
 /** The machine's own clock, which the kernel stamps directories with: not one that a test has set. */
 const wallClock = (): number => performance.timeOrigin + performance.now()
@@ -130,9 +148,6 @@ const remember = <T>(map: Map<string, T>, key: string, value: T): void => {
   const oldest = map.size > 1_000 ? map.keys().next().value : undefined
   if (oldest !== undefined) map.delete(oldest)
 }
-
-const keepIfThere = (listing: Listing | undefined, keep: (listing: Listing) => Listing): Listing | undefined =>
-  listing && keep(listing)
 
 const isSame = (a: Stats, b: Stats): boolean =>
   a.ctimeMs === b.ctimeMs && a.mtimeMs === b.mtimeMs && a.ino === b.ino && a.dev === b.dev
@@ -163,18 +178,28 @@ const isTail = (kind: Kind, name: string, path: string, gitDirs: readonly string
   (kind === 'objects' && /^[0-9a-f]{2}$/.test(name)) || (kind === 'worktrees' && !gitDirs.includes(`${path}/${name}`))
 
 /** Those that git would follow into a directory. A link to something that git would wait for throws. */
-const linkedDirectories = (path: string, kind: Kind, links: readonly string[]): string[] =>
-  links.filter((name) => {
+const linkedDirectories = async (
+  path: string,
+  kind: Kind,
+  links: readonly string[],
+  slice: TimeSlice,
+): Promise<string[]> => {
+  const directories: string[] = []
+  for (const name of links) {
+    if (slice.isOver()) await slice.next()
     const link = `${path}/${name}`
     const stat = lookAt(link, statSync)
-    if (stat === undefined) return false
+    if (stat === undefined) continue
     assertHarmless(link, stat)
     if (stat.isFile()) assertSize(link, stat.size, limitOf(kind, name))
-    return stat.isDirectory()
-  })
+    if (stat.isDirectory()) directories.push(name)
+  }
+  return directories
+}
 
-const assertSizes = (path: string, kind: Kind, files: readonly string[]): void => {
+const assertSizes = async (path: string, kind: Kind, files: readonly string[], slice: TimeSlice): Promise<void> => {
   for (const name of files) {
+    if (slice.isOver()) await slice.next()
     const limit = limitOf(kind, name)
     if (limit === undefined) continue
     const file = `${path}/${name}`
@@ -210,25 +235,23 @@ const alternatesOf = (info: string): string[] =>
     .filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('"'))
     .map((line) => resolve(dirname(info), line))
 
-const listAtOnce = (path: string, stat: Stats): Listing | undefined => {
+const list = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listing | undefined> => {
   let entries: Dirent[]
   try {
-    entries = readdirSync(rawBytes(path), { withFileTypes: true, encoding: 'latin1' })
+    entries = await listDirectory(rawBytes(path), { size: stat.size, slice, maxEntries })
   } catch (error) {
+    if (error instanceof AppError) throw error
     return unlisted(path, error)
   }
-  return sorted(path, stat, entries)
-}
-
-const listSlowly = async (path: string, stat: Stats): Promise<Listing | undefined> => {
-  const entries: Dirent[] = []
-  try {
-    const directory = await opendir(rawBytes(path), { bufferSize: 256, encoding: 'latin1' })
-    for await (const entry of directory) entries.push(entry)
-  } catch (error) {
-    return unlisted(path, error)
+  const listing = { stat, directories: [] as string[], links: [] as string[], files: [] as string[] }
+  for (const entry of entries) {
+    if (slice.isOver()) await slice.next()
+    if (entry.isFile()) listing.files.push(entry.name)
+    else if (entry.isDirectory()) listing.directories.push(entry.name)
+    else if (entry.isSymbolicLink()) listing.links.push(entry.name)
+    else assertHarmless(`${path}/${entry.name}`, entry)
   }
-  return sorted(path, stat, entries)
+  return listing
 }
 
 /** Gone, or closed to git as well: git finds nothing to wait for. One that may be entered but not listed hides its files. */
@@ -238,17 +261,6 @@ const unlisted = (path: string, cause: unknown): undefined => {
     cause,
     remedy: `make it readable: chmod u+r ${shownPath(path)}`,
   })
-}
-
-const sorted = (path: string, stat: Stats, entries: readonly Dirent[]): Listing => {
-  const listing = { stat, directories: [] as string[], links: [] as string[], files: [] as string[] }
-  for (const entry of entries) {
-    if (entry.isFile()) listing.files.push(entry.name)
-    else if (entry.isDirectory()) listing.directories.push(entry.name)
-    else if (entry.isSymbolicLink()) listing.links.push(entry.name)
-    else assertHarmless(`${path}/${entry.name}`, entry)
-  }
-  return listing
 }
 
 /** Opening a socket fails at once, and so does a link that leads nowhere: git says what is wrong. */
@@ -268,9 +280,14 @@ export const assertSize = (raw: string, size: number, limit: number | undefined)
   })
 }
 
-const tooMany = (gitDir: string): AppError =>
-  new AppError('unusable-file', `${gitDir} has more than ${maxDirectories} directories, too many for git to read`, {
-    remedy: 'remove them (most likely under `refs`) and find out what created them',
+const tooMany = (gitDirs: readonly string[], what: string, where: string): AppError =>
+  new AppError('unusable-file', `${gitDirs[0] ?? ''} has more than ${what}, too many to check before git starts`, {
+    remedy: `find out what creates them (look in ${where}), remove those that do not belong there, and try again`,
+  })
+
+const tookTooLong = ({ gitDirs }: Places): AppError =>
+  new AppError('unusable-file', `${gitDirs[0] ?? ''} could not be checked within ${maxLookMs / 1000} s`, {
+    remedy: 'try again; if it keeps failing, remove files and links that do not belong in it, most likely under `refs`',
   })
 
 /** Undefined when there is nothing, or nothing that we (and git) may look at. */

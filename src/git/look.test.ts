@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { asOrdinaryUser } from '../../test/helpers/ordinary-user.ts'
@@ -171,6 +180,105 @@ describe.concurrent('git is not started on a directory with a FIFO in it:', () =
     expect((await box.git().run({ operation: 'x', at: repo, args: ['rev-parse', 'HEAD'] })).stdout).toContain(
       repo.sha(),
     )
+  })
+})
+
+/** What an agent can make thousands of. */
+const many: Record<string, (path: string) => void> = {
+  links: (path) => symlinkSync('.', path),
+  refs: (path) => writeFileSync(path, ''),
+  directories: (path) => mkdirSync(path),
+}
+
+const fill = (repo: TestRepo, what: string, count: number): void => {
+  mkdirSync(join(repo.commonDir, 'refs/heads/many'))
+  for (let i = 0; i < count; i += 1) many[what]?.(join(repo.commonDir, 'refs/heads/many', `${i}`))
+}
+
+describe('a repository with far too much in it', () => {
+  // Each is listed; a ref is measured; a link is followed; a directory, linked or not, is noted and visited.
+  test.each([
+    ['refs', 2],
+    ['directories', 3],
+    ['links', 4],
+  ])('lets everything else go on while it is looked at: %s', async (what, steps) => {
+    const { box, repo } = scene()
+    using _ = box
+    fill(repo, what, 300)
+    let turns = 0
+    const next = async (): Promise<void> => void (turns += 1)
+    await createInspector(() => ({ isOver: () => true, next })).inspect({ gitDirs: [repo.commonDir] })
+    expect(turns).toBeGreaterThanOrEqual(steps * 300)
+    // And nothing twice, however many links lead to it.
+    expect(turns).toBeLessThan((steps + 1) * 300)
+  })
+
+  test('is not looked at for ever', async () => {
+    const { box, repo } = scene()
+    using _ = box
+    const { inspect } = createInspector((limit) => ({
+      isOver: () => true,
+      next: async () => {
+        if (limit !== undefined) throw limit.error()
+      },
+    }))
+    const gitDirs = [repo.commonDir]
+    await expect(inspect({ gitDirs })).rejects.toMatchObject({
+      code: 'unusable-file',
+      message: `${repo.commonDir} could not be checked within 10 s`,
+    })
+    // A git that is slow is not ended because looking takes long, and not looked after once it has answered.
+    await inspect({ gitDirs, untilAnswered: () => false })
+    fifo(join(repo.commonDir, 'refs/heads/trap'))
+    await expect(inspect({ gitDirs, untilAnswered: () => false })).rejects.toThrow(/is a FIFO/)
+    await inspect({ gitDirs, untilAnswered: () => true })
+  })
+
+  const lines = (count: number, line: (i: number) => string): string =>
+    Array.from({ length: count }, (_, i) => `${line(i)}\n`).join('')
+  const config =
+    (text: string) =>
+    ({ commonDir }: TestRepo): void =>
+      appendFileSync(join(commonDir, 'config'), text)
+
+  test.each([
+    ['1,001 links', (repo: TestRepo) => fill(repo, 'links', 1_001), /has more than 1000 symbolic links/],
+    [
+      '2,001 filters',
+      config(lines(2_001, (i) => `[filter "${i}"]\nclean=a`)),
+      /config has too many settings that name programs or credentials/,
+    ],
+    [
+      'filters with names of half a megabyte',
+      config(lines(3, (i) => `[filter "${'x'.repeat(250_000)}${i}"]\nclean=a`)),
+      /config has too many settings that name programs or credentials/,
+    ],
+    ['40,001 settings', config(`[x]\n${lines(40_001, () => 'a')}`), /has too many settings \(limit: 40000\)/],
+    [
+      'settings that git lists as 1 GB',
+      config(`[x "${'x'.repeat(100_000)}"]\n${lines(10_000, () => 'a')}`),
+      /has too many settings/,
+    ],
+    ['101 includes', config(lines(101, (i) => `[include]\npath=${i}`)), /includes more than 100 files/],
+  ])('is refused with a reason: %s', async (_name, make, message) => {
+    const { box, repo } = scene()
+    using _ = box
+    make(repo)
+    const git = box.git()
+    await expect(git.run({ operation: 'x', at: repo, args: ['rev-parse', 'HEAD'] })).rejects.toMatchObject({
+      code: 'unusable-file',
+      message: expect.stringMatching(message) as string,
+    })
+  })
+
+  test('is refused with a reason when a call must not identify the user', async () => {
+    const { box, repo } = scene()
+    using _ = box
+    config(lines(2_001, (i) => `[credential "https://${i}.example"]\nhelper=a`))(repo)
+    const git = box.git()
+    const request = { operation: 'x', at: repo, args: ['rev-parse', 'HEAD'] }
+    await expect(git.run({ ...request, anonymous: true })).rejects.toThrow(/too many settings that name programs/)
+    expect((await git.run(request)).stdout).toContain(repo.sha())
   })
 })
 

@@ -1,10 +1,11 @@
-import { lstatSync, readdirSync, statSync } from 'node:fs'
+import { type Dirent, lstatSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type AppError, isAppError } from '../domain/errors.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
 import { linkedGitDirectory } from '../domain/git-link.ts'
+import { listDirectory } from '../process/list-directory.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import type { GitRequest, Tree } from './door.ts'
 import { maxConfigBytes, maxLineBytes, maxOtherBytes } from './file-limits.ts'
 import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
@@ -22,16 +23,16 @@ export const createLook = (userFiles: readonly string[]): Look => {
 
   const before: Look['before'] = async (at, { modules }) => {
     for (const file of userFiles) assertReadable(raw(file), maxConfigBytes)
-    if ('cwd' in at) return inspect({ gitDirs: foundFrom(at.cwd), modules })
+    if ('cwd' in at) return inspect({ gitDirs: await foundFrom(at.cwd), modules })
     if ('path' in at) for (const name of readAtTop) assertReadable(raw(join(at.path, name)), maxOtherBytes)
     return inspect({ gitDirs: gitDirsOf(at), modules })
   }
 
   const whileSlow: Look['whileSlow'] = async ({ at }, isOver) => {
     try {
-      const gitDirs = 'cwd' in at ? foundFrom(at.cwd) : gitDirsOf(at)
-      await inspect({ gitDirs, modules: true, thorough: true })
-      if ('path' in at) await walkTree(at, isOver, (dir) => inspect({ gitDirs: [dir], thorough: true }))
+      const gitDirs = 'cwd' in at ? await foundFrom(at.cwd) : gitDirsOf(at)
+      await inspect({ gitDirs, modules: true, untilAnswered: isOver })
+      if ('path' in at) await walkTree(at, isOver, (dir) => inspect({ gitDirs: [dir], untilAnswered: isOver }))
       return undefined
     } catch (error) {
       return isAppError(error, 'unusable-file') ? error : undefined
@@ -57,8 +58,10 @@ const assertReadable = (path: string, limit: number): void => {
 }
 
 /** The git directories that git finds by itself from a directory, by its own rule: here or in the nearest one above. */
-const foundFrom = (cwd: string): string[] => {
+const foundFrom = async (cwd: string): Promise<string[]> => {
+  const slice = createTimeSlice()
   for (let dir = cwd; dir !== '/'; dir = dirname(dir)) {
+    if (slice.isOver()) await slice.next()
     const dotGit = join(dir, '.git')
     const stat = lookAt(raw(dotGit), statSync)
     if (stat?.isDirectory() === true) return [dotGit]
@@ -90,9 +93,11 @@ const walkTree = async (
 ): Promise<void> => {
   const top = raw(tree.path)
   const ahead = [top]
-  for (let path = ahead.pop(), seen = 1; path !== undefined && !isOver(); path = ahead.pop(), seen += 1) {
-    if (seen % 128 === 0) await nextTurn()
-    for (const entry of entriesOf(path)) {
+  const slice = createTimeSlice()
+  for (let path = ahead.pop(); path !== undefined && !isOver(); path = ahead.pop()) {
+    if (slice.isOver()) await slice.next()
+    for (const entry of await entriesOf(path, slice)) {
+      if (slice.isOver()) await slice.next()
       const place = `${path}/${entry.name}`
       if (readAnywhere.has(entry.name)) assertReadable(place, maxOtherBytes)
       if (entry.name !== '.git' && entry.isDirectory()) ahead.push(place)
@@ -103,9 +108,9 @@ const walkTree = async (
   }
 }
 
-const entriesOf = (path: string) => {
+const entriesOf = async (path: string, slice: TimeSlice): Promise<Dirent[]> => {
   try {
-    return readdirSync(rawBytes(path), { withFileTypes: true, encoding: 'latin1' })
+    return await listDirectory(rawBytes(path), { slice })
   } catch {
     return []
   }

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
 import { type ConfigEntry, isRepositoryScope, isUserScope, lastValue, splitKey } from './config-entries.ts'
+import { maxOverrideBytes, maxOverrides } from './file-limits.ts'
 
 export type Setting = readonly [key: string, value: string]
 
@@ -76,13 +78,21 @@ const fromUser = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] 
 
 /** Each key of the repository's own that names a program or leads elsewhere, answered with the user's value or a harmless one. */
 const answersToRepository = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => {
-  const own = entries.filter(isUserScope)
-  const answers = new Map<string, string>()
-  for (const { key } of entries.filter(isRepositoryScope)) {
-    const harmless = harmlessValue(key, user)
-    if (harmless !== undefined) answers.set(key, lastValue(own, key) ?? harmless)
-  }
+  const own = new Map(entries.filter(isUserScope).map(({ key, value }) => [key, value]))
+  const unsafe = entries.filter((entry) => isRepositoryScope(entry) && harmlessValue(entry.key, user) !== undefined)
+  assertFewOverrides(unsafe)
+  const answers = new Map(unsafe.map(({ key }) => [key, own.get(key) ?? harmlessValue(key, user) ?? '']))
   return [...answers]
+}
+
+/** Building an environment of 100,000 variables takes seconds, and then the system refuses it. */
+export const assertFewOverrides = (overridden: readonly ConfigEntry[]): void => {
+  const bytes = overridden.reduce((sum, { key }) => sum + key.length, 0)
+  if (overridden.length <= maxOverrides && bytes <= maxOverrideBytes) return
+  const file = overridden.at(-1)?.origin.replace(/^file:/, '') ?? ''
+  throw new AppError('unusable-file', `${file} has too many settings that name programs or credentials`, {
+    remedy: `remove sections that do not belong there, such as [filter "…"] (limit: ${maxOverrides} settings)`,
+  })
 }
 
 /**

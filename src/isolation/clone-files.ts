@@ -1,5 +1,6 @@
-import { type Dirent, readdirSync } from 'node:fs'
 import { bytesBelow } from '../domain/raw-path.ts'
+import { listDirectory } from '../process/list-directory.ts'
+import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 
 /** What git and Coppice write at the top of a bare clone. Everything else is somebody's own. */
 const ours: ReadonlySet<string> = new Set(
@@ -17,22 +18,32 @@ const content: ReadonlyMap<string, (path: string) => boolean> = new Map([
 ])
 
 /** Files in a clone of ours that no fetch brings back: large files of git-lfs or git-annex, hooks, a note left there. */
-export const filesOnlyHere = (clone: string): string[] =>
-  list(clone, '').flatMap((entry) => {
+export const filesOnlyHere = async (clone: string): Promise<string[]> => {
+  const slice = createTimeSlice()
+  const found: string[] = []
+  for (const entry of await listDirectory(Buffer.from(clone), { slice })) {
     const known = content.get(entry.name)
-    if (known === undefined) return isOurs(entry.name) ? [] : [entry.name]
-    if (!entry.isDirectory()) return [entry.name]
-    return filesBelow(clone, entry.name).filter((path) => known(path.slice(entry.name.length + 1)))
-  })
+    if (known === undefined ? !isOurs(entry.name) : !entry.isDirectory()) found.push(entry.name)
+    if (known === undefined || !entry.isDirectory()) continue
+    for (const path of await filesBelow(clone, entry.name, slice)) {
+      if (known(path.slice(entry.name.length + 1))) found.push(path)
+    }
+  }
+  return found
+}
 
 /** `packed-refs.lock`, or what a rename is about to put in place, is as much ours as the file itself. */
 const isOurs = (name: string): boolean => ours.has(name) || ours.has(name.replace(/\.(?:lock|\d+\.tmp)$/, ''))
 
-const filesBelow = (clone: string, directory: string): string[] =>
-  list(clone, directory).flatMap((entry) => {
-    const path = `${directory}/${entry.name}`
-    return entry.isDirectory() ? filesBelow(clone, path) : [path]
-  })
-
-const list = (clone: string, raw: string): Dirent[] =>
-  readdirSync(bytesBelow(clone, raw), { withFileTypes: true, encoding: 'latin1' })
+const filesBelow = async (clone: string, top: string, slice: TimeSlice): Promise<string[]> => {
+  const files: string[] = []
+  const ahead = [top]
+  for (let directory = ahead.pop(); directory !== undefined; directory = ahead.pop()) {
+    for (const entry of await listDirectory(bytesBelow(clone, directory), { slice })) {
+      if (slice.isOver()) await slice.next()
+      ;(entry.isDirectory() ? ahead : files).push(`${directory}/${entry.name}`)
+    }
+    if (slice.isOver()) await slice.next()
+  }
+  return files
+}

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { lstatSync, readdirSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { RepoConfig } from '../domain/config.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Uncommitted } from '../domain/gates.ts'
@@ -13,6 +12,8 @@ import { convertedFiles } from '../git/converted.ts'
 import { isUntouchedByStat } from '../git/untouched.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
 import { type Status, readStatus } from '../git/status.ts'
+import { listDirectory } from '../process/list-directory.ts'
+import { createTimeSlice } from '../process/time-slice.ts'
 import type { IsolationContext } from './context.ts'
 import { type InnerRepository, type InnerWorktree, repositoriesInside } from './repositories-inside.ts'
 import { type DirtySubmodule, lookIntoSubmodules } from './submodules.ts'
@@ -173,16 +174,15 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
   // Whether a repository has work is a matter of its files, and those are looked at below.
   const repositories = found.repositories.map(({ path }) => path)
   const hash = createHash('sha256').update(JSON.stringify({ ...found, repositories }))
-  let looked = 0
+  const slice = createTimeSlice()
   const visit = async (path: string, isWhole: boolean): Promise<void> => {
-    looked += 1
-    if (looked % 512 === 0) await nextTurn()
+    if (slice.isOver()) await slice.next()
     const at = unlessMissingSync(() => lstatSync(bytesBelow(tree.path, path), { bigint: true }))
     hash.update(at === undefined ? '-' : `${path},${at.mode},${at.size},${at.mtimeNs},${at.ino};`)
     if (at?.isDirectory() !== true) return
     // What no restore point keeps need not be looked at twice: node_modules alone would cost seconds.
     if (!isWhole && regenerable.has(shownPath(path.slice(path.lastIndexOf('/') + 1)))) return
-    for (const name of readdirSync(bytesBelow(tree.path, path), { encoding: 'latin1' })) {
+    for (const { name } of await listDirectory(bytesBelow(tree.path, path), { size: Number(at.size), slice })) {
       await visit(`${path}/${name}`, isWhole)
     }
   }

@@ -40,14 +40,14 @@ const insideClone = async (context: IsolationContext, path: string): Promise<str
     ...[...gits.map((git) => git.path), ...gitDirectories].map(
       (inner) => `a repository inside it: ${shownPath(inner)}`,
     ),
-    ...filesInside(path),
+    ...(await filesInside(path)),
   ]
 }
 
 const mostNamed = 3
 
-const filesInside = (path: string): string[] => {
-  const files = filesOnlyHere(path).sort()
+const filesInside = async (path: string): Promise<string[]> => {
+  const files = (await filesOnlyHere(path)).sort()
   if (files.length === 0) return []
   const named = files.slice(0, mostNamed).map(shownPath).join(', ')
   const more = files.length > mostNamed ? ` and ${files.length - mostNamed} more` : ''

@@ -1,8 +1,9 @@
-import { type Dirent, type Stats, lstatSync, opendirSync, readdirSync } from 'node:fs'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Stats, lstatSync } from 'node:fs'
 import { bytesBelow } from '../domain/raw-path.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
+import { listDirectory } from '../process/list-directory.ts'
 import { kindOf } from '../process/read-untrusted.ts'
+import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 
 /** All paths are raw and relative to the top. */
 export type Walk = {
@@ -29,15 +30,13 @@ export type Special = {
 
 /** The clocks of file systems tick every 1 to 10 ms; FAT's every 2 s does not matter where worktrees are. */
 const tickMs = 50
-/** About 5,000 names. Listing more at once would keep everything else waiting. */
-const largeDirectoryBytes = 128 * 1024
 
 /**
  * All directories of a tree, at any depth: neither link counts (btrfs says 1 for every directory) nor a directory's name
  * tell what is inside. 100,000 files in 15,000 directories take about 300 ms; it gives way all along, so that the git
  * processes that look at the same tree are started and heard meanwhile.
  */
-export const walk = async (root: string, now: number): Promise<Walk> => {
+export const walk = async (root: string, now: number, slice = createTimeSlice()): Promise<Walk> => {
   const gits: { path: string; isDirectory: boolean }[] = []
   const gitDirectories: string[] = []
   const special: Special[] = []
@@ -48,8 +47,9 @@ export const walk = async (root: string, now: number): Promise<Walk> => {
     if (found === undefined) return
     directories.set(path, stampOf(path, found))
     isFresh ||= found.mtimeMs > now - tickMs
-    if (directories.size % 64 === 1) await nextTurn()
-    const { names, inner, other } = await listDirectory(root, path, found.size)
+    // The first turn comes at once: git processes that look at the same tree are started meanwhile.
+    if (path === '' || slice.isOver()) await slice.next()
+    const { names, inner, other } = await entriesThatMatter(at(root, path), found.size, slice)
     for (const { name, kind } of other) special.push({ path: path === '' ? name : `${path}/${name}`, kind })
     if (path !== '' && gitNames.every((name) => names.has(name))) gitDirectories.push(path)
     if (path !== '' && names.has('.git')) gits.push({ path: `${path}/.git`, isDirectory: inner.includes('.git') })
@@ -68,37 +68,26 @@ type Listed = {
   readonly other: readonly { readonly name: string; readonly kind: string }[]
 }
 
-const listDirectory = async (root: string, path: string, size: number): Promise<Listed> => {
+const entriesThatMatter = async (path: Buffer, size: number, slice: TimeSlice): Promise<Listed> => {
   const names = new Set<string>()
   const inner: string[] = []
   const other: { name: string; kind: string }[] = []
-  const take = (entry: Dirent): void => {
+  for (const entry of await listDirectory(path, { size, slice })) {
+    if (slice.isOver()) await slice.next()
     if (namesThatMatter.has(entry.name)) names.add(entry.name)
     if (entry.isDirectory()) inner.push(entry.name)
     else if (!entry.isFile() && !entry.isSymbolicLink()) other.push({ name: entry.name, kind: kindOf(entry) })
-  }
-  if (size <= largeDirectoryBytes) {
-    for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) take(entry)
-    return { names, inner, other }
-  }
-  using directory = opendirSync(at(root, path), { encoding: 'latin1', bufferSize: 1024 })
-  let seen = 0
-  for (let entry = directory.readSync(); entry !== null; entry = directory.readSync()) {
-    take(entry)
-    seen += 1
-    if (seen % 1024 === 0) await nextTurn()
   }
   return { names, inner, other }
 }
 
 /** No entry has come, gone or been renamed in any of them since. Not: no file was written to. */
 export const sameEntries = async (root: string, directories: ReadonlyMap<string, string>): Promise<boolean> => {
-  let looked = 0
+  const slice = createTimeSlice()
   for (const [path, stamp] of directories) {
+    if (slice.isOver()) await slice.next()
     const found = directoryAt(root, path)
     if (found === undefined || stampOf(path, found) !== stamp) return false
-    looked += 1
-    if (looked % 512 === 0) await nextTurn()
   }
   return true
 }

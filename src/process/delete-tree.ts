@@ -5,10 +5,10 @@ import {
   fstatSync,
   lstatSync,
   openSync,
-  readdirSync,
   readFileSync,
   realpathSync,
   rmdirSync,
+  type Stats,
   unlinkSync,
 } from 'node:fs'
 import { posix } from 'node:path'
@@ -17,6 +17,7 @@ import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { listInPieces } from './list-directory.ts'
 
 /**
  * The only function that deletes a directory with what is in it. It never leaves the file system it starts on and never
@@ -97,7 +98,7 @@ function* deletion(path: string | Buffer, { leave }: DeleteOptions): Generator<v
   }
 
   function* contents(place: Place, shown: string): Generator<void, boolean> {
-    const names = place.names()
+    const names = yield* place.names()
     const isAsked = shown !== whole && names.some(({ name }) => name === '.git')
     const reason = isAsked ? leave?.(rawBytes(shown)) : undefined
     if (reason !== undefined) return keep(shown, reason)
@@ -125,7 +126,7 @@ type Name = { readonly name: string; readonly isDirectory: boolean }
 /** An open directory: what is done below it is done there, whatever happens to the names on the way to it. */
 type Place = {
   readonly below: (name: string) => Buffer
-  readonly names: () => Name[]
+  readonly names: () => Generator<void, Name[]>
   /** Which mount it is on. */
   readonly mount: string
   readonly close: () => void
@@ -164,7 +165,7 @@ const descriptor = (path: Buffer, flags: number): Place => {
   try {
     const mount = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
     if (mount === undefined) throw new Error('the kernel does not say which mount a directory is on')
-    return { ...placeAt(Buffer.from(`/proc/self/fd/${fd}`), fstatSync(fd).mode), mount, close: () => closeSync(fd) }
+    return { ...placeAt(Buffer.from(`/proc/self/fd/${fd}`), fstatSync(fd)), mount, close: () => closeSync(fd) }
   } catch (error) {
     closeSync(fd)
     throw error
@@ -175,18 +176,18 @@ const descriptor = (path: Buffer, flags: number): Place => {
 const byPath = (path: Buffer): Place => {
   const found = lstatSync(path)
   if (!found.isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
-  return { ...placeAt(path, found.mode), mount: String(found.dev), close: () => undefined }
+  return { ...placeAt(path, found), mount: String(found.dev), close: () => undefined }
 }
 
-const placeAt = (path: Buffer, mode: number): Pick<Place, 'below' | 'names'> => ({
+const placeAt = (path: Buffer, { mode, size }: Stats): Pick<Place, 'below' | 'names'> => ({
   below: (name) => Buffer.concat([path, Buffer.from('/'), rawBytes(name)]),
-  names: () => {
+  *names() {
     // One without the right to list or change it would keep its files: it goes anyway, so the right is taken first.
     if ((mode & 0o700) !== 0o700) chmodSync(path, (mode & 0o777) | 0o700)
-    return readdirSync(path, { withFileTypes: true, encoding: 'latin1' }).map((found) => ({
-      name: found.name,
-      isDirectory: found.isDirectory(),
-    }))
+    const pieces = listInPieces(path, size)
+    let piece = pieces.next()
+    for (; piece.done !== true; piece = pieces.next()) yield
+    return piece.value.map((found) => ({ name: found.name, isDirectory: found.isDirectory() }))
   },
 })
 

@@ -1,7 +1,8 @@
-import { lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { lstatSync, readFileSync, realpathSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { listDirectory } from './list-directory.ts'
+import { createTimeSlice } from './time-slice.ts'
 
 /** A file system that is mounted on a directory (or a file) inside a place that is about to be deleted. */
 export type Mount = {
@@ -79,11 +80,10 @@ export const mountsByDevice = async (top: Buffer): Promise<Mount[]> => {
   const device = lstatSync(top).dev
   const note = (path: string): void => void found.push({ path: shownPath(path), what: 'another file system' })
   if (lstatSync(dirname(top.toString())).dev !== device) note(toRaw(top))
-  let looked = 0
+  const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {
-    looked += 1
-    if (looked % 128 === 0) await nextTurn()
-    for (const entry of readdirSync(rawBytes(path), { withFileTypes: true, encoding: 'latin1' })) {
+    for (const entry of await listDirectory(rawBytes(path), { slice })) {
+      if (slice.isOver()) await slice.next()
       const inner = `${path}/${entry.name}`
       if (!entry.isDirectory()) continue
       if (lstatSync(rawBytes(inner)).dev === device) await visit(inner)

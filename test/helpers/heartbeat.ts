@@ -46,3 +46,19 @@ export const startHeartbeat = (): Heartbeat => {
     },
   }
 }
+
+/** How many turns everything else gets while this runs: none, if it is synchronous inside. */
+export const turnsDuring = async (work: () => Promise<unknown>): Promise<number> => {
+  let turns = 0
+  const count = (): void => {
+    turns += 1
+    again = setImmediate(count)
+  }
+  let again = setImmediate(count)
+  try {
+    await work()
+  } finally {
+    clearImmediate(again)
+  }
+  return turns
+}

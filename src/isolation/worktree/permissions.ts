@@ -1,8 +1,9 @@
-import { chmodSync, lstatSync, mkdirSync, readdirSync } from 'node:fs'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { bytesBelow, shownPath } from '../../domain/raw-path.ts'
 import type { Permissions } from '../../domain/restore-point.ts'
-import { unlessMissingSync } from '../../domain/missing.ts'
+import { unlessMissing, unlessMissingSync } from '../../domain/missing.ts'
+import { listDirectory } from '../../process/list-directory.ts'
+import { createTimeSlice } from '../../process/time-slice.ts'
 
 export type Skip = {
   /** Raw paths that a checkout makes executable. Undefined: git tells where a file differs in that. */
@@ -15,23 +16,20 @@ export type Skip = {
   readonly regenerable: readonly string[]
 }
 
-const entriesPerTurn = 512
-
 /** What git records of a mode is one bit, and of an empty directory nothing. */
 export const readPermissions = async (root: string, skip: Skip): Promise<Permissions> => {
   const umask = process.umask()
   const modes: Record<string, number> = {}
   const emptyDirectories: string[] = []
   const isSkipped = skipper(skip)
-  let looked = 0
+  const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {
-    const names = unlessMissingSync(() => readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' }))
+    const names = await unlessMissing(listDirectory(at(root, path), { slice }))
     if (names?.length === 0 && path !== '') emptyDirectories.push(path)
     for (const entry of names ?? []) {
       const inner = path === '' ? entry.name : `${path}/${entry.name}`
       if (inner === '.git' || entry.isSymbolicLink()) continue
-      looked += 1
-      if (looked % entriesPerTurn === 0) await nextTurn()
+      if (slice.isOver()) await slice.next()
       const found = unlessMissingSync(() => lstatSync(at(root, inner)))
       if (found?.isFile() === true) {
         const isExecutable = (found.mode & 0o100) !== 0
@@ -53,11 +51,16 @@ const usualMode = (mode: number, umask: number): number => ((mode & 0o100) === 0
 const skipper = ({ whole, ignored, regenerable }: Skip): ((path: string) => boolean) => {
   const kept = new Set(whole.map(withoutSlash))
   const names = new Set(regenerable)
-  const entries = ignored.map(withoutSlash)
+  const entries = new Set(ignored.map(withoutSlash))
   return (path) =>
-    kept.has(path) ||
-    (names.has(shownPath(path.slice(path.lastIndexOf('/') + 1))) &&
-      entries.some((entry) => path === entry || path.startsWith(`${entry}/`)))
+    kept.has(path) || (names.has(shownPath(path.slice(path.lastIndexOf('/') + 1))) && isAtOrBelow(path, entries))
+}
+
+const isAtOrBelow = (path: string, entries: ReadonlySet<string>): boolean => {
+  for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+    if (entries.has(path.slice(0, end))) return true
+  }
+  return false
 }
 
 /** Over files that were just laid: those that are not named have the mode that this process gives them. */
@@ -65,10 +68,15 @@ export const applyPermissions = async (
   root: string,
   { umask, modes, emptyDirectories }: Permissions,
 ): Promise<void> => {
-  for (const path of emptyDirectories) mkdirSync(at(root, path), { recursive: true })
+  const slice = createTimeSlice()
+  for (const path of emptyDirectories) {
+    if (slice.isOver()) await slice.next()
+    mkdirSync(at(root, path), { recursive: true })
+  }
   if (umask !== process.umask()) await applyUmask(root, umask)
   // Inner ones first: a directory may come back without the right to enter it.
   for (const path of Object.keys(modes).sort().toReversed()) {
+    if (slice.isOver()) await slice.next()
     const found = unlessMissingSync(() => lstatSync(at(root, withoutSlash(path))))
     const isSameKind = path.endsWith('/') ? found?.isDirectory() : found?.isFile()
     if (isSameKind === true) chmodSync(at(root, withoutSlash(path)), modes[path] ?? 0o600)
@@ -77,13 +85,12 @@ export const applyPermissions = async (
 
 /** The environment was private to its user, or shared with a group, as a whole. */
 const applyUmask = async (root: string, umask: number): Promise<void> => {
-  let looked = 0
+  const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {
-    for (const entry of readdirSync(at(root, path), { withFileTypes: true, encoding: 'latin1' })) {
+    for (const entry of await listDirectory(at(root, path), { slice })) {
       const inner = path === '' ? entry.name : `${path}/${entry.name}`
       if (inner === '.git' || !(entry.isFile() || entry.isDirectory())) continue
-      looked += 1
-      if (looked % entriesPerTurn === 0) await nextTurn()
+      if (slice.isOver()) await slice.next()
       if (entry.isDirectory()) await visit(inner)
       const { mode } = lstatSync(at(root, inner))
       chmodSync(at(root, inner), entry.isDirectory() ? 0o777 & ~umask : usualMode(mode, umask))
