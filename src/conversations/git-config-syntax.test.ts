@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
 import { parseGitConfig } from './git-config-syntax.ts'
 
@@ -70,10 +70,40 @@ test.each([
 })
 
 test('any text is read as git reads it', () => {
-  const piece = fc.constantFrom(
-    ...['[', ']', '"', '\\', '#', ';', '=', ' ', '\t', '\n', '\r', '\r\n', '\0', '.', '-', '1', 'a', 'B', '\u00E9'],
-    ...['[a]', '[core "x"]', '[a.B]', '\nkey = ', '\nName\n', ' = value\n', '\\\n', '\\"', '\\n', ' # \\\n', '"q" '],
-  )
+  const characters = [
+    '[',
+    ']',
+    '"',
+    '\\',
+    '#',
+    ';',
+    '=',
+    ' ',
+    '\t',
+    '\n',
+    '\r',
+    '\0',
+    '.',
+    '-',
+    '1',
+    'a',
+    'B',
+    '\u00E9',
+  ]
+  const words = [
+    '[a]',
+    '[core "x"]',
+    '[a.B]',
+    '\nkey = ',
+    '\nName\n',
+    ' = value\n',
+    '\r\n',
+    '\\\n',
+    '\\n',
+    ' # \\\n',
+    '"q" ',
+  ]
+  const piece = fc.constantFrom(...characters, ...words)
   const mess = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(''))
   const line = fc.array(piece, { maxLength: 5 }).map((pieces) => `\nkey = ${pieces.join('')}`)
   const file = fc.oneof(

@@ -85,22 +85,21 @@ const subsectionIn = (input: Input, section: string, blank: string): string | un
   let character = blank
   while (isBlank(character) && character !== '\n') character = input.next()
   if (character !== '"') return undefined
-  const parts: string[] = [section, '.']
+  let name = `${section}.`
   for (character = input.next(); character !== '"'; character = input.next()) {
     // A backslash stands for the character after it, whatever that is.
     if (character === '\\') character = input.next()
     if (endsLine(character)) return undefined
-    parts.push(character)
+    name += character
   }
-  return input.next() === ']' ? parts.join('') : undefined
+  return input.next() === ']' ? name : undefined
 }
 
 const settingIn = (input: Input, section: string, first: string): Setting | undefined => {
-  const letters = [first]
+  let name = first
   let character = input.next()
-  for (; NAME_CHARACTER.test(character); character = input.next()) letters.push(character)
+  for (; NAME_CHARACTER.test(character); character = input.next()) name += character
   while (character === ' ' || character === '\t') character = input.next()
-  const name = letters.join('')
   const key = { key: untilNul(section + name.toLowerCase()), written: untilNul(section + name) }
   if (endsLine(character)) return { ...key, value: undefined }
   const value = character === '=' ? valueIn(input) : undefined
@@ -109,13 +108,13 @@ const settingIn = (input: Input, section: string, first: string): Setting | unde
 
 /** After `=`. Undefined: git would refuse it. */
 const valueIn = (input: Input): string | undefined => {
-  const parts: string[] = []
+  let value = ''
   let isQuoted = false
-  /** How many parts there are without the blanks at the end. */
+  /** Without the blanks at the end. */
   let length = 0
   for (let character = input.next(); !endsLine(character); character = input.next()) {
     if (isBlank(character) && !isQuoted) {
-      if (length > 0) parts.push(character)
+      if (length > 0) value += character
       continue
     }
     if ((character === '#' || character === ';') && !isQuoted) {
@@ -127,11 +126,11 @@ const valueIn = (input: Input): string | undefined => {
     else if (character === '\\') {
       const meant = ESCAPES[input.next()]
       if (meant === undefined) return undefined
-      if (meant !== '') parts.push(meant)
-    } else parts.push(character)
-    length = parts.length
+      if (meant !== '') value += meant
+    } else value += character
+    length = value.length
   }
-  return isQuoted ? undefined : parts.slice(0, length).join('')
+  return isQuoted ? undefined : value.slice(0, length)
 }
 
 /** A backslash at the end of the file stands before a line break, too. */

@@ -1,14 +1,4 @@
-import {
-  appendFileSync,
-  chmodSync,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
@@ -287,82 +277,6 @@ test.each([
   symlinkSync('loop', join(world.repo.commonDir, 'loop'))
   git('config', key, path)
   expect((await wire()).join('\n')).toMatch(/cannot be read|could not be looked at/)
-})
-
-test('a look takes no more time than it may, and says so', async () => {
-  const hooks = join(world.repo.commonDir, 'hooks')
-  mkdirSync(hooks, { recursive: true })
-  for (let n = 10; n < 35; n++) {
-    writeFileSync(join(hooks, `hook-${n}`), '')
-    truncateSync(join(hooks, `hook-${n}`), 1_000_000)
-  }
-  await arm()
-  const { files = {} } = 'problem' in before.repository ? {} : before.repository
-  expect(files['the hook `hook-10`']).toMatch(/^\d+ [0-9a-f]{64}$/)
-  expect(files['the hook `hook-34`'], 'beyond 20 MB by its stamps').toMatch(/^1000000 /)
-  for (let n = 0; n < 500; n++) writeFileSync(join(hooks, `small-${n}`), '')
-  expect(await wire()).toEqual([expect.stringMatching(/not be looked at completely .*hooks has too many files/)])
-  rmSync(hooks, { recursive: true })
-  for (let n = 0; n < 51; n++) writeIn(world.box.path('many'), `${n}`, `[include]\n\tpath = ${n + 1}\n`)
-  git('config', 'include.path', world.box.path('many/0'))
-  expect(await wire()).toEqual([expect.stringMatching(/not be looked at completely .*includes too many files/)])
-})
-
-/** What an agent can write to keep a look busy: a configuration that many submodules share. */
-const expensive = [
-  { name: 'many settings', text: `[a]\n${'b\n'.repeat(30_001)}`, submodules: 1, told: /too many settings/ },
-  {
-    name: 'settings in a long section',
-    text: `[a "${'b'.repeat(100_000)}"]\n${'c\n'.repeat(250)}`,
-    submodules: 1,
-    told: /too large/,
-  },
-  { name: 'large files', text: '#'.repeat(1_000_000), submodules: 21, told: /too large/ },
-  {
-    name: 'many files with settings',
-    text: `[a]\n${'b\n'.repeat(2_000)}`,
-    submodules: 16,
-    told: /too many settings/,
-  },
-]
-
-test('a look reads no more than it may in all, and says so', async () => {
-  const modules = join(world.repo.commonDir, 'modules')
-  const shared = world.box.path('shared')
-  for (const { name, text, submodules, told } of expensive) {
-    writeFileSync(shared, text)
-    for (let n = 0; n < submodules; n++) {
-      writeIn(join(modules, `${n}`), 'HEAD', 'ref: refs/heads/main\n')
-      linkSync(shared, join(modules, `${n}`, 'config'))
-    }
-    const [line, ...more] = await wire()
-    expect([name, line, more]).toEqual([name, expect.stringMatching(/^they could not be looked at completely/), []])
-    expect([name, line]).toEqual([name, expect.stringMatching(told)])
-    rmSync(modules, { recursive: true })
-  }
-})
-
-test('a look lets the server go on meanwhile', async () => {
-  appendFileSync(join(world.repo.commonDir, 'config'), `[a]\n${'b = c\n'.repeat(29_000)}`)
-  let turns = 0
-  const count = (): void => {
-    turns++
-    timer = setImmediate(count)
-  }
-  let timer = setImmediate(count)
-  await lookAtRepository(world.codebase, { user: {}, redact })
-  clearImmediate(timer)
-  expect(turns).toBeGreaterThan(1)
-})
-
-test('thousands of branches that belong to thousands of remotes are compared by name', async () => {
-  const config = join(world.repo.commonDir, 'config')
-  const numbers = [...Array(9_000).keys()]
-  appendFileSync(config, numbers.map((n) => `[remote "${n}"]\nurl = x\n`).join(''))
-  await arm()
-  appendFileSync(config, numbers.map((n) => `[branch "${n}"]\nremote = ${n}\n`).join(''))
-  git('config', 'branch.evil.remote', 'added')
-  expect(await wire()).toEqual(["the repository's configuration: set `branch.evil.remote = added`"])
 })
 
 test('a configuration that cannot be read is reported whenever it changes', async () => {
