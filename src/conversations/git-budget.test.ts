@@ -72,6 +72,13 @@ test.each<[name: string, plant: () => void, told: RegExp]>([
   expect(lines.join()).toMatch(told)
 })
 
+test.each(['/', '~nobody/'])('a path of 900,000 characters below %s does not fill the report', async (start) => {
+  writeIn(gitDir, 'config', `[include]\n\tpath = ${start}${'a'.repeat(900_000)}\n`)
+  const lines = await changes()
+  expect(lines).not.toEqual([])
+  expect(lines.join().length).toBeLessThan(2_000)
+})
+
 test('the server goes on during a look', async () => {
   writeIn(gitDir, 'config', `[a]\n${'b = c\n'.repeat(29_000)}`)
   let turns = 0

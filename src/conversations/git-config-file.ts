@@ -6,6 +6,7 @@ import { readUntrustedSync } from '../process/read-untrusted.ts'
 import type { Redact } from '../process/redact.ts'
 import type { Budget } from './git-budget.ts'
 import { parseGitConfig, type Setting } from './git-config-syntax.ts'
+import { plain } from './git-places.ts'
 
 /** A setting as it is kept between runs: of one that may hold a password only the key and a hash. */
 export type Entry = {
@@ -100,7 +101,7 @@ const entryOf = ({ key, written, value }: Setting, redact: Redact): Entry => ({
 
 /** About the file as a whole. `more` is what else must not change unnoticed. */
 const noteOf = (text: string, more = ''): Entry => ({
-  key: text,
+  key: cut(text),
   shown: cut(text),
   print: hashOf(`note\0${text}\0${more}`),
 })
@@ -126,13 +127,7 @@ const shown = (key: string, value: string | undefined): string => {
 
 const MAY_BE_SECRET = /extraheader|password|token|secret|cookie|\.url|insteadof|proxy|:\/\//i
 
-const cut = (text: string): string => {
-  const line = text
-    .slice(0, MOST_SHOWN_LENGTH)
-    .replaceAll('`', "'")
-    .replaceAll(/[\p{Cc}]/gu, ' ')
-  return text.length > MOST_SHOWN_LENGTH ? `${line}…` : line
-}
+const cut = (text: string): string => plain(text, MOST_SHOWN_LENGTH)
 
 /** What `remote` is for a branch that belongs to this remote. */
 export const remoteHash = (name: string): string => hashOf(Buffer.from(name).toString('latin1'))

@@ -44,7 +44,8 @@ const includedByOne = async (source: ConfigSource, user: UserFiles, budget: Budg
     for (const file of valuesOf(config, isInclude).flatMap((path) => placesOf(path, dirname(includer), user))) {
       if (seen.has(file)) continue
       seen.add(file)
-      if (found.length === MOST_INCLUDED) throw new AppError('unsupported', `${source.file} includes too many files`)
+      if (found.length === MOST_INCLUDED)
+        throw new AppError('unsupported', `${plain(source.file)} includes too many files`)
       const name = `\`${plain(file)}\`, included by ${source.name}`
       const included = { ...source, name, file, config: await readConfig(file, { followLink: true }, budget) }
       found.push(included)
@@ -104,7 +105,7 @@ const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFil
 const NOT_UTF8 = '\uFFFD'
 
 const unknownPlace = (path: string): AppError =>
-  new AppError('config-invalid', `git's configuration names ${path}, and Coppice does not know where that is`, {
+  new AppError('config-invalid', `git's configuration names ${plain(path)}, and Coppice does not know where that is`, {
     remedy: 'write the path in full',
   })
 

@@ -77,5 +77,11 @@ const below = (name: string, directory: string, entries: readonly Dirent[]): Nam
     .filter((entry) => entry.isDirectory())
     .map((entry) => [name === '' ? entry.name : `${name}/${entry.name}`, join(directory, entry.name)])
 
-/** Names are an agent's to choose: on one line, and without ending the quotes around them. */
-export const plain = (name: string): string => name.replaceAll('`', "'").replaceAll(/[\p{Cc}]/gu, ' ')
+/** An agent chooses names and paths: on one line, of a readable length, and without ending the quotes around them. */
+export const plain = (name: string, mostCharacters = 300): string => {
+  const line = name
+    .slice(0, mostCharacters)
+    .replaceAll('`', "'")
+    .replaceAll(/[\p{Cc}]/gu, ' ')
+  return name.length > mostCharacters ? `${line}…` : line
+}
