@@ -313,17 +313,15 @@ test('a secret that is cut off in the report is hidden all the same', async () =
 })
 
 test('two submodules whose names look the same in a report do not hide each other', async () => {
-  for (const name of ['a b', 'a\tb'])
-    writeIn(join(world.repo.commonDir, 'modules', name), 'HEAD', 'ref: refs/heads/main\n')
+  const modules = ['a b', 'a\tb'].map((name) => join(world.repo.commonDir, 'modules', name))
+  for (const module of modules) writeIn(module, 'HEAD', 'ref: refs/heads/main\n')
   await arm()
-  for (const name of ['a b', 'a\tb']) {
-    const module = join(world.repo.commonDir, 'modules', name)
-    writeIn(module, 'config', '[core]\n\tfsmonitor = /evil\n')
-    writeIn(join(module, 'hooks'), 'pre-push', name)
-    expect(await wire()).toEqual([
-      '`config` of submodule `a b`: set `core.fsmonitor = /evil`',
-      expect.stringMatching('^the hook `pre-push` of submodule `a b` was (?:added|changed)$'),
-    ])
+  for (const [n, module] of [...modules, ...modules].entries()) {
+    writeIn(module, 'config', `[core]\n\tfsmonitor = /evil-${n}\n`)
+    writeIn(join(module, 'hooks'), 'pre-push', `${n}`)
+    const told = (await wire()).join('\n')
+    expect(told).toContain(`\`config\` of submodule \`a b\`: set \`core.fsmonitor = /evil-${n}\``)
+    expect(told).toMatch(/the hook `pre-push` of submodule `a b` was (?:added|changed)/)
     await arm()
   }
 })

@@ -174,9 +174,11 @@ const entriesByName = async (
   redact: Redact,
   budget: Budget,
 ): Promise<Record<string, readonly Entry[]>> => {
-  const found = new Map<string, readonly Entry[]>()
+  const found = new Map<string, Entry[]>()
   for (const { name, config } of sources) {
-    found.set(name, [...(found.get(name) ?? []), ...(await entriesOf(config, redact, budget))])
+    const same = found.get(name) ?? []
+    for (const entry of await entriesOf(config, redact, budget)) same.push(entry)
+    found.set(name, same)
   }
   return Object.fromEntries(found)
 }
