@@ -117,7 +117,7 @@ const report = async (context: ConversationsContext, watch: RunWatch): Promise<v
   const { environmentId } = watch.data
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   const settled = await settle(context, codebase, watch)
-  const now = await lookAtGit(isolation, codebase, environment?.status === 'active' ? environment : undefined)
+  const now = await lookAtGit(context, codebase, environment?.status === 'active' ? environment : undefined)
   const planted = await changesSinceLastLook(context, now)
   const texts = [
     ...noticesOf(codebase, settled),

@@ -1,107 +1,135 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { toAppError } from '../domain/errors.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { unlessMissingSync } from '../domain/missing.ts'
+import { readUntrustedSync } from '../process/read-untrusted.ts'
+import type { Redact } from '../process/redact.ts'
+import type { Budget } from './git-budget.ts'
+import { parseGitConfig, type Setting } from './git-config-syntax.ts'
+import { plain } from './git-places.ts'
 
-/** An entry as it is kept between runs: of one that may hold a password only the key and a hash. */
-export type Entry = { readonly key: string; readonly shown: string; readonly print: string }
+/** A setting as it is kept between runs: of one that may hold a password only the key and a hash. */
+export type Entry = {
+  readonly key: string
+  readonly shown: string
+  readonly print: string
+  /** The hash of the value alone, where a branch names a remote. */
+  readonly remote?: string
+}
 
-/** One line of a configuration file, with the section that it is in. */
-export type ConfigLine = { readonly section: string; readonly text: string }
+/** What git reads from a file, and what there is to say about the file itself. */
+export type ConfigFile = { readonly settings: readonly Setting[]; readonly notes: readonly Entry[] }
 
-export const MOST_CONFIG_BYTES = 1_000_000
+const MOST_CONFIG_BYTES = 1_000_000
+/** Longer keys are neither kept nor compared with the names of everyday ones. */
+const MOST_KEY_LENGTH = 300
+const MOST_SHOWN_LENGTH = 160
+/** Enough to recognize a secret that starts in the part that is shown. */
+const MOST_REDACTED_LENGTH = 4_000
 
-/** The lines of a file that git would read. One that cannot be read is a line that says why. */
-export const configLines = (file: string, { followLink }: { readonly followLink: boolean }): readonly ConfigLine[] => {
+/** A file of the repository: a link is reported as such, and its content all the same, since git follows it. */
+export const readOwnConfig = async (file: string, budget: Budget): Promise<ConfigFile> => {
+  const stat = unlessMissingSync(() => lstatSync(file))
+  if (stat === undefined) return { settings: [], notes: [] }
+  if (stat.isFile()) return readConfig(file, { followLink: false }, budget)
+  if (!stat.isSymbolicLink()) return { settings: [], notes: [noteOf('it is no file')] }
+  const { settings, notes } = await readConfig(file, { followLink: true }, budget)
+  return { settings, notes: [noteOf(`it is link ${readlinkSync(file)}`), ...notes] }
+}
+
+/** One that git or we cannot read gets a note that changes whenever the file does. */
+export const readConfig = async (
+  file: string,
+  { followLink }: { readonly followLink: boolean },
+  budget: Budget,
+): Promise<ConfigFile> => {
+  budget.takeItems(1)
+  let content: Buffer
   try {
-    const options = { maxBytes: MOST_CONFIG_BYTES, followLink }
-    return sectioned(readUntrustedTextSync(file, options) ?? '')
+    content = readUntrustedSync(file, { maxBytes: MOST_CONFIG_BYTES, followLink }) ?? Buffer.alloc(0)
   } catch (error) {
-    return [{ section: '', text: `it cannot be read: ${toAppError(error).message}` }]
+    return { settings: [], notes: [noteOf(`it cannot be read: ${toAppError(error).message}`, stampsOf(file))] }
   }
+  budget.takeBytes(content.length)
+  return parsed(content.toString('latin1'), budget)
+}
+
+const parsed = async (text: string, budget: Budget): Promise<ConfigFile> => {
+  const settings: Setting[] = []
+  for (const found of parseGitConfig(text)) {
+    await budget.giveWay()
+    if ('invalidLine' in found) {
+      const { invalidLine, rest } = found
+      return { settings, notes: [noteOf(`line ${invalidLine} is invalid, and git stops reading there`, rest)] }
+    }
+    budget.takeItems(1)
+    // A long section counts once for every setting in it.
+    budget.takeBytes(found.key.length + (found.value?.length ?? 0))
+    settings.push(found)
+  }
+  return { settings, notes: [] }
 }
 
 /**
- * Line by line, with the section before each: that is enough to say what is new. `git push -u` and a pull request's
- * checkout record which branch belongs to which, and that is everyday as far as it runs nothing.
+ * `git push -u` and a pull request's checkout record which branch belongs to which: that happens every day, and runs
+ * nothing.
  */
-export const entriesOf = (lines: readonly ConfigLine[]): Entry[] =>
-  lines.flatMap(({ section, text }) => {
-    if (!section.startsWith('branch.')) return [entryOf(section, text)]
-    if (/^(?:merge|rebase|description)\s*=/i.test(text)) return []
-    return [entryOf(section, text.replace(/\s*=\s*/, ' = '))]
-  })
-
-/** The values of a key, such as `core.hookspath`, as git would understand them. */
-export const valuesOf = (lines: readonly ConfigLine[], isKey: (section: string, name: string) => boolean): string[] =>
-  lines.flatMap(({ section, text }) => {
-    const [, name = '', value = ''] = /^([\w-]+)\s*=\s*(.*)$/s.exec(text) ?? []
-    return isKey(section, name.toLowerCase()) ? [unquoted(value)] : []
-  })
-
-const sectioned = (text: string): readonly ConfigLine[] => {
-  const found: ConfigLine[] = []
-  let section = ''
-  for (const line of linesOf(text)) {
-    let entry = line.trim()
-    // Git reads on after a header, so that one line can hold several: the last one counts.
-    for (let header = HEADER.exec(entry); header !== null; header = HEADER.exec(entry)) {
-      section = sectionName(header[1] ?? '')
-      entry = entry.slice(header[0].length).trim()
-    }
-    if (entry !== '' && !entry.startsWith('#') && !entry.startsWith(';')) found.push({ section, text: entry })
+export const entriesOf = async ({ settings, notes }: ConfigFile, redact: Redact, budget: Budget): Promise<Entry[]> => {
+  const entries = [...notes]
+  for (const setting of settings) {
+    await budget.giveWay()
+    if (!BRANCH_RECORD.test(setting.key)) entries.push(entryOf(setting, redact))
   }
-  return found
+  return entries
 }
 
-/** A `]` inside of quotes is part of the name. */
-const HEADER = /^\[((?:[^\]"]|"(?:[^"\\]|\\.)*")*)\]/
+const BRANCH_RECORD = /^branch\..*\.(?:merge|rebase|description)$/s
+export const BRANCH_REMOTE = /^branch\..*\.(?:remote|pushremote)$/s
 
-/** A value goes on in the next line after a backslash, so that what looks like a header there is none. */
-const linesOf = (text: string): readonly string[] => {
-  const lines: string[] = []
-  let open = false
-  for (const line of text.replace(/^\uFEFF/, '').split(/\r?\n/)) {
-    if (open) lines.push(`${lines.pop() ?? ''}\n${line}`)
-    else lines.push(line)
-    open = /(?:^|[^\\])(?:\\\\)*\\$/.test(line) && !/^\s*[#;]/.test(lines.at(-1) ?? '')
+/** The values of a key, such as `core.hookspath`. */
+export const valuesOf = ({ settings }: ConfigFile, isKey: (key: string) => boolean): string[] =>
+  settings.flatMap(({ key, value }) => (value !== undefined && isKey(key) ? [decoded(value)] : []))
+
+const entryOf = ({ key, written, value }: Setting, redact: Redact): Entry => ({
+  key: key.length > MOST_KEY_LENGTH ? `a key of ${key.length} characters` : redact(decoded(key)),
+  // Before it is cut: half a secret is not recognized.
+  shown: cut(redact(shown(written.slice(0, MOST_REDACTED_LENGTH), value?.slice(0, MOST_REDACTED_LENGTH)))),
+  // Neither has a NUL.
+  print: hashOf(value === undefined ? key : `${key}\0${value}`),
+  ...(value !== undefined && BRANCH_REMOTE.test(key) && { remote: hashOf(value) }),
+})
+
+/** About the file as a whole. `more` is what else must not change unnoticed. */
+const noteOf = (text: string, more = ''): Entry => ({
+  key: cut(text),
+  shown: cut(text),
+  print: hashOf(`note\0${text}\0${more}`),
+})
+
+/** A device's change without being written to. */
+const stampsOf = (file: string): string => {
+  try {
+    const stat = statSync(file)
+    return stat.isFile() ? `${stat.size} ${stat.mtimeMs} ${stat.ctimeMs}` : ''
+  } catch {
+    return ''
   }
-  return lines
 }
 
-const sectionName = (text: string): string => {
-  const [, name = text, sub] = /^\s*([^\s"]+)\s*(?:"(.*)")?\s*$/s.exec(text) ?? []
-  return sub === undefined ? name.toLowerCase() : `${name.toLowerCase()}.${sub}`
+export const hashOf = (text: string | Uint8Array): string => hash('sha256', text)
+
+/** A header or a URL may hold a password: then only the key is shown. */
+const shown = (key: string, value: string | undefined): string => {
+  const name = decoded(key)
+  if (value === undefined) return name
+  return `${name} = ${MAY_BE_SECRET.test(key) || MAY_BE_SECRET.test(value) ? '…' : decoded(value)}`
 }
 
-/** Without quotes and comments. A line break behind a backslash is none. */
-const unquoted = (value: string): string => {
-  let plain = ''
-  let quoted = false
-  for (const [, escaped, character = ''] of value.matchAll(/\\(.?)|(.)/gs)) {
-    if (escaped !== undefined) plain += ESCAPES[escaped] ?? escaped
-    else if (character === '"') quoted = !quoted
-    else if (!quoted && (character === '#' || character === ';')) break
-    else plain += character
-  }
-  return plain.trim()
-}
+const MAY_BE_SECRET = /extraheader|password|token|secret|cookie|\.url|insteadof|proxy|:\/\//i
 
-const ESCAPES: Readonly<Record<string, string>> = { n: '\n', t: '\t', b: '\b', '\n': '' }
+const cut = (text: string): string => plain(text, MOST_SHOWN_LENGTH)
 
-const entryOf = (section: string, text: string): Entry => {
-  const entry = section === '' ? text : `${section}.${text}`
-  const [key = entry] = entry.split('=')
-  return { key: key.trim(), shown: shown(entry), print: hashOf(entry) }
-}
+/** What `remote` is for a branch that belongs to this remote. */
+export const remoteHash = (name: string): string => hashOf(Buffer.from(name).toString('latin1'))
 
-export const hashOf = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
-
-/** A header or a URL may hold a password: then the key is all that is told. */
-const shown = (entry: string): string => {
-  const [key = entry] = entry.split('=')
-  const plain = /extraheader|password|token|secret|cookie|\.url|insteadof|proxy|:\/\//i.test(entry)
-    ? `${key.trim()} = …`
-    : entry
-  const line = plain.replaceAll('`', "'").replaceAll(/[\p{Cc}]/gu, ' ')
-  return line.length > 160 ? `${line.slice(0, 160)}…` : line
-}
+const decoded = (bytes: string): string => Buffer.from(bytes, 'latin1').toString('utf8')

@@ -1,15 +1,16 @@
 import { userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { type ConfigLine, configLines, valuesOf } from './git-config-file.ts'
+import type { Budget } from './git-budget.ts'
+import { type ConfigFile, readConfig, valuesOf } from './git-config-file.ts'
 import { type Named, plain } from './git-places.ts'
 
 /** A configuration file that git reads. */
 export type ConfigSource = {
-  /** How a person is told about it. */
+  /** What people see in reports. */
   readonly name: string
   readonly file: string
-  readonly lines: readonly ConfigLine[]
+  readonly config: ConfigFile
   /** What a relative `core.hooksPath` in it starts from; undefined: from a worktree, whose files are the agent's work. */
   readonly hooksFrom: string | undefined
 }
@@ -20,30 +21,44 @@ export type UserFiles = { readonly HOME?: string | undefined; readonly XDG_CONFI
 const MOST_INCLUDED = 50
 const MOST_HOOK_DIRECTORIES = 10
 
-/** All files that a configuration includes, and that those include, whatever their condition. */
-export const includedBy = (source: ConfigSource, user: UserFiles): readonly ConfigSource[] => {
+/** All files that these include, and that those include, whatever their condition. */
+export const includedBy = async (
+  sources: readonly ConfigSource[],
+  user: UserFiles,
+  budget: Budget,
+): Promise<readonly ConfigSource[]> => {
+  const found: ConfigSource[] = []
+  for (const source of sources) {
+    const included = await includedByOne(source, user, budget)
+    found.push(...included)
+  }
+  return found
+}
+
+const includedByOne = async (source: ConfigSource, user: UserFiles, budget: Budget): Promise<ConfigSource[]> => {
   const found: ConfigSource[] = []
   const seen = new Set([source.file])
   const ahead = [source]
   for (let at = ahead.pop(); at !== undefined; at = ahead.pop()) {
-    const { file: includer, lines } = at
-    for (const file of valuesOf(lines, isInclude).flatMap((path) => placeOf(path, dirname(includer), user) ?? [])) {
+    const { file: includer, config } = at
+    for (const file of valuesOf(config, isInclude).flatMap((path) => placesOf(path, dirname(includer), user))) {
       if (seen.has(file)) continue
       seen.add(file)
-      if (found.length === MOST_INCLUDED) throw new AppError('unsupported', `${source.file} includes too many files`)
+      if (found.length === MOST_INCLUDED)
+        throw new AppError('unsupported', `${plain(source.file)} includes too many files`)
       const name = `\`${plain(file)}\`, included by ${source.name}`
-      found.push({ ...source, name, file, lines: configLines(file, { followLink: true }) })
-      ahead.push(...found.slice(-1))
+      const included = { ...source, name, file, config: await readConfig(file, { followLink: true }, budget) }
+      found.push(included)
+      ahead.push(included)
     }
   }
   return found
 }
 
-const isInclude = (section: string, name: string): boolean =>
-  name === 'path' && (section === 'include' || section.startsWith('includeif.'))
+const isInclude = (key: string): boolean => key === 'include.path' || /^includeif\..*\.path$/s.test(key)
 
 /** The user's own configuration: it is theirs, and only says which hooks are in force. */
-export const userConfigs = (user: UserFiles): readonly ConfigSource[] => {
+export const userConfigs = async (user: UserFiles, budget: Budget): Promise<readonly ConfigSource[]> => {
   const { HOME: home } = user
   const configHome = user.XDG_CONFIG_HOME ?? (home === undefined ? undefined : join(home, '.config'))
   const files = [
@@ -51,19 +66,19 @@ export const userConfigs = (user: UserFiles): readonly ConfigSource[] => {
     ...(configHome === undefined ? [] : [join(configHome, 'git', 'config')]),
     ...(home === undefined ? [] : [join(home, '.gitconfig')]),
   ]
-  return files.map((file) => {
-    const lines = configLines(file, { followLink: true })
-    return { name: `\`${file}\``, file, lines, hooksFrom: undefined }
-  })
+  const found: ConfigSource[] = []
+  for (const file of files) {
+    const config = await readConfig(file, { followLink: true }, budget)
+    found.push({ name: `\`${file}\``, file, config, hooksFrom: undefined })
+  }
+  return found
 }
 
 /** The hooks in the directories that `core.hooksPath` names instead of the repository's own. */
 export const hooksElsewhere = (sources: readonly ConfigSource[], user: UserFiles): Named[] => {
   const directories = new Set(
-    sources.flatMap(({ lines, hooksFrom }) =>
-      valuesOf(lines, (section, name) => section === 'core' && name === 'hookspath').flatMap(
-        (path) => placeOf(path, hooksFrom, user) ?? [],
-      ),
+    sources.flatMap(({ config, hooksFrom }) =>
+      valuesOf(config, (key) => key === 'core.hookspath').flatMap((path) => placesOf(path, hooksFrom, user)),
     ),
   )
   if (directories.size > MOST_HOOK_DIRECTORIES) throw new AppError('unsupported', 'core.hooksPath has too many values')
@@ -72,17 +87,27 @@ export const hooksElsewhere = (sources: readonly ConfigSource[], user: UserFiles
   )
 }
 
+/** Git before 2.45 reads a blank of any kind in a value as a space. */
+const placesOf = (path: string, from: string | undefined, user: UserFiles): string[] =>
+  [...new Set([path, path.replaceAll(/[\t\r]/g, ' ')])].flatMap((one) => placeOf(one, from, user) ?? [])
+
 /** Undefined: nowhere that an agent could write to, or nowhere to look. */
 const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFiles): string | undefined => {
   // `%(prefix)/` is where git is installed.
   if (path === '' || path.startsWith('%(prefix)/')) return undefined
+  if (path.includes(NOT_UTF8)) throw unknownPlace(path)
   if (!path.startsWith('~')) return path.startsWith('/') ? resolve(path) : from && resolve(from, path)
   const [, name = '', rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? []
   if (home !== undefined && (name === '' || name === userInfo().username)) return join(home, rest)
-  throw new AppError('config-invalid', `git's configuration names ${path}, and Coppice does not know where that is`, {
+  throw unknownPlace(path)
+}
+
+const NOT_UTF8 = '\uFFFD'
+
+const unknownPlace = (path: string): AppError =>
+  new AppError('config-invalid', `git's configuration names ${plain(path)}, and Coppice does not know where that is`, {
     remedy: 'write the path in full',
   })
-}
 
 /** Every name that git runs. Looked for one by one: the directory may be any, and hold any number of files. */
 const HOOKS = [

@@ -1,5 +1,4 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { IsolationContext } from '../isolation/context.ts'
 import type { Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { gitChanges, gitChangesBetweenRuns, type GitLook, lookAtRepository, lookAtWorktree } from './git-wire.ts'
@@ -15,40 +14,52 @@ export type GitLooks = {
 }
 
 export const lookAtGit = async (
-  { programEnvironment: user }: Pick<IsolationContext, 'programEnvironment'>,
+  { isolation: { programEnvironment: user }, redact }: Context,
   codebase: Codebase,
   environment: IsolatedEnvironment | undefined,
 ): Promise<GitLooks> => ({
   codebase,
   environment,
-  repository: lookAtRepository(codebase, user),
-  worktree: environment === undefined ? undefined : await lookAtWorktree(codebase, environment, user),
+  repository: await lookAtRepository(codebase, { user, redact }),
+  worktree: environment === undefined ? undefined : await lookAtWorktree(codebase, environment, { user, redact }),
 })
 
-/** What changed while a run went on. */
-export const changesSince = (before: GitLooks, after: GitLooks): readonly string[] => [
-  ...gitChanges(before.repository, after.repository),
-  ...(before.worktree === undefined || after.worktree === undefined ? [] : gitChanges(before.worktree, after.worktree)),
-]
+/**
+ * What changed while a run went on. If there was no complete look at the start, the last one that was kept has to do:
+ * otherwise a run that makes git's files readable again would hide what was planted while they were not.
+ */
+export const changesSince = async (context: Context, before: GitLooks, after: GitLooks): Promise<readonly string[]> => {
+  const atStart = new Map(scopesOf(before).map(({ scope, look }) => [scope, look]))
+  const lines: string[][] = []
+  for (const { scope, look } of scopesOf(after)) {
+    const old = atStart.get(scope)
+    if (old === undefined) continue
+    lines.push('problem' in old ? await changesSinceKept(context, scope, look) : gitChanges(old, look))
+  }
+  return lines.flat()
+}
 
 /**
  * What changed since the last look that was kept: after the last run had ended, or while no server ran. The first look at
  * a repository or a worktree has nothing to compare with.
  */
-export const changesSinceLastLook = async (
+export const changesSinceLastLook = async (context: Context, now: GitLooks): Promise<readonly string[]> => {
+  const lines: string[][] = []
+  for (const { scope, look } of scopesOf(now)) lines.push(await changesSinceKept(context, scope, look))
+  return lines.flat()
+}
+
+const changesSinceKept = async (
   { isolation: { store, host } }: Context,
-  now: GitLooks,
-): Promise<readonly string[]> => {
-  const lines: string[] = []
-  for (const { scope, look } of scopesOf(now)) {
-    const kept = (await store.gitLooks.get(host, scope)) as GitLook | undefined
-    if (kept !== undefined) lines.push(...gitChangesBetweenRuns(kept, look))
-  }
-  return lines
+  scope: string,
+  look: GitLook,
+): Promise<string[]> => {
+  const kept = (await store.gitLooks.get(host, scope)) as GitLook | undefined
+  return kept === undefined ? [] : gitChangesBetweenRuns(kept, look)
 }
 
 /** In the transaction that records what is said about it: a crash neither hides a change nor reports it twice. */
-export const keepLooks = async ({ isolation, redact }: Context, store: Store, now: GitLooks): Promise<void> => {
+export const keepLooks = async ({ isolation }: Context, store: Store, now: GitLooks): Promise<void> => {
   for (const { scope, look, environmentId } of scopesOf(now)) {
     // One that could not be taken must not become what the next one is compared with.
     if ('problem' in look) continue
@@ -57,7 +68,7 @@ export const keepLooks = async ({ isolation, redact }: Context, store: Store, no
       scope,
       codebaseId: now.codebase.id,
       environmentId,
-      look: redacted(look, redact),
+      look,
       at: isolation.clock(),
     })
   }
@@ -70,19 +81,3 @@ const scopesOf = ({ codebase, environment, repository, worktree }: GitLooks) => 
     ? []
     : [{ scope: `worktree ${environment.id} ${environment.path}`, look: worktree, environmentId: environment.id }]),
 ]
-
-const redacted = (look: Exclude<GitLook, { problem: string }>, redact: ConversationsContext['redact']): GitLook => {
-  const { configs, followed, ...rest } = look
-  const hidden = (all: typeof configs): typeof configs =>
-    Object.fromEntries(
-      Object.entries(all).map(([name, entries]) => [
-        name,
-        entries.map((entry) => ({ ...entry, key: redact(entry.key), shown: redact(entry.shown) })),
-      ]),
-    )
-  return {
-    ...rest,
-    configs: hidden(configs),
-    ...(followed !== undefined && { followed: { ...followed, configs: hidden(followed.configs) } }),
-  }
-}

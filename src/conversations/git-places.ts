@@ -1,35 +1,37 @@
-import { type Dirent, readdirSync } from 'node:fs'
+import { type Dirent, opendirSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
+import type { Budget } from './git-budget.ts'
 
 /** A file, with how a person is told about it. */
 export type Named = readonly [name: string, file: string]
 
 /** The hooks of a git directory. */
-export const hooksIn = (gitDir: string, whose = ''): Named[] => {
+export const hooksIn = (gitDir: string, budget: Budget, whose = ''): Named[] => {
   const directory = join(gitDir, 'hooks')
-  const names = (unlessMissingSync(() => readdirSync(directory)) ?? []).sort()
-  if (names.length > MOST_HOOKS) throw new AppError('unsupported', `${directory} has too many files to look at`)
-  return names
+  return entriesIn(directory, MOST_HOOKS, budget)
+    .map(({ name }) => name)
     .filter((name) => !name.endsWith('.sample'))
+    .toSorted()
     .map((name) => [`the hook \`${plain(name)}\`${whose}`, join(directory, name)])
 }
 
 /** The git directories of submodules, and of theirs, are in `modules`: each has a configuration and hooks of its own. */
-export const submodulesIn = (gitDir: string): { configs: Named[]; files: Named[] } => {
+export const submodulesIn = async (gitDir: string, budget: Budget): Promise<{ configs: Named[]; files: Named[] }> => {
   const found: { configs: Named[]; files: Named[] } = { configs: [], files: [] }
   const left: Named[] = [['', join(gitDir, 'modules')]]
   for (let [at, looked] = [left.pop(), 0]; at !== undefined; at = left.pop()) {
     if (++looked > MOST_DIRECTORIES) throw new AppError('unsupported', `${gitDir} has too many submodules to look at`)
+    await budget.giveWay()
     const [name, directory] = at
-    const entries = unlessMissingSync(() => readdirSync(directory, { withFileTypes: true })) ?? []
+    const entries = entriesIn(directory, MOST_DIRECTORIES, budget)
     const whose = ` of submodule \`${plain(name)}\``
     if (name !== '' && entries.some((entry) => entry.name === 'HEAD')) {
       for (const file of ['config', 'config.worktree'])
         found.configs.push([`\`${file}\`${whose}`, join(directory, file)])
       found.files.push([`\`info/attributes\`${whose}`, join(directory, 'info', 'attributes')])
-      found.files.push(...hooksIn(directory, whose))
+      found.files.push(...hooksIn(directory, budget, whose))
       left.push(
         ...below(
           name,
@@ -50,6 +52,24 @@ export const submodulesIn = (gitDir: string): { configs: Named[]; files: Named[]
 
 const MOST_DIRECTORIES = 2_000
 const MOST_HOOKS = 500
+/** How many names the kernel is asked for at once. */
+const NAMES_AT_ONCE = 64
+
+/** Listed in pieces: a directory can have millions of names, and reading them all first would block the thread. */
+const entriesIn = (directory: string, most: number, budget: Budget): Dirent[] => {
+  const listing = unlessMissingSync(() => opendirSync(directory, { bufferSize: NAMES_AT_ONCE }))
+  if (listing === undefined) return []
+  try {
+    const entries: Dirent[] = []
+    for (let entry = listing.readSync(); entry !== null; entry = listing.readSync()) {
+      budget.takeItems(1)
+      if (entries.push(entry) > most) throw new AppError('unsupported', `${directory} has too many files to look at`)
+    }
+    return entries
+  } finally {
+    listing.closeSync()
+  }
+}
 
 /** Not through links: where they lead is another's. */
 const below = (name: string, directory: string, entries: readonly Dirent[]): Named[] =>
@@ -57,5 +77,11 @@ const below = (name: string, directory: string, entries: readonly Dirent[]): Nam
     .filter((entry) => entry.isDirectory())
     .map((entry) => [name === '' ? entry.name : `${name}/${entry.name}`, join(directory, entry.name)])
 
-/** Names are an agent's to choose: on one line, and without ending the quotes around them. */
-export const plain = (name: string): string => name.replaceAll('`', "'").replaceAll(/[\p{Cc}]/gu, ' ')
+/** An agent chooses names and paths: on one line, of a readable length, and without ending the quotes around them. */
+export const plain = (name: string, mostCharacters = 300): string => {
+  const line = name
+    .slice(0, mostCharacters)
+    .replaceAll('`', "'")
+    .replaceAll(/[\p{Cc}]/gu, ' ')
+  return name.length > mostCharacters ? `${line}…` : line
+}

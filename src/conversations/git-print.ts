@@ -2,6 +2,7 @@ import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { toAppError } from '../domain/errors.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { readUntrustedSync } from '../process/read-untrusted.ts'
+import type { Budget } from './git-budget.ts'
 import { hashOf } from './git-config-file.ts'
 
 /** Says of a file what would not stay the same if it changed. Undefined: not there. */
@@ -14,15 +15,12 @@ export type Printer = {
 
 /** A hook is a script. Of more than this the kernel's stamps have to do, which take some care to fake. */
 const MOST_HASHED = 1_000_000
-/** In one look: it holds up everything else. */
-const MOST_HASHED_TOGETHER = 20_000_000
 
-export const createPrinter = (): Printer => {
-  let left = MOST_HASHED_TOGETHER
+export const createPrinter = (budget: Budget): Printer => {
   const content = (path: string, followLink: boolean): string => {
     const { size, mode, mtimeMs, ctimeMs } = statSync(path)
-    if (size > Math.min(MOST_HASHED, left)) return `${size} ${mtimeMs} ${ctimeMs}`
-    left -= size
+    if (size > Math.min(MOST_HASHED, budget.bytesLeft())) return `${size} ${mtimeMs} ${ctimeMs}`
+    budget.takeBytes(size)
     return `${mode & 0o111} ${hashOf(readUntrustedSync(path, { maxBytes: MOST_HASHED, followLink }) ?? '')}`
   }
   return {

@@ -1,20 +1,12 @@
-import {
-  appendFileSync,
-  chmodSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs'
+import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
 import { issue } from '../../test/isolation/scene.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
-import { changesSince, type GitLooks, lookAtGit } from './git-looks.ts'
+import { changesSince, type GitLooks, keepLooks, lookAtGit } from './git-looks.ts'
+import { createSecrets } from '../process/redact.ts'
 import { gitChangesBetweenRuns, lookAtRepository } from './git-wire.ts'
 
 let world: World
@@ -22,11 +14,14 @@ let environment: IsolatedEnvironment
 let tree: string
 let before: GitLooks
 let clean: string
+const SECRET = 'the-secret-of-this-test'
+const { redact } = createSecrets([SECRET])
+const context = () => ({ isolation: world.context, redact })
 const arm = async (): Promise<void> => {
-  before = await lookAtGit(world.context, world.codebase, environment)
+  before = await lookAtGit(context(), world.codebase, environment)
 }
 const wire = async (): Promise<readonly string[]> =>
-  changesSince(before, await lookAtGit(world.context, world.codebase, environment))
+  changesSince(context(), before, await lookAtGit(context(), world.codebase, environment))
 const git = (...args: string[]): string => world.box.raw(tree, ...args)
 
 beforeEach(async () => {
@@ -57,7 +52,7 @@ test('what was set, changed and removed in the configuration is told by its key'
     "the repository's configuration: set `core.fsmonitor = /evil`",
     "the repository's configuration: set `filter.My Filter.clean = /evil`",
     "the repository's configuration: set `http.https://example.org/.extraHeader = …`",
-    "the repository's configuration: set `url.https://token@example.org/.insteadOf = …`",
+    "the repository's configuration: set `url.https://[hidden]@example.org/.insteadOf = …`",
   ])
   expect(told.join()).not.toContain('abc')
   await arm()
@@ -66,6 +61,10 @@ test('what was set, changed and removed in the configuration is told by its key'
     "the repository's configuration: set `core.fsmonitor = /other`",
     "the repository's configuration: removed `core.fsmonitor = /evil`",
   ])
+  git('config', '--add', 'a.b', 'c')
+  await arm()
+  git('config', '--add', 'a.b', 'c')
+  expect(await wire()).toEqual(["the repository's configuration: set `a.b = c`"])
 })
 
 test.each([
@@ -80,11 +79,17 @@ test.each([
     'core.fsmonitor = /evil',
   ],
   ['in a section whose name has a bracket', '[filter "a]b"]\n\tclean = /evil\n', 'filter.a]b.clean = /evil'],
+  [
+    'below a comment that ends with a backslash',
+    '[branch "x"]\n\tmerge = b # \\\n[core] hooksPath = /evil\n',
+    'core.hooksPath = /evil',
+  ],
+  ['in a subsection that ends with NUL', '[core "hookspath\0"]\n\tx = /evil\n', 'core.hookspath = /evil'],
   ['by lines that end as on Windows', '[core]\r\n\tfsmonitor = /evil\r\n', 'core.fsmonitor = /evil'],
 ])('a program that is planted %s is told, also between runs', async (_name, text, told) => {
   appendFileSync(join(world.repo.commonDir, 'config'), text)
   expect((await wire()).join('\n')).toContain(`set \`${told}\``)
-  const now = lookAtRepository(world.codebase, world.context.programEnvironment)
+  const now = await lookAtRepository(world.codebase, { user: world.context.programEnvironment, redact })
   expect(gitChangesBetweenRuns(before.repository, now).join('\n')).toContain(`set \`${told}\``)
 })
 
@@ -97,7 +102,7 @@ test.each(['pushRemote', 'remote'])(
     git('config', `branch.third.${name}`, 'origin')
     git('config', `branch.fourth.${name}`, '.')
     git('config', 'remote.added.url', evil)
-    const now = lookAtRepository(world.codebase, world.context.programEnvironment)
+    const now = await lookAtRepository(world.codebase, { user: world.context.programEnvironment, redact })
     for (const told of [await wire(), gitChangesBetweenRuns(before.repository, now)]) {
       expect(told).toEqual([
         `the repository's configuration: set \`branch.main.${name} = ${evil}\``,
@@ -246,12 +251,15 @@ test('what git obeys from outside of the repository is told, also between runs',
     await arm()
     expect([name, await wire()]).toEqual([name, []])
     plant()
-    const now = await lookAtGit(world.context, world.codebase, environment)
+    const now = await lookAtGit(context(), world.codebase, environment)
     const between = [
       ...gitChangesBetweenRuns(before.repository, now.repository),
       ...(before.worktree && now.worktree ? gitChangesBetweenRuns(before.worktree, now.worktree) : []),
     ]
-    expect([name, changesSince(before, now).join('\n')]).toEqual([name, expect.stringContaining(told)])
+    expect([name, (await changesSince(context(), before, now)).join('\n')]).toEqual([
+      name,
+      expect.stringContaining(told),
+    ])
     expect([name, between.join('\n')]).toEqual([name, expect.stringContaining(told)])
     rmSync(world.box.path('elsewhere'), { recursive: true, force: true })
     rmSync(join(world.box.home, 'file'), { force: true })
@@ -271,23 +279,51 @@ test.each([
   expect((await wire()).join('\n')).toMatch(/cannot be read|could not be looked at/)
 })
 
-test('a look takes no more time than it may, and says so', async () => {
-  const hooks = join(world.repo.commonDir, 'hooks')
-  mkdirSync(hooks, { recursive: true })
-  for (let n = 10; n < 35; n++) {
-    writeFileSync(join(hooks, `hook-${n}`), '')
-    truncateSync(join(hooks, `hook-${n}`), 1_000_000)
+test('a configuration that cannot be read is reported whenever it changes', async () => {
+  const config = join(world.repo.commonDir, 'config')
+  for (const text of ['[core\n[core]\n\tfsmonitor = /evil\n', `#${' '.repeat(1_000_000)}\n`]) {
+    writeFileSync(config, text)
+    expect((await wire()).join('\n')).toMatch(/set `(?:line 1 is invalid|it cannot be read: .* too large)/)
+    await arm()
+    writeFileSync(
+      config,
+      text.replaceAll(/evil|#/g, (found) => (found === '#' ? ';' : 'good')),
+    )
+    expect((await wire()).join('\n')).toMatch(/set `(?:line 1 is invalid|it cannot be read)/)
+    writeFileSync(config, clean)
+    await arm()
   }
+})
+
+test('what was planted while there was no complete look is told by the run that makes one possible again', async () => {
+  await keepLooks(context(), world.context.store, before)
+  const config = join(world.repo.commonDir, 'config')
+  appendFileSync(config, '[include]\n\tpath = ~nobody/x\n')
   await arm()
-  const { files = {} } = 'problem' in before.repository ? {} : before.repository
-  expect(files['the hook `hook-10`']).toMatch(/^\d+ [0-9a-f]{64}$/)
-  expect(files['the hook `hook-34`'], 'beyond 20 MB by its stamps').toMatch(/^1000000 /)
-  for (let n = 0; n < 500; n++) writeFileSync(join(hooks, `small-${n}`), '')
-  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*hooks has too many files/)])
-  rmSync(hooks, { recursive: true })
-  for (let n = 0; n < 51; n++) writeIn(world.box.path('many'), `${n}`, `[include]\n\tpath = ${n + 1}\n`)
-  git('config', 'include.path', world.box.path('many/0'))
-  expect(await wire()).toEqual([expect.stringMatching(/could not be looked at .*includes too many files/)])
+  await keepLooks(context(), world.context.store, before)
+  writeFileSync(config, `${clean}[core]\n\tfsmonitor = /evil\n`)
+  expect(await wire()).toEqual(["the repository's configuration: set `core.fsmonitor = /evil`"])
+})
+
+test('a secret that is cut off in the report is hidden all the same', async () => {
+  git('config', 'a.b', `${'x'.repeat(145)}${SECRET}`)
+  const told = await wire()
+  expect(told).toHaveLength(1)
+  expect(told.join()).not.toContain(SECRET.slice(0, 5))
+})
+
+test('two submodules whose names look the same in a report do not hide each other', async () => {
+  const modules = ['a b', 'a\tb'].map((name) => join(world.repo.commonDir, 'modules', name))
+  for (const module of modules) writeIn(module, 'HEAD', 'ref: refs/heads/main\n')
+  await arm()
+  for (const [n, module] of [...modules, ...modules].entries()) {
+    writeIn(module, 'config', `[core]\n\tfsmonitor = /evil-${n}\n`)
+    writeIn(join(module, 'hooks'), 'pre-push', `${n}`)
+    const told = (await wire()).join('\n')
+    expect(told).toContain(`\`config\` of submodule \`a b\`: set \`core.fsmonitor = /evil-${n}\``)
+    expect(told).toMatch(/the hook `pre-push` of submodule `a b` was (?:added|changed)/)
+    await arm()
+  }
 })
 
 test('a look by a version that did not follow what git obeys elsewhere is no reason to report it', async () => {

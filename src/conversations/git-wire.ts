@@ -1,10 +1,10 @@
-import { lstatSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
-import { unlessMissingSync } from '../domain/missing.ts'
 import { readWorktreeLink } from '../git/admin-dir.ts'
-import { type ConfigLine, configLines, entriesOf, type Entry, hashOf } from './git-config-file.ts'
+import type { Redact } from '../process/redact.ts'
+import { type Budget, createBudget } from './git-budget.ts'
+import { BRANCH_REMOTE, entriesOf, type Entry, readOwnConfig, remoteHash } from './git-config-file.ts'
 import { type ConfigSource, hooksElsewhere, includedBy, userConfigs, type UserFiles } from './git-follow.ts'
 import { hooksIn, type Named, submodulesIn } from './git-places.ts'
 import { createPrinter, type Printer } from './git-print.ts'
@@ -22,6 +22,8 @@ export type GitLook =
     }
   | { readonly problem: string }
 
+export type LookOptions = { readonly user: UserFiles; readonly redact: Redact }
+
 /**
  * Looks at git's own files. An agent can write the repository's configuration and hooks, which a person's next
  * `git status` would obey. Coppice's calls of git run none of it; the person is told. Only files are read, and few: no
@@ -29,28 +31,28 @@ export type GitLook =
  */
 export const lookAtRepository = (
   { repoPath, checkoutPath }: Pick<Codebase, 'repoPath' | 'checkoutPath'>,
-  user: UserFiles,
-): GitLook =>
+  options: LookOptions,
+): Promise<GitLook> =>
   look({
     configs: [
       ["the repository's configuration", join(repoPath, 'config')],
       ["the main worktree's configuration", join(repoPath, 'config.worktree')],
     ],
-    files: () => [
+    files: (budget) => [
       ['`info/attributes` of the repository', join(repoPath, 'info', 'attributes')],
       ['`objects/info/alternates` of the repository', join(repoPath, 'objects', 'info', 'alternates')],
-      ...hooksIn(repoPath),
+      ...hooksIn(repoPath, budget),
     ],
     gitDir: repoPath,
     hooksFrom: checkoutPath ?? repoPath,
-    user,
+    options,
   })
 
 /** The worktree's own configuration and the pointers between it and the repository. */
 export const lookAtWorktree = async (
   { repoPath }: Pick<Codebase, 'repoPath'>,
   { path, adminName }: Pick<IsolatedEnvironment, 'path' | 'adminName'>,
-  user: UserFiles,
+  options: LookOptions,
 ): Promise<GitLook> => {
   // Git's record by the name we know: the `.git` file is the agent's to rewrite.
   const adminDir =
@@ -58,7 +60,7 @@ export const lookAtWorktree = async (
       ? await readWorktreeLink(path).catch(() => undefined)
       : join(repoPath, 'worktrees', adminName)
   const pointer: Named = ['the `.git` file of this worktree', join(path, '.git')]
-  if (adminDir === undefined) return look({ configs: [], files: () => [pointer], user })
+  if (adminDir === undefined) return look({ configs: [], files: () => [pointer], options })
   return look({
     configs: [["this worktree's configuration", join(adminDir, 'config.worktree')]],
     files: () => [
@@ -69,14 +71,14 @@ export const lookAtWorktree = async (
       ]),
     ],
     gitDir: adminDir,
-    user,
+    options,
   })
 }
 
 /** In lines for a person; empty: nothing changed. */
-export const gitChanges = (before: GitLook, after: GitLook): readonly string[] => {
+export const gitChanges = (before: GitLook, after: GitLook): string[] => {
   // Not known is not the same as unharmed.
-  if ('problem' in after) return [`they could not be looked at (${after.problem})`]
+  if ('problem' in after) return [`they could not be looked at completely (${after.problem})`]
   return 'problem' in before ? [] : differences(before, after)
 }
 
@@ -84,7 +86,7 @@ export const gitChanges = (before: GitLook, after: GitLook): readonly string[] =
  * The same without what happens every day while no agent runs: Coppice itself, a person and their editor set up branches
  * and submodules, none of which is a program to run.
  */
-export const gitChangesBetweenRuns = (before: GitLook, after: GitLook): readonly string[] =>
+export const gitChangesBetweenRuns = (before: GitLook, after: GitLook): string[] =>
   gitChanges(withoutEveryday(before), withoutEveryday(after))
 
 const withoutEveryday = (given: GitLook): GitLook => {
@@ -103,40 +105,48 @@ const withoutEveryday = (given: GitLook): GitLook => {
 
 /**
  * A branch's merge options go to `git merge`, which can run a strategy of any name. Its remotes may be paths, with hooks
- * that a push runs: see `isKnownRemote`.
+ * that a push runs: see `changedEntries`.
  */
 const isEveryday = (key: string): boolean =>
   /^coppice\.\w+$|^submodule\..*\.(?:url|active)$|^branch\.(?!.*\.(?:mergeoptions|remote|pushremote)$)/i.test(key)
 
 type Places = {
   readonly configs: readonly Named[]
-  readonly files: () => readonly Named[]
+  readonly files: (budget: Budget) => readonly Named[]
   readonly gitDir?: string
   readonly hooksFrom?: string
-  readonly user: UserFiles
+  readonly options: LookOptions
 }
 
-const look = ({ configs, files, gitDir, hooksFrom, user }: Places): GitLook => {
+const look = async ({ configs, files, gitDir, hooksFrom, options }: Places): Promise<GitLook> => {
+  const budget = createBudget()
+  const { user, redact } = options
   try {
-    const submodules = gitDir === undefined ? { configs: [], files: [] } : submodulesIn(gitDir)
+    const submodules = gitDir === undefined ? { configs: [], files: [] } : await submodulesIn(gitDir, budget)
     const sources = [
-      ...configs.map((one) => sourceOf(one, hooksFrom)),
-      ...submodules.configs.map((one) => sourceOf(one, undefined)),
+      ...(await sourcesOf(configs, hooksFrom, budget)),
+      ...(await sourcesOf(submodules.configs, undefined, budget)),
     ]
-    const included = sources.flatMap((source) => includedBy(source, user))
+    const included = await includedBy(sources, user, budget)
     // A worktree is always looked at together with its repository: once is enough.
-    const ofUser = hooksFrom === undefined ? [] : userConfigs(user)
-    const ofUserToo = ofUser.flatMap((source) => includedBy(source, user))
+    const ofUser = hooksFrom === undefined ? [] : await userConfigs(user, budget)
+    const ofUserToo = await includedBy(ofUser, user, budget)
     const elsewhere = hooksElsewhere([...sources, ...included, ...ofUser, ...ofUserToo], user)
-    const own = [...files(), ...submodules.files]
-    const print = createPrinter()
+    const own = [...files(budget), ...submodules.files]
+    const print = createPrinter(budget)
     const targets = [...own, ...elsewhere].map(([name, file]): Named => [targetOf(name), file])
     return {
-      configs: { ...entriesByName(sources), ...(gitDir === undefined ? {} : { [SUBMODULES]: [] }) },
-      files: prints(own, print.file),
+      configs: {
+        ...(await entriesByName(sources, redact, budget)),
+        ...(gitDir === undefined ? {} : { [SUBMODULES]: [] }),
+      },
+      files: await prints(own, print.file, budget),
       followed: {
-        configs: entriesByName(included),
-        files: { ...prints(elsewhere, print.file), ...prints(targets, print.target) },
+        configs: await entriesByName(included, redact, budget),
+        files: {
+          ...(await prints(elsewhere, print.file, budget)),
+          ...(await prints(targets, print.target, budget)),
+        },
       },
     }
   } catch (error) {
@@ -146,32 +156,47 @@ const look = ({ configs, files, gitDir, hooksFrom, user }: Places): GitLook => {
 
 const targetOf = (name: string): string => `what ${name} links to`
 
-const sourceOf = ([name, file]: Named, hooksFrom: string | undefined): ConfigSource => ({
-  name,
-  file,
-  lines: linesIn(file),
-  hooksFrom,
-})
-
-/** A link is reported as such, and its content all the same: git follows it. */
-const linesIn = (file: string): readonly ConfigLine[] => {
-  const stat = unlessMissingSync(() => lstatSync(file))
-  if (stat === undefined) return []
-  if (stat.isFile()) return configLines(file, { followLink: false })
-  if (!stat.isSymbolicLink()) return [{ section: '', text: 'it is no file' }]
-  return [{ section: '', text: `it is link ${readlinkSync(file)}` }, ...configLines(file, { followLink: true })]
+const sourcesOf = async (
+  configs: readonly Named[],
+  hooksFrom: string | undefined,
+  budget: Budget,
+): Promise<ConfigSource[]> => {
+  const sources: ConfigSource[] = []
+  for (const [name, file] of configs) {
+    sources.push({ name, file, config: await readOwnConfig(file, budget), hooksFrom })
+  }
+  return sources
 }
 
-const entriesByName = (sources: readonly ConfigSource[]): Record<string, readonly Entry[]> =>
-  Object.fromEntries(sources.map(({ name, lines }) => [name, entriesOf(lines)]))
+/** Two places can have the same name for people: then it stands for both, and neither hides the other. */
+const entriesByName = async (
+  sources: readonly ConfigSource[],
+  redact: Redact,
+  budget: Budget,
+): Promise<Record<string, readonly Entry[]>> => {
+  const found = new Map<string, Entry[]>()
+  for (const { name, config } of sources) {
+    const same = found.get(name) ?? []
+    for (const entry of await entriesOf(config, redact, budget)) same.push(entry)
+    found.set(name, same)
+  }
+  return Object.fromEntries(found)
+}
 
-const prints = (named: readonly Named[], print: Printer['file']): Record<string, string> =>
-  Object.fromEntries(
-    named.flatMap(([name, file]) => {
-      const found = print(file)
-      return found === undefined ? [] : [[name, found]]
-    }),
-  )
+const prints = async (
+  named: readonly Named[],
+  print: Printer['file'],
+  budget: Budget,
+): Promise<Record<string, string>> => {
+  const found = new Map<string, string>()
+  for (const [name, file] of named) {
+    await budget.giveWay()
+    const printed = print(file)
+    const same = found.get(name)
+    if (printed !== undefined) found.set(name, same === undefined ? printed : `${same}, ${printed}`)
+  }
+  return Object.fromEntries(found)
+}
 
 /** Tells a look at a repository without submodules from one by a version that did not look at them. */
 const SUBMODULES = "the submodules' configuration"
@@ -190,7 +215,7 @@ const differences = (before: Seen, after: Seen): string[] => {
   const files = changedFiles(before.files, after.files)
   if (before.followed === undefined || after.followed === undefined) return [...lines, ...files.values()]
   for (const [name, entries] of Object.entries(after.followed.configs)) {
-    lines.push(...changedEntries(name, entries, before.followed.configs[name] ?? [], []))
+    for (const line of changedEntries(name, entries, before.followed.configs[name] ?? [], [])) lines.push(line)
   }
   for (const [name, line] of changedFiles(before.followed.files, after.followed.files)) files.set(name, line)
   // Of a link that is new itself, that is all there is to say.
@@ -203,14 +228,18 @@ const changedEntries = (
   entries: readonly Entry[],
   old: readonly Entry[],
   remotes: readonly string[],
-): string[] => [
-  ...lacking(entries, old)
-    .filter((entry) => !isKnownRemote(entry, remotes))
-    .map((entry) => `${name}: set \`${entry.shown}\``),
-  ...lacking(old, entries)
-    .filter(({ key }) => !BRANCH_REMOTE.test(key))
-    .map((entry) => `${name}: removed \`${entry.shown}\``),
-]
+): string[] => {
+  // A branch may belong to this repository (`.`) or to a remote that was there before. Anything else is an address.
+  const known = new Set(['.', ...remotes].map(remoteHash))
+  return [
+    ...lacking(entries, old)
+      .filter(({ remote }) => remote === undefined || !known.has(remote))
+      .map((entry) => `${name}: set \`${entry.shown}\``),
+    ...lacking(old, entries)
+      .filter(({ key }) => !BRANCH_REMOTE.test(key))
+      .map((entry) => `${name}: removed \`${entry.shown}\``),
+  ]
+}
 
 /** Lines for a person, by the name of the file. */
 const changedFiles = (before: Record<string, string>, after: Record<string, string>): Map<string, string> => {
@@ -223,15 +252,9 @@ const changedFiles = (before: Record<string, string>, after: Record<string, stri
   return lines
 }
 
-const BRANCH_REMOTE = /^branch\..*\.(?:remote|pushremote)$/is
-
 /** What `git submodule update` writes for a submodule that it clones. */
 const OF_NEW_SUBMODULE =
   /^(?:core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|worktree|symlinks|ignorecase|precomposeunicode)|remote\.origin\.(?:url|fetch)|submodule\..*\.(?:url|active)|submodule\.active)$/is
-
-/** A branch that belongs to this repository (`.`) or to a remote that was there before. Anything else is an address. */
-const isKnownRemote = ({ key, print }: Entry, remotes: readonly string[]): boolean =>
-  BRANCH_REMOTE.test(key) && ['.', ...remotes].some((name) => print === hashOf(`${key} = ${name}`))
 
 /** Without a URL a name is none of a remote: git takes it for a path. */
 const remotesIn = (entries: readonly Entry[]): string[] =>
@@ -239,10 +262,11 @@ const remotesIn = (entries: readonly Entry[]): string[] =>
 
 /** Those of the first list that the second has fewer times. */
 const lacking = (entries: readonly Entry[], others: readonly Entry[]): Entry[] => {
-  const left = others.map(({ print }) => print)
+  const left = new Map<string, number>()
+  for (const { print } of others) left.set(print, (left.get(print) ?? 0) + 1)
   return entries.filter(({ print }) => {
-    const at = left.indexOf(print)
-    if (at >= 0) left.splice(at, 1)
-    return at < 0
+    const count = left.get(print) ?? 0
+    left.set(print, count - 1)
+    return count <= 0
   })
 }

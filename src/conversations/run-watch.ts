@@ -42,7 +42,7 @@ export const watchRun = async (
 ): Promise<WatchedRun> => {
   const { isolation } = context
   const late = await settleEndedRuns(context, codebase)
-  const before = await lookAtGit(isolation, codebase, place.environment)
+  const before = await lookAtGit(context, codebase, place.environment)
   const between = await changesSinceLastLook(context, before)
   const checkout = await armTripwire(isolation, codebase)
   const watch = newWatch(context, message, codebase, place, checkout)
@@ -129,12 +129,12 @@ const armed = (context: ConversationsContext, { watch, before, codebase, place, 
       // First who is left, then what changed: what nobody is left to do is in this report or never happens.
       const found = await left()
       const checkout = await armTripwire(isolation, codebase)
-      const after = await lookAtGit(isolation, codebase, place.environment)
+      const after = await lookAtGit(context, codebase, place.environment)
       const empty = mark.cgroup === undefined || removeCgroup(mark.cgroup)
       return {
         left: found,
         tripped: await tripped(isolation, codebase, watch.data.checkout),
-        planted: changesSince(before, after),
+        planted: await changesSince(context, before, after),
         record: async (store) => {
           await keepLooks(context, store, after)
           if (empty && !isAnythingLeft(found)) await store.runWatches.remove(watch.id)
