@@ -23,7 +23,7 @@ export default defineConfig({
       NODE_COMPILE_CACHE: join(temporary(), `coppice-compile-cache-${userInfo().uid}`),
     },
     pool: 'forks',
-    // A process is started by copying the page tables of the one that starts it: small workers start git twice as fast.
+    // A process is started by copying the page tables of the one that starts it: a small worker starts git faster.
     execArgv: ['--max-semi-space-size=1'],
     // Most tests wait for git, a server or an agent: as many workers as cores would leave cores idle.
     maxWorkers: availableParallelism() + 1,

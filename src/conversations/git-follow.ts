@@ -60,7 +60,9 @@ const isInclude = (key: string): boolean => key === 'include.path' || /^includei
 /** The user's own configuration: it is theirs, and only says which hooks are in force. */
 export const userConfigs = async (user: UserFiles, budget: Budget): Promise<readonly ConfigSource[]> => {
   const { HOME: home } = user
-  const configHome = user.XDG_CONFIG_HOME ?? (home === undefined ? undefined : join(home, '.config'))
+  // To git an empty variable is none.
+  const named = user.XDG_CONFIG_HOME === '' ? undefined : user.XDG_CONFIG_HOME
+  const configHome = named ?? (home === undefined ? undefined : join(home, '.config'))
   const files = [
     '/etc/gitconfig',
     ...(configHome === undefined ? [] : [join(configHome, 'git', 'config')]),

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
@@ -25,6 +25,9 @@ const restoreWhileRemoving = async (refs: (older: string) => string[]) => {
     const [newer, older] = await store.restorePoints.list(codebase.id)
     if (newer === undefined || older === undefined) throw new Error('no two points')
     await store.restorePoints.remove(newer.id)
+    // Otherwise it is recalled: a removal that has written its point and not yet its row is in the journal.
+    const files = join(world.home, 'restore', newer.id)
+    renameSync(files, world.box.path('aside'))
     const lock = createRepositoryLock({ clock: Date.now, random: Math.random })
     let answer: Promise<CliResult> | undefined
     await lock.withRepositoryLock(codebase.repoPath, { purpose: 'removing issue-1' }, async () => {
@@ -34,6 +37,7 @@ const restoreWhileRemoving = async (refs: (older: string) => string[]) => {
         child.stderr?.on('data', (chunk: Buffer) => chunk.toString().includes('waiting for') && resolve())
         child.once('close', () => reject(new Error('it did not wait for the lock')))
       })
+      renameSync(world.box.path('aside'), files)
       await store.restorePoints.insert(newer)
     })
     const result = await answer
