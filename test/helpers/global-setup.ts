@@ -10,7 +10,8 @@ const isWholeRun = process.argv.slice(2).join(' ') === 'run'
 /** Runs once before all tests. What many test files need is made once for a whole run; otherwise each makes its own. */
 export const setup = async ({ config }: TestProject): Promise<() => void | Promise<void>> => {
   process.env['GIT_CONFIG_NOSYSTEM'] = '1'
-  process.env['TMPDIR'] = config.env['TMPDIR'] ?? tmpdir()
+  // Spread: a configuration that sets no variables has no `env`, whatever its type says.
+  process.env['TMPDIR'] = { ...config.env }['TMPDIR'] ?? tmpdir()
   const removeDirectory = makeRunDirectory()
   if (!isWholeRun) return removeDirectory
   shareBuild()
