@@ -63,7 +63,7 @@ const settled = async (context: Context, run: EndedRun): Promise<Leftovers> => {
 }
 
 const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
-  const marked = await processesOfRuns([mark])
+  const marked = (await processesOfRuns([mark])).map(({ identity }) => identity)
   const rows = (await processTable()).filter(({ zombie }) => !zombie)
   const untouchable = selfAndAncestors(rows, self.pid)
   const own = new Set(collectTree(rows, marked).flatMap(({ pid }) => (untouchable.has(pid) ? [] : [pid])))

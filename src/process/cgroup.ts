@@ -11,8 +11,6 @@ import {
 import { join } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { identifySync } from './identity.ts'
 
 /**
  * The cgroup of this process, if we may make others below it: as root, in a systemd unit with `Delegate=yes`, or below a
@@ -70,10 +68,10 @@ export const makeCgroup = (path: string): boolean => {
 }
 
 /** Who is in it and in the cgroups below. A process that another pid namespace hides is shown as 0: nobody to name. */
-export const cgroupMembers = (path: string): readonly ProcessIdentity[] =>
+export const cgroupMembers = (path: string): readonly number[] =>
   [path, ...subgroups(path)]
     .flatMap((group) => (unlessGone(() => readFileSync(join(group, 'cgroup.procs'), 'utf8')) ?? '').split('\n'))
-    .flatMap((pid) => (pid === '' || pid === '0' ? [] : (identifySync(Number(pid)) ?? [])))
+    .flatMap((pid) => (pid === '' || pid === '0' ? [] : [Number(pid)]))
 
 /** The kernel's own word, which counts the hidden ones and those of every cgroup below. */
 export const isPopulated = (path: string): boolean =>

@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync, liveness, selfIdentity } from './identity.ts'
 import { endAll, killTree } from './kill.ts'
 import { parsePsTable } from './table-darwin.ts'
-import { processTable } from './table.ts'
+import { type ProcessRow, processTable } from './table.ts'
 import { runProgram } from './spawn.ts'
 import { collectTree, selfAndAncestors } from './tree.ts'
 
@@ -22,6 +22,12 @@ const identified = (pid: number | undefined): ProcessIdentity => {
   if (identity === undefined) throw new Error(`no process ${pid}`)
   toEnd.push(identity)
   return identity
+}
+
+const rowOf = async (identity: ProcessIdentity): Promise<ProcessRow> => {
+  const row = (await processTable()).find((one) => one.identity.pid === identity.pid)
+  if (row === undefined) throw new Error(`no process ${identity.pid}`)
+  return row
 }
 
 /** Runs a script that prints `ready` and the pids of what it started. The first identity is the script's own. */
@@ -132,10 +138,28 @@ test('a pid that was given to another process after it was found is not signalle
   const [bystander] = await started('echo ready; exec sleep 60')
   if (root === undefined || bystander === undefined) throw new Error('not started')
   // As it is when the process that had this pid ended between the look at it and the signal.
-  const former = { pid: bystander.pid, startTime: `${bystander.startTime}0` }
+  const former = { ...(await rowOf(bystander)), identity: { ...bystander, startTime: `${bystander.startTime}0` } }
   const target = { known: [root], find: async () => [former], untouchable: new Set<number>() }
   await expect(endAll(target, { graceMs: 1_000, clock })).resolves.toEqual({ outcome: 'dead' })
   expect(states([root, bystander])).toEqual(['dead', 'alive'])
+})
+
+test('a group of our own session is not ended for one process that was found in it', async () => {
+  const job = 'trap "" TERM; sleep 60 & echo $!; sleep 60 & echo $!; echo ready'
+  const [, found, bystander] = await started(`bash -c 'set -m; sh -c "$0" & wait; sleep 60' '${job}'`, {
+    pids: 2,
+    detached: false,
+  })
+  if (found === undefined || bystander === undefined) throw new Error('not started')
+  const [row, beside] = [await rowOf(found), await rowOf(bystander)]
+  const { session, processGroup } = await rowOf(selfIdentity())
+  expect([row, beside].map((one) => [one.session, one.processGroup === processGroup])).toEqual([
+    [session, false],
+    [session, false],
+  ])
+  const target = { known: [], find: async () => [row], untouchable: new Set([process.pid]) }
+  await endAll(target, { graceMs: 0, clock, confirmMs: 100 })
+  expect(states([found, bystander])).toEqual(['dead', 'alive'])
 })
 
 test.runIf(process.getuid?.() === 0)(

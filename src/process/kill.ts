@@ -52,7 +52,7 @@ export const killRun = async (marks: readonly RunMark[], options: KillOptions): 
 export type KillTarget = {
   readonly known: readonly ProcessIdentity[]
   /** Asked before every round: members that no tree shows. */
-  readonly find: () => Promise<readonly ProcessIdentity[]>
+  readonly find: () => Promise<readonly ProcessRow[]>
   readonly untouchable: ReadonlySet<number>
   readonly cgroups?: readonly string[]
 }
@@ -62,13 +62,18 @@ export const endAll = async (target: KillTarget, options: KillOptions): Promise<
   const { find, untouchable, cgroups = [] } = target
   const { graceMs, clock, confirmMs = 5_000 } = options
   const known = new Map(target.known.map((identity) => [identity.pid, identity]))
+  let foundIn = new Set<number>()
+  let ours: ReadonlySet<number> = new Set()
   const isLeft = (): boolean => notDead([...known.values()]).length > 0 || cgroups.some(isPopulated)
   /** Answers who came since the last look: one that forks and ends all the time is never seen alive twice. */
   const look = async (): Promise<readonly ProcessIdentity[]> => {
     const found = await find()
     const rows = await processTable()
     forgetGone(known, rows)
-    const members = [...known.values(), ...found]
+    ours = groupsOf(rows, untouchable)
+    // A session begins with a process that the run started and holds nobody but its descendants, unless it is our own.
+    foundIn = new Set(found.filter(({ session }) => !ours.has(session)).map(({ processGroup }) => processGroup))
+    const members = [...known.values(), ...found.map(({ identity }) => identity)]
     const seen = [...members, ...collectTree(rows, members)]
     const fresh = seen.filter(({ pid, startTime }) => !untouchable.has(pid) && known.get(pid)?.startTime !== startTime)
     for (const member of fresh) known.set(member.pid, member)
@@ -86,7 +91,7 @@ export const endAll = async (target: KillTarget, options: KillOptions): Promise<
     if (round === KILL_ROUNDS)
       return { outcome: 'survivors', identities: unique([...fresh, ...notDead([...known.values()])]) }
     signalAll([...known.values()], 'SIGKILL')
-    killGroups(await processTable(), known, untouchable)
+    killGroups(await processTable(), { known, foundIn, ours })
     for (const cgroup of cgroups) killWhole(cgroup, untouchable)
     await untilFalse(isLeft, confirmMs, clock)
   }
@@ -102,25 +107,37 @@ const unique = (identities: readonly ProcessIdentity[]): readonly ProcessIdentit
 
 /**
  * The kernel signals a group in one step, so that a member cannot fork in between. Only a group that bears the pid of one
- * of those we end, and only while nobody else has that pid: it is theirs as long as one of them is in it.
+ * of those we end, or that one of them was found in, and only while nobody else has that pid: it is theirs as long as one
+ * of them is in it.
  */
-const killGroups = (
-  rows: readonly ProcessRow[],
-  known: ReadonlyMap<number, ProcessIdentity>,
-  untouchable: ReadonlySet<number>,
-): void => {
-  const ours = new Set(rows.filter(({ identity }) => untouchable.has(identity.pid)).map((row) => row.processGroup))
-  for (const group of new Set(rows.map(({ processGroup }) => processGroup))) {
-    const leader = known.get(group)
-    if (group <= 1 || leader === undefined || ours.has(group)) continue
+const killGroups = (rows: readonly ProcessRow[], { known, foundIn, ours }: Groups): void => {
+  const led = rows.map(({ processGroup }) => processGroup).filter((group) => known.has(group))
+  for (const group of new Set([...led, ...foundIn])) {
+    if (group <= 1 || ours.has(group)) continue
+    // Without a record of its leader: one that ended before anybody looked, so nobody may have its pid now.
+    const leader = known.get(group) ?? { pid: group, startTime: 'not seen' }
     const holder = identifySync(group)
     if (holder === undefined ? liveness(leader) === 'dead' : isSame(holder, leader)) signal(-group, 'SIGKILL')
   }
 }
 
+type Groups = {
+  readonly known: ReadonlyMap<number, ProcessIdentity>
+  readonly foundIn: ReadonlySet<number>
+  /** The groups and sessions that we and our ancestors are in. */
+  readonly ours: ReadonlySet<number>
+}
+
+const groupsOf = (rows: readonly ProcessRow[], pids: ReadonlySet<number>): ReadonlySet<number> =>
+  new Set(
+    rows
+      .filter(({ identity }) => pids.has(identity.pid))
+      .flatMap(({ processGroup, session }) => [processGroup, session]),
+  )
+
 /** Not one that holds ourselves: a server that an agent of another one started is in that agent's cgroup. */
 const killWhole = (cgroup: string, untouchable: ReadonlySet<number>): void => {
-  if (!cgroupMembers(cgroup).some(({ pid }) => untouchable.has(pid))) killCgroup(cgroup)
+  if (!cgroupMembers(cgroup).some((pid) => untouchable.has(pid))) killCgroup(cgroup)
 }
 
 /** A tree that still grows after this many rounds of SIGKILL is a fork bomb, and the caller must hear of it. */

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { liveness } from './identity.ts'
 import { processesOfRuns, type RunMark } from './run-mark.ts'
-import { type ProcessRow, processTable } from './table.ts'
+import type { ProcessRow } from './table.ts'
 
 export type LeftProcess = ProcessIdentity & {
   /** The program's name. Not its arguments: they may hold a secret, and this is said in public. */
@@ -11,11 +12,8 @@ export type LeftProcess = ProcessIdentity & {
 export const namedProcess = ({ identity, command }: ProcessRow): LeftProcess => ({ ...identity, command })
 
 /** The live processes that carry one of these marks, by name. */
-export const markedProcesses = async (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> => {
-  const marked = new Set((await processesOfRuns(marks)).map(({ pid }) => pid))
-  if (marked.size === 0) return []
-  return (await processTable()).filter(({ identity, zombie }) => marked.has(identity.pid) && !zombie).map(namedProcess)
-}
+export const markedProcesses = async (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> =>
+  (await processesOfRuns(marks)).filter(({ identity }) => liveness(identity) !== 'dead').map(namedProcess)
 
 /** Those that stay. A `git gc` in the background, say, is over in a moment and not worth a word. */
 export const lingeringProcesses = async (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> => {

@@ -7,7 +7,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { isPopulated, killCgroup, makeCgroup, ownCgroup, removeCgroup, writableCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
 import { endAll, killRun } from './kill.ts'
-import { processesOfRuns, type RunMark } from './run-mark.ts'
+import { processesOfRuns as rowsOfRuns, type RunMark } from './run-mark.ts'
 import { runProgram } from './spawn.ts'
 
 const clock = () => performance.now()
@@ -74,6 +74,9 @@ const ways = [
   { how: 'with a cgroup of its own', withCgroup: true },
   { how: 'without cgroups', withCgroup: false },
 ].filter(({ withCgroup }) => !withCgroup || base !== undefined)
+
+const processesOfRuns = async (marks: readonly RunMark[]): Promise<readonly ProcessIdentity[]> =>
+  (await rowsOfRuns(marks)).map(({ identity }) => identity)
 
 describe.each(ways)('$how', ({ withCgroup }) => {
   test.each(escapes)('a child that %s is found and ended', async (_name, script) => {

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { cgroupMembers } from './cgroup.ts'
-import { identifySync } from './identity.ts'
+import { readBootId } from './identity-linux.ts'
 import { isForbidden, isGone } from './proc.ts'
-import { listProcPids } from './table.ts'
+import { linuxRow, listProcPids, type ProcessRow } from './table.ts'
 
 /**
  * What ties every process of a run, or of a script of the repository, to it. An agent's child that runs `env -i setsid` and forks twice has lost its
@@ -55,14 +54,16 @@ export const markArguments = ({ id, cgroup }: RunMark): readonly [string, string
  * The processes that carry one of these marks. Only those that we may read: ours. macOS shows none of the marks, so there
  * the answer is empty and says nothing.
  */
-export const processesOfRuns = async (marks: readonly RunMark[]): Promise<ProcessIdentity[]> => {
+export const processesOfRuns = async (marks: readonly RunMark[]): Promise<readonly ProcessRow[]> => {
   if (process.platform !== 'linux' || marks.length === 0) return []
   const limits = new Set(marks.map(({ id }) => lockLimitOf(id)))
   // As bytes: the environment is read as such.
   const variables = new Set(marks.map(({ id }) => Buffer.from(`${runVariable}=${id}`).toString('latin1')))
-  const found = new Map<number, ProcessIdentity>()
-  for (const { cgroup } of marks) {
-    if (cgroup !== undefined) for (const member of cgroupMembers(cgroup)) found.set(member.pid, member)
+  const bootId = readBootId()
+  const found = new Map<number, ProcessRow>()
+  for (const pid of marks.flatMap(({ cgroup }) => (cgroup === undefined ? [] : cgroupMembers(cgroup)))) {
+    const row = linuxRow(pid, bootId)
+    if (row !== undefined) found.set(pid, row)
   }
   const seen = new Set<number>(found.keys())
   // Again while somebody is gone before we could look: a process that forks and ends all the time is otherwise always
@@ -72,10 +73,10 @@ export const processesOfRuns = async (marks: readonly RunMark[]): Promise<Proces
     for (const pid of listProcPids().filter((one) => !seen.has(one))) {
       seen.add(pid)
       // Before the marks are read: a pid that changes hands in between then has another start time.
-      const identity = identifySync(pid)
-      if (identity === undefined) missed = true
+      const row = linuxRow(pid, bootId)
+      if (row === undefined) missed = true
       else if (limits.has(lockLimit(pid) ?? '') || (await environmentOf(pid)).some((one) => variables.has(one))) {
-        found.set(pid, identity)
+        found.set(pid, row)
       }
     }
   }

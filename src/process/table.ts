@@ -41,13 +41,16 @@ export const listProcPids = (): readonly number[] => {
 
 const linuxTable = (): readonly ProcessRow[] => {
   const bootId = readBootId()
-  return listProcPids().flatMap((pid) => {
-    const stat = readStat(pid)
-    if (stat === undefined || stat.kernelThread) return []
-    const { command, parentPid, processGroup, session, zombie } = stat
-    const identity = { pid, startTime: linuxStartTime(bootId, stat.startTicks) }
-    return [{ identity, command, parentPid, processGroup, session, zombie }]
-  })
+  return listProcPids().flatMap((pid) => linuxRow(pid, bootId) ?? [])
+}
+
+/** Undefined when nobody has this pid, when we may not look, and for a thread of the kernel. */
+export const linuxRow = (pid: number, bootId = readBootId()): ProcessRow | undefined => {
+  const stat = readStat(pid)
+  if (stat === undefined || stat.kernelThread) return undefined
+  const { command, parentPid, processGroup, session, zombie } = stat
+  const identity = { pid, startTime: linuxStartTime(bootId, stat.startTicks) }
+  return { identity, command, parentPid, processGroup, session, zombie }
 }
 
 const readStat = (pid: number): ReturnType<typeof parseStat> => {
