@@ -1,5 +1,5 @@
 import type { AgentUsage } from '../agents/agent.ts'
-import type { Settings } from '../domain/config.ts'
+import type { Settings } from '../domain/config-settings.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Said } from './replies.ts'

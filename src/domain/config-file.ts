@@ -21,14 +21,22 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
       continue
     }
     if (!sections(known).includes(section)) throw unknownKey(where([section]), section, known)
-    for (const [key, value] of entries(content, () => sectionProblem(where([section]), `"${section}"`, known))) {
-      const name = `${section}.${key}`
-      const rule = known.keys.get(name)
-      if (rule === undefined) throw unknownKey(where([section, key]), name, known)
-      if (value !== null) found.set(name, checked(rule, value, name, where([section, key])))
-    }
+    readSection([section], content)
   }
   return found
+
+  /** A key may hold keys of its own (`claude:` below `agent:`), or be written with dots (`claude.command:`). */
+  function readSection(path: readonly string[], content: unknown): void {
+    const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known)
+    for (const [key, value] of entries(content, problem)) {
+      const name = [...path, key].join('.')
+      const rule = known.keys.get(name)
+      if (rule !== undefined) {
+        if (value !== null) found.set(name, checked(rule, value, name, where([...path, key])))
+      } else if (sections(known).includes(name)) readSection([...path, key], value)
+      else throw unknownKey(where([...path, key]), name, known)
+    }
+  }
 }
 
 const parse = (text: string, file: string, lines: LineCounter): Document => {
@@ -81,10 +89,14 @@ const unknownKey = (where: string, full: string, known: Known): AppError => {
   })
 }
 
-const sections = (known: Known): string[] => [
-  ...new Set([...known.keys.keys()].map((key) => key.slice(0, key.indexOf('.')))),
-  ...known.opaque,
-]
+/** Of `agent.claude.command`: `agent` and `agent.claude`. */
+const sections = (known: Known): string[] => {
+  const parents = [...known.keys.keys()].flatMap((key) => {
+    const parts = key.split('.')
+    return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'))
+  })
+  return [...new Set([...parents, ...known.opaque])]
+}
 
 /** `cleanup.stale_days`, `worktrees.staleDays` and `staleDays` all mean `cleanup.staleDays`. */
 const nearest = (name: string, candidates: readonly string[]): string | undefined => {

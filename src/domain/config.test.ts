@@ -1,14 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import {
-  defaultRepoConfig,
-  defaultSettings,
-  homeDirectory,
-  parseRepoConfig,
-  resolveSettings,
-  worktreeBase,
-  type Env,
-} from './config.ts'
+import { defaultRepoConfig, parseRepoConfig } from './config-repository.ts'
+import { defaultSettings } from './config-settings.ts'
+import { homeDirectory, resolveSettings, worktreeBase, type Env } from './config.ts'
 import { AppError } from './errors.ts'
 
 const homeFile = '/home/ada/.coppice/config.yaml'
@@ -72,6 +66,10 @@ describe('settings of the home', () => {
       'agent: { default: codex, command: "my-agent --fast" }',
       { agentDefault: 'codex', agentCommand: 'my-agent --fast' },
     ],
+    ['agent:\n  claude:\n    permissionMode: plan\n', { claudePermissionMode: 'plan' }],
+    ['agent:\n  claude.permissionMode: plan\n', { claudePermissionMode: 'plan' }],
+    ['agent.claude:\n  permissionMode: plan\n', { claudePermissionMode: 'plan' }],
+    ['agent: { claude: }', {}],
     ['platforms: { slack: { anything: [1, 2] } }', {}],
   ])('are read from the file: %s', async (text, expected) => {
     expect(await settings(text)).toEqual({ ...defaultSettings, ...expected })
@@ -132,6 +130,8 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ['worktrees:\n  base: trees\n', 'worktrees.base is "trees"', 'an absolute path'],
     ['worktrees:\n  base: ~ada/trees\n', 'worktrees.base is "~ada/trees"', 'starts with ~/'],
     ['agent:\n  default: ""\n', 'agent.default is ""', 'not empty'],
+    ['agent:\n  claude: on\n', 'line 2: "agent.claude" is not a section', 'key: value'],
+    ['agent:\n  claude:\n    mode: plan\n', 'line 3: there is no setting "agent.claude.mode"', 'agent.claude.command'],
     ['cleanup: 3\n', 'line 1: "cleanup" is not a section', 'cleanup.staleDays'],
     ['- cleanup\n', 'the file is not a section', 'key: value'],
     ['just text', 'the file is not a section', 'key: value'],

@@ -1,4 +1,4 @@
-import type { RepoConfig } from '../domain/config.ts'
+import type { RepoConfig } from '../domain/config-repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError } from '../domain/errors.ts'
 import { type Base, type BaseOptions, baseNotFound, findBase } from './base.ts'

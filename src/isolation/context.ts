@@ -1,5 +1,6 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import type { RepoConfig, Settings } from '../domain/config.ts'
+import type { RepoConfig } from '../domain/config-repository.ts'
+import type { Settings } from '../domain/config-settings.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { LeftOut } from '../domain/restore-point.ts'

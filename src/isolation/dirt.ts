@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RepoConfig } from '../domain/config.ts'
+import type { RepoConfig } from '../domain/config-repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Uncommitted } from '../domain/gates.ts'
 import type { Sha } from '../domain/names.ts'

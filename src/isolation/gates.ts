@@ -1,5 +1,5 @@
 import { join, relative } from 'node:path'
-import type { RepoConfig } from '../domain/config.ts'
+import type { RepoConfig } from '../domain/config-repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer, GateName } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'

@@ -1,5 +1,5 @@
 import { repoOf } from './repo-of.ts'
-import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config.ts'
+import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config-repository.ts'
 import { maxConfigLength, tooLongConfig } from '../domain/config-size.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'

@@ -12,8 +12,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
-import { type Refused, remotePlatforms } from '../platforms/remote.ts'
-import type { PlatformSettings } from '../platforms/settings.ts'
+import { type PlatformSettings, type Refused, remotePlatforms } from '../platforms/remote.ts'
 import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
@@ -77,7 +76,7 @@ const run = async (
       .filter(([name]) => name !== 'test' || options.testPlatform)
       .map(([name, make]) => [name as keyof typeof localPlatforms, make()]),
   )
-  const remote = await remotePlatforms({ ...context, settings: parts.platformSettings })
+  const remote = await remotePlatforms(parts.platformSettings, context)
   const platforms = new Map<string, Platform>([...locals, ...remote.platforms])
   const refused: Refused[] = [...remote.refused]
   let agentsUrl: string | undefined

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultRepoConfig, defaultSettings, type RepoConfig } from '../../src/domain/config.ts'
+import { defaultRepoConfig, type RepoConfig } from '../../src/domain/config-repository.ts'
+import { defaultSettings } from '../../src/domain/config-settings.ts'
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Tree } from '../../src/git/door.ts'

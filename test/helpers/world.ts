@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createOnLetGo } from '../../src/conversations/let-go.ts'
-import { defaultSettings, type Settings } from '../../src/domain/config.ts'
+import { defaultSettings, type Settings } from '../../src/domain/config-settings.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'

@@ -23,7 +23,8 @@ const make = async (settings: Record<string, unknown> = {}, pace: Partial<Pace> 
   })
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl, ...settings }
   platform = await createDiscordPlatform(
-    { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
+    own,
+    { log, clock: Date.now, ids: randomUUID },
     { requestTimeoutMs: 2_000, ...pace },
   )
 }
@@ -123,7 +124,7 @@ describe('a start', () => {
   test('without a token or without anybody who may speak is refused', async () => {
     await make()
     await expect(make({ botToken: undefined })).rejects.toMatchObject({ code: 'config-invalid' })
-    await expect(make({ botToken: 'Bot abc' })).rejects.toThrow('the bot token is none')
+    await expect(make({ botToken: 'Bot abc' })).rejects.toThrow('the bot token has characters that no token has')
     await expect(make({ allowedUsers: undefined })).rejects.toThrow('nobody may speak to the bot')
     await expect(make({ allowedUsers: [] })).rejects.toMatchObject({ code: 'config-invalid' })
   })

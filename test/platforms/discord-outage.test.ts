@@ -22,7 +22,8 @@ beforeEach(async () => {
   discord = await startDiscord()
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   platform = await createDiscordPlatform(
-    { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
+    own,
+    { log, clock: Date.now, ids: randomUUID },
     { requestTimeoutMs: 300, previewEveryMs: 20 },
   )
 })

@@ -26,7 +26,8 @@ const make = (settings: Record<string, unknown> = {}, pace: Partial<Pace> = {}):
   })
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl, ...settings }
   return createDiscordPlatform(
-    { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
+    own,
+    { log, clock: Date.now, ids: randomUUID },
     { requestTimeoutMs: 2_000, previewEveryMs: 20, ...pace },
   )
 }

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createLogger } from '../../src/process/log.ts'
 import { createSecrets, type Secrets } from '../../src/process/redact.ts'
 import type { Platform, WebhookAnswer } from '../../src/platforms/platform.ts'
-import type { PlatformParts } from '../../src/platforms/remote.ts'
+import type { GithubSettings } from '../../src/platforms/github/settings.ts'
 import { createGithubPlatform, type GithubOptions } from '../../src/platforms/github/platform.ts'
 
 /*
@@ -208,7 +208,7 @@ export const post = async (platform: Platform, posted: Posted): Promise<WebhookA
 export type MadePlatform = { readonly platform: Platform; readonly logged: string[]; readonly secrets: Secrets }
 
 export const makeGithub = async (
-  settings: PlatformParts['settings']['github'],
+  settings: GithubSettings,
   options: GithubOptions = {},
   clock: () => number = Date.now,
 ): Promise<MadePlatform> => {
@@ -216,13 +216,8 @@ export const makeGithub = async (
   const secrets = createSecrets()
   const log = createLogger({ write: (line) => logged.push(line), level: 'debug', clock, redact: (text) => text })
   const platform = await createGithubPlatform(
-    {
-      settings: { github: { webhookSecret: SECRET, ...settings }, slack: {}, discord: {}, telegram: {} },
-      log,
-      clock,
-      ids: randomUUID,
-      secrets,
-    },
+    { webhookSecret: SECRET, ...settings },
+    { log, clock, ids: randomUUID, secrets },
     { paced: false, timeoutMs: 2_000, ...options },
   )
   return { platform, logged, secrets }

@@ -86,8 +86,8 @@ describe('it refuses to start', () => {
   test('without a webhook secret', async () => {
     const { createGithubPlatform } = await import('../../src/platforms/github/platform.ts')
     const parts = { log: silent, clock: Date.now, ids: () => 'id', secrets: createSecrets() }
-    const settings = { github: { token: 'x', bot: 'coppice' }, slack: {}, discord: {}, telegram: {} }
-    expect((await refusal(createGithubPlatform({ ...parts, settings }))).remedy).toContain('GITHUB_WEBHOOK_SECRET')
+    const made = createGithubPlatform({ token: 'x', bot: 'coppice' }, parts)
+    expect((await refusal(made)).remedy).toContain('GITHUB_WEBHOOK_SECRET')
   })
   test('without a token and without an app', async () => {
     expect((await refusal(makeGithub({ bot: 'coppice' }))).remedy).toContain('GITHUB_TOKEN')

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
-import type { PlatformSettings } from '../../src/platforms/settings.ts'
+import type { SlackSettings } from '../../src/platforms/slack/settings.ts'
 import { createSlackPlatform } from '../../src/platforms/slack/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { APP_TOKEN, BOT_TOKEN, type SlackDouble, startSlackDouble } from './slack-double.ts'
@@ -21,7 +21,7 @@ export type SlackScene = {
 }
 
 export type SlackSceneOptions = {
-  readonly settings?: PlatformSettings['slack']
+  readonly settings?: SlackSettings
   readonly accept?: (message: Received, nth: number) => Promise<Accepted>
   readonly slack?: SlackDouble
 }
@@ -32,19 +32,20 @@ export const slackScene = async (options: SlackSceneOptions = {}): Promise<Slack
   const received: Received[] = []
   const log: string[] = []
   const time = { offset: 0 }
-  const platform = await createSlackPlatform({
-    settings: settingsOf({
+  const platform = await createSlackPlatform(
+    {
       botToken: BOT_TOKEN,
       appToken: APP_TOKEN,
       signingSecret: SECRET,
       allowedUsers: ['U1', 'U2'],
       apiUrl: slack.apiUrl,
       ...options.settings,
-    }),
-    clock: () => Date.now() + time.offset,
-    ids: () => crypto.randomUUID(),
-    log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
-  })
+    },
+    {
+      clock: () => Date.now() + time.offset,
+      log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
+    },
+  )
   const accept = options.accept ?? (async (_message, nth) => ({ outcome: 'accepted', id: `id-${nth}` }))
   const inbox: PlatformInbox = {
     accept: (message) => {
@@ -65,10 +66,3 @@ export const slackScene = async (options: SlackSceneOptions = {}): Promise<Slack
     },
   }
 }
-
-export const settingsOf = (slack: PlatformSettings['slack']): PlatformSettings => ({
-  github: {},
-  slack,
-  discord: {},
-  telegram: {},
-})

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
-import type { PlatformSettings } from '../../src/platforms/settings.ts'
+import type { TelegramSettings } from '../../src/platforms/telegram/settings.ts'
 import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { ada, startTelegramDouble, type TelegramDouble, TOKEN } from './telegram-double.ts'
@@ -17,7 +17,7 @@ export type TelegramScene = {
 }
 
 export type TelegramSceneOptions = {
-  readonly settings?: PlatformSettings['telegram']
+  readonly settings?: TelegramSettings
   readonly accept?: (message: Received, nth: number) => Promise<Accepted>
 }
 
@@ -47,17 +47,11 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
 }
 
 /** In a hurry: what takes seconds with the real one takes milliseconds here. */
-export const telegramOver = (telegram: PlatformSettings['telegram'], log: string[] = []): Promise<Platform> =>
+export const telegramOver = (telegram: TelegramSettings, log: string[] = []): Promise<Platform> =>
   createTelegramPlatform(
+    { botToken: TOKEN, allowedUsers: [String(ada.id)], ...telegram },
     {
-      settings: {
-        github: {},
-        slack: {},
-        discord: {},
-        telegram: { botToken: TOKEN, allowedUsers: [String(ada.id)], ...telegram },
-      },
       clock: Date.now,
-      ids: () => crypto.randomUUID(),
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
     { requestTimeoutMs: 500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },

@@ -112,13 +112,8 @@ test('Telegram: an old message is acknowledged, so that it does not come again, 
     webhookUrl: 'https://example.com/webhooks/telegram',
     webhookSecret: 'secret',
   }
-  const { log, ids } = world.context
-  const platform = await createTelegramPlatform({
-    settings: { telegram: settings, github: {}, slack: {}, discord: {} },
-    log,
-    ids,
-    clock: () => now,
-  })
+  const { log } = world.context
+  const platform = await createTelegramPlatform(settings, { log, clock: () => now })
   await begin(platform)
   const send = async (date: number): Promise<number | undefined> => {
     const body = Buffer.from(JSON.stringify(telegram.updateOf('fix it', { message: { date } })))

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { readUntrustedTextSync } from '../../process/read-untrusted.ts'
-import { type PlatformSettings, readPlatformSettings } from '../../platforms/settings.ts'
+import type { PlatformSettings } from '../../platforms/remote.ts'
+import { readPlatformSettings } from '../../platforms/settings.ts'
 
 export type HomeSettings = { readonly settings: PlatformSettings; readonly file: string }
 

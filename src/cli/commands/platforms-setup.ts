@@ -2,10 +2,9 @@ import { command } from '../../conversations/commands/command.ts'
 import { exitCodes } from '../../conversations/commands/failure.ts'
 import { usage } from '../../conversations/commands/usage.ts'
 import { aligned, printable, tilde, type View, wrapped } from '../../conversations/commands/view.ts'
-import { type Check, checkPlatform } from '../../platforms/check.ts'
-import type { RemotePlatformName } from '../../platforms/settings.ts'
+import type { Check } from '../../platforms/checks.ts'
+import { anyDescriptor, isRemotePlatform, remoteNames, type RemotePlatformName } from '../../platforms/remote.ts'
 import type { CliCall } from '../cli-call.ts'
-import { guides, isRemotePlatform } from './platforms-guides.ts'
 import { platformSettingsOf } from './platforms-settings.ts'
 
 export type SetupResult = {
@@ -19,11 +18,11 @@ export type SetupResult = {
 const run = async (call: CliCall): Promise<SetupResult> => {
   const [name = ''] = call.words
   if (!isRemotePlatform(name)) {
-    throw usage(`there is no platform "${name}" to set up`, `give one of ${Object.keys(guides).join(', ')}`)
+    throw usage(`there is no platform "${name}" to set up`, `give one of ${remoteNames.join(', ')}`)
   }
   const { context } = await call.open()
   const { settings, file } = platformSettingsOf(context)
-  const checks = await checkPlatform(name, settings, { fetch, clock: context.clock, signal: call.signal })
+  const checks = await anyDescriptor(name).check(settings[name], { fetch, clock: context.clock, signal: call.signal })
   return {
     platform: name,
     file,
@@ -33,12 +32,17 @@ const run = async (call: CliCall): Promise<SetupResult> => {
   }
 }
 
+const settingsOf = (
+  platform: RemotePlatformName,
+): readonly { readonly variable: string; readonly key: string; readonly what: string }[] =>
+  Object.entries(anyDescriptor(platform).settings).map(([key, { variable, about }]) => ({ variable, key, what: about }))
+
 const isReady = ({ checks }: SetupResult): boolean => checks.every(({ passed }) => passed)
 
 const toText = (result: SetupResult, view: View): string => {
   const { platform, file, set, checks } = result
   const { paint, columns = 100, say } = view
-  const { steps, paste, settings } = guides[platform]
+  const { steps, paste } = anyDescriptor(platform).guide
   const title = (text: string): string => paint('bold', text)
   return [
     title(`From nothing to a first answer on ${platform}`),
@@ -48,7 +52,7 @@ const toText = (result: SetupResult, view: View): string => {
     title('The settings'),
     `As variables of the server, or in ${tilde(file, view)} under platforms: → ${platform}: (keep that file to yourself: chmod 600).`,
     aligned(
-      settings.map(({ variable, key, what }) => [
+      settingsOf(platform).map(({ variable, key, what }) => [
         set.has(key) ? { text: 'set', style: 'green' } : { text: '-', style: 'dim' },
         { text: variable },
         { text: key, style: 'dim' },
@@ -76,9 +80,9 @@ export const platformsSetup = command<SetupResult, CliCall>({
     platform: result.platform,
     ready: isReady(result),
     file: result.file,
-    steps: guides[result.platform].steps,
-    paste: guides[result.platform].paste ?? null,
-    settings: guides[result.platform].settings.map((one) => ({ ...one, set: result.set.has(one.key) })),
+    steps: anyDescriptor(result.platform).guide.steps,
+    paste: anyDescriptor(result.platform).guide.paste ?? null,
+    settings: settingsOf(result.platform).map((one) => ({ ...one, set: result.set.has(one.key) })),
     checks: result.checks.map(({ what, passed, detail, remedy }) => ({ what, passed, detail, remedy: remedy ?? null })),
   }),
   exitCode: (result) => (isReady(result) ? exitCodes.done : exitCodes.failed),

@@ -1,12 +1,10 @@
 import { command } from '../../conversations/commands/command.ts'
 import { ago, type Cell, printable, table, type View } from '../../conversations/commands/view.ts'
 import { toAppError } from '../../domain/errors.ts'
-import { isConfigured } from '../../platforms/remote.ts'
-import type { RemotePlatformName } from '../../platforms/settings.ts'
+import { anyDescriptor, remoteNames } from '../../platforms/remote.ts'
 import { runningServer } from '../../server/record.ts'
 import { readToken } from '../../server/token-file.ts'
 import type { CliCall } from '../cli-call.ts'
-import { guides } from './platforms-guides.ts'
 import { platformSettingsOf } from './platforms-settings.ts'
 
 export type PlatformRow = {
@@ -20,8 +18,6 @@ export type PlatformRow = {
 
 export type PlatformsResult = { readonly server: string | undefined; readonly platforms: readonly PlatformRow[] }
 
-const remotes = Object.keys(guides) as RemotePlatformName[]
-
 const run = async (call: CliCall): Promise<PlatformsResult> => {
   const { context } = await call.open()
   const { home } = context
@@ -29,10 +25,10 @@ const run = async (call: CliCall): Promise<PlatformsResult> => {
   const told = server === undefined ? undefined : await ofServer(server.url, home, call)
   const known = new Map((told ?? []).map((row) => [row.platform, row]))
   const { settings } = platformSettingsOf(context)
-  const others = remotes
+  const others = remoteNames
     .filter((name) => !known.has(name))
     .map((name): PlatformRow => {
-      const configured = isConfigured(settings, name)
+      const configured = anyDescriptor(name).isConfigured(settings[name])
       if (configured && told !== undefined)
         call.notice(`${name} was configured after the server was started: restart it`)
       return { ...nothing, platform: name, state: configured ? 'not running' : 'not configured' }

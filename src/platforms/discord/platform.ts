@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { APIInteraction } from 'discord.js'
 import { chatCommands } from '../../conversations/commands/chat-table.ts'
-import { AppError } from '../../domain/errors.ts'
 import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus } from '../platform.ts'
-import type { PlatformParts } from '../remote.ts'
+import type { PlatformParts } from '../descriptor.ts'
 import { createDiscordApi, restOptions } from './client.ts'
 import { applicationCommands } from './commands.ts'
 import { conversationIdOf } from './conversation-id.ts'
@@ -12,6 +11,7 @@ import { type Gateway, openGateway } from './gateway.ts'
 import type { CreatedMessage } from './parse.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
 import { createSender, LIMIT } from './sender.ts'
+import { type DiscordSettings, usableSettings } from './settings.ts'
 
 /** How long things take; tests are in more of a hurry. */
 export type Pace = {
@@ -24,13 +24,13 @@ export type Pace = {
 const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
 
 export const createDiscordPlatform = async (
-  { settings: { discord }, log, clock, ids }: PlatformParts,
+  settings: DiscordSettings,
+  { log, clock, ids }: Pick<PlatformParts, 'log' | 'clock' | 'ids'>,
   given: Partial<Pace> = {},
 ): Promise<Platform> => {
   const pace = { ...usualPace, ...given }
-  const token = checkedToken(discord.botToken)
-  const allowed = checkedUsers(discord.allowedUsers)
-  const rest = restOptions(discord.apiUrl, pace.requestTimeoutMs)
+  const { botToken: token, allowedUsers: allowed } = usableSettings(settings)
+  const rest = restOptions(settings.apiUrl, pace.requestTimeoutMs)
   const api = createDiscordApi(token, rest)
   const sender = createSender({ api, log, clock, ids, previewEveryMs: pace.previewEveryMs })
   let status: PlatformStatus = { state: 'disconnected', since: clock(), lastMessageAt: undefined, lastError: undefined }
@@ -98,18 +98,4 @@ export const createDiscordPlatform = async (
       note({ state: 'disconnected' })
     },
   }
-}
-
-const checkedToken = (token: string | undefined): string => {
-  if (token !== undefined && /^[\x21-\x7E]+$/.test(token)) return token
-  throw new AppError('config-invalid', token === undefined ? 'there is no bot token' : 'the bot token is none', {
-    remedy: 'put the token alone, without the word "Bot", into DISCORD_BOT_TOKEN',
-  })
-}
-
-const checkedUsers = (users: readonly string[] | undefined): readonly string[] => {
-  if (users !== undefined && users.length > 0) return users
-  throw new AppError('config-invalid', 'nobody may speak to the bot', {
-    remedy: 'list the user ids that may in DISCORD_ALLOWED_USERS (right-click a user → Copy User ID)',
-  })
 }

@@ -1,10 +1,9 @@
 import { App, Octokit } from 'octokit'
-import type { Clock } from '../../domain/clock.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
-import type { SecretsToHide } from '../remote.ts'
-import type { PlatformSettings } from '../settings.ts'
+import type { PlatformParts } from '../descriptor.ts'
 import { repositoryOf, type Thread } from './conversation-id.ts'
+import type { GithubSettings } from './settings.ts'
 
 export type Identity =
   | { readonly kind: 'user'; readonly id: number; readonly login: string }
@@ -16,16 +15,14 @@ export type Octokits = {
   readonly identity: () => Promise<Identity>
 }
 
-export type OctokitOptions = SecretsToHide & {
-  readonly log: Logger
-  readonly clock: Clock
+export type OctokitOptions = Pick<PlatformParts, 'log' | 'clock' | 'secrets'> & {
   /** An answer that takes longer does not come. */
   readonly timeoutMs: number
   /** GitHub's own pace: a comment every three seconds, another write every second. */
   readonly paced: boolean
 }
 
-export const createOctokits = (settings: PlatformSettings['github'], options: OctokitOptions): Octokits => {
+export const createOctokits = (settings: GithubSettings, options: OctokitOptions): Octokits => {
   const { token, appId, privateKey } = settings
   const send = withTimeout(options.timeoutMs)
   if (appId !== undefined && privateKey !== undefined) {

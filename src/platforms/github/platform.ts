@@ -1,7 +1,7 @@
 import { Webhooks } from '@octokit/webhooks'
 import { AppError } from '../../domain/errors.ts'
 import type { Platform, PlatformInbox, WebhookAnswer, WebhookRequest } from '../platform.ts'
-import type { PlatformParts, SecretsToHide } from '../remote.ts'
+import type { PlatformParts } from '../descriptor.ts'
 import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
@@ -12,6 +12,7 @@ import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from './replies.ts'
 import { readDelivery } from './delivery.ts'
+import type { GithubSettings } from './settings.ts'
 import { createStanding } from './standing.ts'
 
 export type GithubOptions = {
@@ -23,7 +24,8 @@ export type GithubOptions = {
 
 /** Issues, pull requests and their comments, as GitHub's webhooks tell of them and its API takes the answers. */
 export const createGithubPlatform = async (
-  { settings: { github: settings }, log, clock, secrets }: PlatformParts & SecretsToHide,
+  settings: GithubSettings,
+  { log, clock, secrets }: PlatformParts,
   { timeoutMs = 15_000, paced = true, previewEveryMs = 5_000 }: GithubOptions = {},
 ): Promise<Platform> => {
   const secret = settings.webhookSecret

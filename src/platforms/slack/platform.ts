@@ -1,13 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { AppError, isAppError } from '../../domain/errors.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
-import type { PlatformParts } from '../remote.ts'
+import type { PlatformParts } from '../descriptor.ts'
 import { clientOptions, createSlackClient } from './client.ts'
 import { createEvents, type Events } from './events.ts'
 import { identify } from './identify.ts'
 import { createIncoming } from './incoming.ts'
 import { createReplies, LIMIT } from './replies.ts'
-import { refused, slackSettings } from './settings.ts'
+import { refused, type SlackSettings, usableSettings } from './settings.ts'
 import { createSocket } from './socket.ts'
 import { answerWebhook } from './webhook.ts'
 
@@ -15,8 +15,11 @@ import { answerWebhook } from './webhook.ts'
 const AGAIN_MS = 10_000
 
 /** Slack, by Socket Mode and by signed HTTP. Throws when something is missing, before anything is tried. */
-export const createSlackPlatform = async ({ settings, log: given, clock }: PlatformParts): Promise<Platform> => {
-  const { botToken, appToken, signingSecret, allowedUsers, apiUrl } = slackSettings(settings)
+export const createSlackPlatform = async (
+  settings: SlackSettings,
+  { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
+): Promise<Platform> => {
+  const { botToken, appToken, signingSecret, allowedUsers, apiUrl } = usableSettings(settings)
   const log = given.child({ platform: 'slack' })
   const options = clientOptions(log, apiUrl)
   const client = createSlackClient(botToken, log, apiUrl)

@@ -1,8 +1,23 @@
 import { AppError } from '../../domain/errors.ts'
-import type { PlatformSettings } from '../settings.ts'
+import type { SettingTable, ValuesOf } from '../descriptor.ts'
+import { secret, url, userIds } from '../setting-rules.ts'
 import { refusalOf } from './client.ts'
 
-export type SlackSettings = {
+export const slackSettings = {
+  botToken: { variable: 'SLACK_BOT_TOKEN', rule: secret, about: 'The Bot User OAuth Token (xoxb-…).' },
+  appToken: { variable: 'SLACK_APP_TOKEN', rule: secret, about: 'The app-level token for Socket Mode (xapp-…).' },
+  signingSecret: { variable: 'SLACK_SIGNING_SECRET', rule: secret, about: 'The signing secret, for events by HTTP.' },
+  allowedUsers: {
+    variable: 'SLACK_ALLOWED_USERS',
+    rule: userIds,
+    about: 'The member ids of those who may give orders.',
+  },
+  apiUrl: { variable: 'SLACK_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
+} as const satisfies SettingTable
+
+export type SlackSettings = ValuesOf<typeof slackSettings>
+
+export type UsableSettings = {
   readonly botToken: string
   /** Socket Mode: we call Slack. */
   readonly appToken: string | undefined
@@ -12,9 +27,9 @@ export type SlackSettings = {
   readonly apiUrl: string | undefined
 }
 
-/** What is needed to begin, or one sentence about what is not there. */
-export const slackSettings = ({ slack }: PlatformSettings): SlackSettings => {
-  const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl } = slack
+/** What is needed to begin. Throws an error that names the first setting that is missing or wrong. */
+export const usableSettings = (given: SlackSettings): UsableSettings => {
+  const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl } = given
   if (botToken === undefined) {
     throw invalid('Slack has no bot token', 'set SLACK_BOT_TOKEN to the one that begins with xoxb-')
   }

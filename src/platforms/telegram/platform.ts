@@ -3,14 +3,14 @@ import { chatCommands } from '../../conversations/commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
 import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
-import type { PlatformParts } from '../remote.ts'
+import type { PlatformParts } from '../descriptor.ts'
 import { createTelegramApi, refusalOf, signalFor, toDeliveryError } from './client.ts'
 import { menuCommands } from './commands.ts'
 import { identify } from './identify.ts'
 import { parseUpdate, type TelegramSelf } from './parse.ts'
 import { allowedUpdates, LONG_POLL_SECONDS, poll } from './polling.ts'
 import { createReplies, LIMIT } from './replies.ts'
-import { invalid, telegramSettings } from './settings.ts'
+import { invalid, type TelegramSettings, usableSettings } from './settings.ts'
 import { answerWebhook } from './webhook.ts'
 
 /** How long things take; tests are in more of a hurry. */
@@ -27,11 +27,12 @@ const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pause
 
 /** Telegram, by long polling or by webhook. Throws when something is missing, before anything is tried. */
 export const createTelegramPlatform = async (
-  { settings, log: given, clock }: PlatformParts,
+  settings: TelegramSettings,
+  { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
   hurry: Partial<Pace> = {},
 ): Promise<Platform> => {
   const pace = { ...usualPace, ...hurry }
-  const { botToken, allowedUsers, apiUrl, webhook } = telegramSettings(settings)
+  const { botToken, allowedUsers, apiUrl, webhook } = usableSettings(settings)
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
   const waitingApi = createTelegramApi(botToken, apiUrl, LONG_POLL_SECONDS * 1000 + pace.requestTimeoutMs)

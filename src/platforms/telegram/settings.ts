@@ -1,7 +1,26 @@
 import { AppError } from '../../domain/errors.ts'
-import type { PlatformSettings } from '../settings.ts'
+import type { SettingTable, ValuesOf } from '../descriptor.ts'
+import { secret, url, userIds } from '../setting-rules.ts'
 
-export type TelegramSettings = {
+export const telegramSettings = {
+  botToken: { variable: 'TELEGRAM_BOT_TOKEN', rule: secret, about: 'The token that @BotFather gives.' },
+  allowedUsers: {
+    variable: 'TELEGRAM_ALLOWED_USERS',
+    rule: userIds,
+    about: 'The user ids of those who may give orders.',
+  },
+  webhookUrl: {
+    variable: 'TELEGRAM_WEBHOOK_URL',
+    rule: url,
+    about: 'https://<your server>/webhooks/telegram, to be called by Telegram instead of polling it.',
+  },
+  webhookSecret: { variable: 'TELEGRAM_WEBHOOK_SECRET', rule: secret, about: 'A secret of your own for the webhook.' },
+  apiUrl: { variable: 'TELEGRAM_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
+} as const satisfies SettingTable
+
+export type TelegramSettings = ValuesOf<typeof telegramSettings>
+
+export type UsableSettings = {
   readonly botToken: string
   readonly allowedUsers: readonly string[]
   readonly apiUrl: string | undefined
@@ -9,9 +28,9 @@ export type TelegramSettings = {
   readonly webhook: { readonly url: string; readonly secret: string } | undefined
 }
 
-/** What is needed to begin, or one sentence about what is not there. */
-export const telegramSettings = ({ telegram }: PlatformSettings): TelegramSettings => {
-  const { botToken, allowedUsers = [], apiUrl, webhookUrl, webhookSecret } = telegram
+/** What is needed to begin. Throws an error that names the first setting that is missing or wrong. */
+export const usableSettings = (given: TelegramSettings): UsableSettings => {
+  const { botToken, allowedUsers = [], apiUrl, webhookUrl, webhookSecret } = given
   if (botToken === undefined || !/^\d+:[\w-]+$/.test(botToken)) {
     throw invalid(
       botToken === undefined ? 'Telegram has no bot token' : 'TELEGRAM_BOT_TOKEN is no bot token',

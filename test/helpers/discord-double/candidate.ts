@@ -26,7 +26,8 @@ export const discordCandidate = async (): Promise<{
   const log = createLogger({ write: () => undefined, level: 'error', clock: Date.now, redact: (text) => text })
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   const platform = await createDiscordPlatform(
-    { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
+    own,
+    { log, clock: Date.now, ids: randomUUID },
     { requestTimeoutMs: 1_000 },
   )
   const written = (): number => discord.rest.calls.filter(({ path }) => path.endsWith('/typing')).length

@@ -2,8 +2,8 @@ import { generateKeyPairSync, verify } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type Check, checkPlatform } from './check.ts'
-import type { RemotePlatformName } from './settings.ts'
+import type { Check } from './checks.ts'
+import { anyDescriptor, type RemotePlatformName } from './remote.ts'
 import { slackScopes } from './slack/setup.ts'
 
 type Answer = { readonly status?: number; readonly body: unknown; readonly headers?: Record<string, string> }
@@ -27,9 +27,8 @@ beforeEach(() => {
 })
 
 const check = (name: RemotePlatformName, given: Record<string, unknown>, url = apiUrl): Promise<readonly Check[]> => {
-  const settings = { github: {}, slack: {}, discord: {}, telegram: {}, [name]: { apiUrl: url, ...given } }
   const parts = { fetch, clock: () => 1_712_345_678_000, signal: new AbortController().signal }
-  return checkPlatform(name, settings, parts)
+  return anyDescriptor(name).check({ apiUrl: url, ...given }, parts)
 }
 const lines = (checks: readonly Check[]): string[] =>
   checks.map(({ what, passed, detail }) => `${passed ? 'pass' : 'fail'} ${what}: ${detail}`)

@@ -1,0 +1,80 @@
+import type { Clock } from '../domain/clock.ts'
+
+/** One question to the service itself, or to the configuration, and what came of it. */
+export type Check = {
+  readonly what: string
+  readonly passed: boolean
+  readonly detail: string
+  readonly remedy: string | undefined
+}
+
+export type CheckParts = {
+  readonly fetch: typeof fetch
+  readonly clock: Clock
+  readonly signal: AbortSignal
+}
+
+export type Ask = (what: string, request: Request, read: (answer: Answer) => Verdict) => Promise<Check>
+export type Request = {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly method?: 'GET' | 'POST'
+}
+export type Answer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Readonly<Record<string, unknown>>
+}
+export type Verdict = { readonly passed: boolean; readonly detail: string; readonly remedy?: string }
+
+const TIMEOUT_MS = 10_000
+
+/** Without an SDK: one request each, and nothing is changed. */
+export const asker =
+  ({ fetch, signal }: CheckParts): Ask =>
+  async (what, { url, headers = {}, method = 'GET' }, read) => {
+    try {
+      const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)])
+      const response = await fetch(url, { method, headers, signal: limit, redirect: 'error' })
+      const answer: unknown = await response.json().catch(() => undefined)
+      return checked(what, read({ status: response.status, headers: response.headers, body: recordOf(answer) }))
+    } catch (error) {
+      signal.throwIfAborted()
+      return checked(what, {
+        passed: false,
+        detail: `could not be reached: ${reasonOf(error)}`,
+        remedy: 'look whether this machine can reach it, then try again',
+      })
+    }
+  }
+
+export const listed = (users: readonly string[], variable: string, shape: RegExp, example: string): Check => {
+  const odd = users.find((user) => user !== '*' && !shape.test(user))
+  if (users.length === 0) {
+    return checked('who may speak', no('nobody', `list user ids: ${variable}=${example}`))
+  }
+  return checked(
+    'who may speak',
+    odd === undefined
+      ? yes(users.includes('*') ? 'everybody' : users.join(', '))
+      : no(`"${odd.slice(0, 40)}" is no user id`, `user ids look like ${example}; names can change hands`),
+  )
+}
+
+export const yes = (detail: string): Verdict => ({ passed: true, detail })
+export const no = (detail: string, remedy: string): Verdict => ({ passed: false, detail, remedy })
+export const checked = (what: string, verdict: Verdict): Check => ({ what, remedy: undefined, ...verdict })
+export const passed = (what: string, detail: string): Check => checked(what, yes(detail))
+export const missing = (what: string, where: string): Check => checked(what, no('missing', `set ${where}`))
+
+export const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+
+export const said = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 100) : 'no sensible answer')
+
+/** What `fetch` throws says little; the cause says what happened. */
+const reasonOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return String(error)
+  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`
+  return error.cause instanceof Error ? error.cause.message || error.message : error.message
+}

@@ -1,0 +1,19 @@
+import type { PlatformDescriptor } from '../descriptor.ts'
+import { checkDiscord } from './check.ts'
+import { discordSettings } from './settings.ts'
+
+export const discord: PlatformDescriptor<typeof discordSettings> = {
+  settings: discordSettings,
+  guide: {
+    steps: [
+      'Open https://discord.com/developers/applications → New Application → Bot.',
+      'On the Bot page: Reset Token and copy it; turn on Message Content Intent.',
+      'OAuth2 → URL Generator: scopes bot and applications.commands; permissions View Channels, Send Messages, Create Public Threads, Send Messages in Threads, Read Message History. Open the address and add it to your server.',
+      'Who may speak: turn on Developer Mode (Settings → Advanced), then right-click somebody → Copy User ID.',
+      'Mention it: @coppice fix this.',
+    ],
+  },
+  isConfigured: ({ botToken }) => botToken !== undefined,
+  check: checkDiscord,
+  make: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),
+}

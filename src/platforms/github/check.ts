@@ -1,0 +1,64 @@
+import { createSign } from 'node:crypto'
+import type { Clock } from '../../domain/clock.ts'
+import {
+  type Answer,
+  asker,
+  type Check,
+  checked,
+  type CheckParts,
+  missing,
+  no,
+  passed,
+  type Request,
+  said,
+  type Verdict,
+  yes,
+} from '../checks.ts'
+import type { GithubSettings } from './settings.ts'
+
+/** Is the token or the app accepted, and is there a webhook secret? */
+export const checkGithub = async (given: GithubSettings, parts: CheckParts): Promise<readonly Check[]> => {
+  const ask = asker(parts)
+  const { token, appId, privateKey, webhookSecret, bot, apiUrl = 'https://api.github.com' } = given
+  const get = (path: string, bearer: string): Request => ({
+    url: `${apiUrl}${path}`,
+    headers: { authorization: `Bearer ${bearer}`, accept: 'application/vnd.github+json', 'user-agent': 'coppice' },
+  })
+  const app = appId !== undefined && privateKey !== undefined ? appToken(appId, privateKey, parts.clock) : undefined
+  return [
+    ...(app === undefined ? [] : [app.ok ? await ask('app', get('/app', app.token), githubApp) : app.check]),
+    ...(token === undefined ? [] : [await ask('token', get('/user', token), githubUser)]),
+    ...(token === undefined && app === undefined
+      ? [missing('token', 'GITHUB_TOKEN, or GITHUB_APP_ID with GITHUB_APP_PRIVATE_KEY')]
+      : []),
+    webhookSecret === undefined
+      ? missing('webhook secret', 'GITHUB_WEBHOOK_SECRET')
+      : passed('webhook secret', 'set; the first delivery shows whether it is right'),
+    ...(bot === undefined ? [] : [passed('name', `listens to @${bot.replace(/^@/, '')}`)]),
+  ]
+}
+
+const githubUser = ({ status, body }: Answer): Verdict =>
+  status === 200
+    ? yes(`is @${said(body['login'])}`)
+    : no(`answered ${status}`, 'make a new token with access to issues and pull requests of the repositories')
+
+const githubApp = ({ status, body }: Answer): Verdict =>
+  status === 200
+    ? yes(`is ${said(body['name'])}`)
+    : no(`answered ${status}`, 'look whether the app id and the private key belong together')
+
+type AppToken = { readonly ok: true; readonly token: string } | { readonly ok: false; readonly check: Check }
+
+/** As GitHub wants it: signed with the app's key, good for ten minutes at most, a minute back for clocks that are off. */
+const appToken = (appId: string, privateKey: string, clock: Clock): AppToken => {
+  const now = Math.floor(clock() / 1000)
+  const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const text = `${part({ alg: 'RS256', typ: 'JWT' })}.${part({ iat: now - 60, exp: now + 300, iss: appId })}`
+  try {
+    return { ok: true, token: `${text}.${createSign('RSA-SHA256').update(text).sign(privateKey, 'base64url')}` }
+  } catch {
+    const remedy = 'download a new private key from the page of the app'
+    return { ok: false, check: checked('app', no('the private key cannot be read', remedy)) }
+  }
+}

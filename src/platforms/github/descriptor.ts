@@ -1,0 +1,21 @@
+import type { PlatformDescriptor } from '../descriptor.ts'
+import { checkGithub } from './check.ts'
+import { githubSettings } from './settings.ts'
+
+export const github: PlatformDescriptor<typeof githubSettings> = {
+  settings: githubSettings,
+  guide: {
+    steps: [
+      'Make an account for the bot, or a GitHub App (Settings → Developer settings → GitHub Apps).',
+      'Token: a fine-grained one for the repositories, with Issues: read and write, Pull requests: read and write, Contents: read and write, Metadata: read. An app gets the same permissions.',
+      'Webhook: https://<your server>/webhooks/github, content type application/json, with a secret of your own (openssl rand -hex 32).',
+      'Events: Issues, Issue comments, Pull requests, Pull request reviews, Pull request review comments.',
+      'Register the repository: coppice codebase add https://github.com/<owner>/<name>, or set GITHUB_CLONE_UNKNOWN=true.',
+      'Mention it in an issue: @<bot> fix this.',
+    ],
+  },
+  /** `GITHUB_TOKEN` alone is for private remotes and says nothing about a bot. */
+  isConfigured: ({ webhookSecret, bot }) => webhookSecret !== undefined || bot !== undefined,
+  check: checkGithub,
+  make: async (settings, parts) => (await import('./platform.ts')).createGithubPlatform(settings, parts),
+}

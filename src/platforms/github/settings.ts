@@ -1,0 +1,32 @@
+import * as rule from '../../domain/config-rules.ts'
+import type { SettingTable, ValuesOf } from '../descriptor.ts'
+import { flag, privateKey, secret, url, userIds } from '../setting-rules.ts'
+
+export const githubSettings = {
+  token: { variable: 'GITHUB_TOKEN', rule: secret, about: 'A token for the bot, unless it is a GitHub App.' },
+  appId: {
+    variable: 'GITHUB_APP_ID',
+    rule: rule.mapped(rule.wholeNumber(1, 2 ** 53 - 1, 12_345), String),
+    about: 'The id of the GitHub App.',
+  },
+  privateKey: {
+    variable: 'GITHUB_APP_PRIVATE_KEY',
+    rule: privateKey,
+    about: 'The private key of the GitHub App (-----BEGIN …).',
+  },
+  webhookSecret: { variable: 'GITHUB_WEBHOOK_SECRET', rule: secret, about: 'The secret of the webhook.' },
+  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: 'The name to mention, if it is not that of the account.' },
+  allowedUsers: {
+    variable: 'GITHUB_ALLOWED_USERS',
+    rule: userIds,
+    about: 'Users who may give orders in addition to those with write access to the repository.',
+  },
+  cloneUnknown: {
+    variable: 'GITHUB_CLONE_UNKNOWN',
+    rule: flag,
+    about: 'Whether to clone a repository that is not registered when the bot is first mentioned there.',
+  },
+  apiUrl: { variable: 'GITHUB_API_URL', rule: url, about: 'The API of a GitHub Enterprise Server.' },
+} as const satisfies SettingTable
+
+export type GithubSettings = ValuesOf<typeof githubSettings>

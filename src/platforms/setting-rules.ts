@@ -1,0 +1,43 @@
+import * as rule from '../domain/config-rules.ts'
+import type { Rule } from '../domain/config-rules.ts'
+
+export const secret: Rule<string> = { ...rule.text, secret: true }
+
+export const url: Rule<string> = {
+  expected: 'a URL that begins with https:// or http://',
+  read: (value) => {
+    const parsed = typeof value === 'string' ? URL.parse(value) : null
+    return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? String(value).replace(/\/+$/, '') : undefined
+  },
+}
+
+/** YAML reads the ids of some services as numbers. */
+const userId: Rule<string> = {
+  expected: 'a user id',
+  read: (value) => rule.text.read(typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value),
+}
+
+export const userIds: Rule<readonly string[]> = {
+  ...rule.list(userId, 1_000),
+  expected: 'a list of user ids (not names, which can change hands)',
+  fromText: (text) =>
+    text
+      .split(/[\s,]+/)
+      .map((one) => one.trim())
+      .filter((one) => one !== ''),
+}
+
+/** A private key has many lines; in a variable its line breaks are often written as \n. */
+export const privateKey: Rule<string> = {
+  expected: 'a private key in PEM form, beginning with -----BEGIN',
+  secret: true,
+  read: (value) =>
+    typeof value === 'string' && value.trim().startsWith('-----BEGIN')
+      ? value.replaceAll(String.raw`\n`, '\n')
+      : undefined,
+}
+
+export const flag: Rule<boolean> = {
+  ...rule.flag,
+  fromText: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+}

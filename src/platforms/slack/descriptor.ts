@@ -1,0 +1,22 @@
+import type { PlatformDescriptor } from '../descriptor.ts'
+import { checkSlack } from './check.ts'
+import { slackSettings } from './settings.ts'
+import { slackEvents, slackManifest, slackScopes } from './setup.ts'
+
+export const slack: PlatformDescriptor<typeof slackSettings> = {
+  settings: slackSettings,
+  guide: {
+    steps: [
+      'Open https://api.slack.com/apps → Create New App → From a manifest, and paste the manifest below.',
+      `It asks for these bot scopes: ${slackScopes.join(', ')}; and these events: ${slackEvents.join(', ')}.`,
+      'Install App → Install to Workspace, and copy the Bot User OAuth Token (xoxb-…).',
+      'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). Instead, for events by HTTP: turn Socket Mode off, set the Request URL to https://<your server>/webhooks/slack, and copy the Signing Secret.',
+      'Who may speak: in Slack, a profile → ⋮ → Copy member ID (U…).',
+      'Invite it into a channel (/invite @coppice) and mention it: @coppice fix this.',
+    ],
+    paste: { what: 'manifest', text: JSON.stringify(slackManifest, undefined, 2) },
+  },
+  isConfigured: ({ botToken, appToken }) => botToken !== undefined || appToken !== undefined,
+  check: checkSlack,
+  make: async (settings, parts) => (await import('./platform.ts')).createSlackPlatform(settings, parts),
+}

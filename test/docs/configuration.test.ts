@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import { defaultRepoConfig, repoTable } from '../../src/domain/config-repository.ts'
+import type { Rule } from '../../src/domain/config-rules.ts'
+import { defaultSettings, type Settings, settingTable } from '../../src/domain/config-settings.ts'
+import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
+
+type Line = {
+  readonly key?: string
+  readonly variable?: string
+  readonly rule: Rule<unknown>
+  readonly about: string
+  readonly default?: unknown
+}
+
+test('docs/configuration.md lists every setting as the tables have it (update: npm test -- test/docs -u)', async () => {
+  await expect(page()).toMatchFileSnapshot('../../docs/configuration.md')
+})
+
+const page = (): string => `# Configuration
+
+Coppice needs none. What you set is read from three places; an environment variable wins over the file:
+
+- environment variables of the command or the server
+- \`config.yaml\` in Coppice's home directory, for everything on this machine
+- \`.coppice/config.yaml\` in a repository, for that repository
+
+A key that does not exist, or a value that is not valid, is an error that names the file, the line and what would be right. The server reads its settings when it starts.
+
+\`COPPICE_HOME\` is Coppice's home directory: \`~/.coppice\` by default, \`/.coppice\` in a container. \`--home\` wins over it. \`COPPICE_DEBUG=1\` shows as much as \`--verbose\`. \`NO_COLOR=1\` turns colors off.
+
+## Settings of the machine
+
+\`\`\`yaml
+# ~/.coppice/config.yaml
+limits:
+  worktreesPerCodebase: 40
+agent:
+  default: claude
+\`\`\`
+
+${list(Object.entries<Line>(settingTable).map(([name, line]) => ({ ...line, default: homeDefault(name as keyof Settings) })))}
+
+## Settings of a repository
+
+Read from the commit that new work starts from, never from the work's own branch.
+
+\`\`\`yaml
+# .coppice/config.yaml
+worktree:
+  copy: [.env, 'config/*.local.json']
+  setup: npm ci
+  ports: [PORT]
+\`\`\`
+
+${list(
+  Object.entries<Line>(repoTable).map(([name, line]) => ({
+    ...line,
+    key: `worktree.${name}`,
+    default: defaultRepoConfig[name as keyof typeof defaultRepoConfig],
+  })),
+)}
+
+## Platforms
+
+All of them are off until they are set up. \`coppice platforms setup <name>\` shows each step and asks the service whether it accepts the settings.
+${remoteNames
+  .map(
+    (name) => `
+### ${name}
+
+${list(Object.entries<Line>(anyDescriptor(name).settings).map(([key, line]) => ({ ...line, key: `platforms.${name}.${key}` })))}
+`,
+  )
+  .join('')}`
+
+/** In the unit of the key, where the program counts in another. */
+const homeDefault = (name: keyof Settings): unknown =>
+  name === 'restoreIgnoredBytes' ? defaultSettings[name] / 1024 / 1024 : defaultSettings[name]
+
+const list = (lines: readonly Line[]): string => lines.map(entry).join('\n')
+
+const entry = ({ key, variable, rule, about, default: value }: Line): string => {
+  const names = [key, variable].filter((name) => name !== undefined).map(code)
+  const isSet = value !== undefined && !(Array.isArray(value) && value.length === 0)
+  return [
+    `- ${names.join(' or ')}${rule.secret === true ? ' (secret)' : ''}  `,
+    `  ${about}  `,
+    `  *Value:* ${rule.expected}.${isSet ? ` *Default:* ${shown(value)}.` : ''}`,
+  ].join('\n')
+}
+
+const shown = (value: unknown): string =>
+  Array.isArray(value) ? value.map(String).map(code).join(', ') : code(String(value))
+
+const code = (text: string): string => `\`${text}\``
