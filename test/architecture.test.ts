@@ -8,17 +8,20 @@ const root = resolve(import.meta.dirname, '..')
 const floors = [
   ['domain'],
   ['git', 'process', 'store'],
-  ['isolation', 'agents'],
-  ['cleanup', 'conversations', 'fleet'],
+  ['isolation'],
+  ['agents'],
+  ['runs'],
+  ['cleanup', 'fleet'],
+  ['commands'],
+  ['conversations'],
   ['platforms', 'server', 'cli'],
   // main.ts and the parts of it that are loaded only when a message is to be worked on
   ['main', 'main.ts'],
 ]
 
-/** The only doors between rooms on one floor. `conversations` and `fleet` have none to each other. */
+/** The only doors between rooms on one floor. */
 const doors: Record<string, readonly string[]> = {
   git: ['process'], // the door to git starts and ends its children as process/ does all others
-  conversations: ['cleanup'], // /worktree cleanup
   fleet: ['cleanup'], // fleet down --clean
   server: ['platforms'], // their webhooks
   cli: ['server', 'platforms'], // coppice chat, through the server or as one
@@ -92,7 +95,7 @@ const listsAtOnce: Record<string, string> = {
   'src/process/cgroup.ts': 'reads a cgroup',
   'src/git/clone.ts': 'asks whether the directory that a person named is empty',
   'src/git/blobs.ts': "syncs git's object directories, while nothing else may happen",
-  'src/conversations/git-places.ts': 'answers at once, and refuses more than 500 hooks',
+  'src/runs/wires/git-places.ts': 'answers at once, and refuses more than 500 hooks',
 }
 
 type Rule = (file: string, source: string) => string[]
@@ -202,7 +205,7 @@ const sourceOf = (file: string) => product.find((f) => f.file === file)?.source 
 const check = (rule: Rule, over: readonly { file: string; source: string }[]) =>
   over.flatMap((f) => rule(f.file, f.source))
 
-describe('the house', () => {
+describe('the architecture', () => {
   test('imports point down', () => {
     expect(product.length).toBeGreaterThan(0)
     expect(check(importsPointDown, product)).toEqual([])
@@ -263,7 +266,7 @@ describe('each rule can fail', () => {
     ['src/isolation/worktree/x.ts', "import { a } from '../../cleanup/sweep.ts'", 'isolation imports cleanup'],
     ['src/isolation/x.ts', "const a = await import('../cli/run.ts')", 'isolation imports cli'],
     ['src/fleet/x.ts', "import {\n  a,\n  b,\n} from '../conversations/inbox.ts'", 'fleet imports conversations'],
-    ['src/conversations/x.ts', "import '../fleet/sling.ts'", 'conversations imports fleet'],
+    ['src/runs/x.ts', "import '../conversations/queue.ts'", 'runs imports conversations'],
     ['src/cli/x.ts', "import { a } from '../main.ts'", 'cli imports main.ts'],
     ['src/cli/x.ts', "import { a } from '../../test/helpers/repo.ts'", 'from outside src/'],
     ['src/extras/x.ts', '', 'no floor'],

@@ -1,87 +1,6 @@
-import type { AgentUsage } from '../agents/agent.ts'
-import type { Settings } from '../domain/config-settings.ts'
-import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
+import { type BudgetReached, MICROS, type Spent } from '../runs/budget.ts'
+import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import type { Said } from './replies.ts'
-
-/** What was spent: money in millionths of a dollar, as far as agents say so, and turns, of which each run has one or more. */
-export type Spent = { readonly micros: number; readonly turns: number }
-
-export type Budget = {
-  readonly conversation: Spent
-  readonly day: Spent
-  /** Undefined: none. Raises are in them. */
-  readonly limits: {
-    readonly conversationMicros: number | undefined
-    readonly dayMicros: number | undefined
-    readonly conversationTurns: number | undefined
-    readonly dayTurns: number | undefined
-  }
-}
-
-type Parts = Pick<ConversationsContext['isolation'], 'settings' | 'clock'>
-
-export const budgetOf = async (
-  { settings, clock }: Parts,
-  store: Store,
-  conversation: Pick<Conversation, 'id'>,
-): Promise<Budget> => {
-  const since = dayBegan(clock())
-  const [here, today, raisedHere, raisedToday] = [
-    await store.usage.spent({ conversation: conversation.id }),
-    await store.usage.spent({ since }),
-    await store.usage.raised({ conversation: conversation.id }),
-    await store.usage.raised({ since }),
-  ]
-  return {
-    conversation: here,
-    day: today,
-    limits: {
-      conversationMicros: sum(micros(settings.budgetConversationUsd), raisedHere.micros),
-      dayMicros: sum(micros(settings.budgetDayUsd), raisedToday.micros),
-      conversationTurns: sum(settings.budgetConversationTurns, raisedHere.turns),
-      dayTurns: sum(settings.budgetDayTurns, raisedToday.turns),
-    },
-  }
-}
-
-/**
- * Looked at before each run, and no run is broken off for it: half a turn costs as much as a whole one and leaves less.
- * At the limit the message is not run. It is answered with the question and kept, so that it blocks nothing.
- */
-export const pausedByBudget = async (
-  { isolation }: Pick<ConversationsContext, 'isolation'>,
-  message: InboxMessage,
-  conversation: Conversation,
-): Promise<{ readonly said: readonly Said[]; readonly record: (store: Store) => Promise<void> } | undefined> => {
-  if (!hasLimits(isolation.settings)) return undefined
-  const reached = limitReached(await budgetOf(isolation, isolation.store, conversation))
-  if (reached === undefined) return undefined
-  const { text, details, id } = message
-  return {
-    said: [{ key: 'reply', role: 'system', text: budgetNotice(reached) }],
-    record: (store) =>
-      store.usage.pause({ inboxId: id, conversation: conversation.id, text, details, at: isolation.clock() }),
-  }
-}
-
-/** With the reply, in its transaction: what is told and what is counted are one. A run without a word about it is a turn. */
-export const recordUsage = async (
-  store: Store,
-  run: { readonly id: string; readonly session: Session; readonly usage: AgentUsage | undefined; readonly at: number },
-): Promise<void> => {
-  const { id, session, usage, at } = run
-  await store.usage.add({
-    id,
-    conversation: session.conversation,
-    agent: session.agent,
-    costMicros: micros(usage?.costUsd),
-    inputTokens: usage?.inputTokens,
-    outputTokens: usage?.outputTokens,
-    turns: Math.max(1, usage?.turns ?? 1),
-    at,
-  })
-}
 
 export type Raise = { readonly micros: number; readonly turns: number }
 
@@ -117,65 +36,22 @@ export const raiseBudget = async (
   return resumed
 }
 
-type Reached = {
-  readonly of: 'conversation' | 'day'
-  readonly spent: string
-  readonly limit: string
-  readonly more: string
-}
-
-const limitReached = ({ conversation, day, limits }: Budget): Reached | undefined => {
-  const { conversationMicros, dayMicros, conversationTurns, dayTurns } = limits
-  if (isReached(conversation.micros, conversationMicros))
-    return money('conversation', conversation.micros, conversationMicros)
-  if (isReached(day.micros, dayMicros)) return money('day', day.micros, dayMicros)
-  if (isReached(conversation.turns, conversationTurns))
-    return counted('conversation', conversation.turns, conversationTurns)
-  if (isReached(day.turns, dayTurns)) return counted('day', day.turns, dayTurns)
-  return undefined
-}
-
-const isReached = (spent: number, limit: number | undefined): limit is number => limit !== undefined && spent >= limit
-
-const money = (of: Reached['of'], spent: number, limit: number): Reached => ({
-  of,
-  spent: dollars(spent),
-  limit: dollars(limit),
-  more: String(Math.max(1, Math.ceil((spent - limit) / MICROS) + 1)),
-})
-
-const counted = (of: Reached['of'], spent: number, limit: number): Reached => ({
-  of,
-  spent: turnsText(spent),
-  limit: turnsText(limit),
-  more: `${Math.max(10, spent - limit + 10)} turns`,
-})
-
-const budgetNotice = ({ of, spent, limit, more }: Reached): string =>
-  [
+/** At a limit the message is not run. It is answered with this and kept, so that it blocks nothing. */
+export const budgetNotice = ({ of, unit, spent, limit }: BudgetReached): string => {
+  const text = unit === 'micros' ? dollars : turnsText
+  const more =
+    unit === 'micros'
+      ? String(Math.max(1, Math.ceil((spent - limit) / MICROS) + 1))
+      : `${Math.max(10, spent - limit + 10)} turns`
+  return [
     of === 'conversation'
-      ? `This conversation has spent ${spent}, and its limit is ${limit}.`
-      : `Today ${spent} went into all conversations together, and the limit of a day is ${limit}.`,
+      ? `This conversation has spent ${text(spent)}, and its limit is ${text(limit)}.`
+      : `Today ${text(spent)} went into all conversations together, and the limit of a day is ${text(limit)}.`,
     `Your message is kept and was not run. Go on with \`/budget raise ${more}\`, or another amount.`,
   ].join(' ')
-
-const hasLimits = (settings: Settings): boolean =>
-  settings.budgetConversationUsd !== undefined ||
-  settings.budgetDayUsd !== undefined ||
-  settings.budgetConversationTurns !== undefined ||
-  settings.budgetDayTurns !== undefined
-
-const MICROS = 1_000_000
-
-const micros = (usd: number | undefined): number | undefined => (usd === undefined ? undefined : toMicros(usd))
+}
 
 export const toMicros = (usd: number): number => Math.round(usd * MICROS)
-
-const sum = (limit: number | undefined, raised: number): number | undefined =>
-  limit === undefined ? undefined : limit + raised
-
-/** Where the server's clock says that the day began. */
-const dayBegan = (now: number): number => new Date(now).setHours(0, 0, 0, 0)
 
 /** A cent is too coarse for a turn, and a millionth too fine to read. */
 export const dollars = (amount: number): string => {

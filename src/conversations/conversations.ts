@@ -3,17 +3,18 @@ import type { IncomingMessage, Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import { laneOf } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
-import { createEndedRunLook } from './ended-runs.ts'
-import { giveUpOn, type Handled, handleMessage, type MessageRun } from './handle-message.ts'
-import { type Leftovers, nothingLeft } from './leftovers.ts'
-import { waitingNotice } from './notices.ts'
+import { createEndedRunLook, type TellLater } from '../runs/ended-runs.ts'
+import { giveUpOn, handleMessage } from './handle-message.ts'
+import type { Handled, MessageRun } from './message-run.ts'
+import { type Leftovers, nothingLeft } from '../runs/leftovers.ts'
+import * as notices from './notices.ts'
 import type { Outbox } from './outbox.ts'
 import { about, say } from './replies.ts'
 import { createPlaces, type Place, type WhileWaiting } from './places.ts'
 import { createQuestions } from './questions.ts'
-import { createRunLimit } from './run-limit.ts'
+import { createRunLimit } from '../runs/time-limit.ts'
 import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from './stop-run.ts'
-import { createTurns } from './turns.ts'
+import { createTurns } from '../runs/turns.ts'
 
 /** Takes messages in, works on them, answers them. The whole room seen from outside. */
 export type Conversations = {
@@ -162,7 +163,7 @@ export const createConversations = (
     const waiting = await store.inbox.waiting(clock() - LONG_WAIT_MS, MOST_TOLD)
     const untold = waiting.filter(({ id }) => !told.has(id))
     for (const message of untold) {
-      const text = waitingNotice(places.taken())
+      const text = notices.waitingNotice(places.taken())
       await say(context, store, about(message), [{ key: 'waiting', role: 'system', text }])
     }
     // It is said once anyway; but a write for each of them at every end of a message was most of a long queue's work.
@@ -170,12 +171,17 @@ export const createConversations = (
     if (untold.length > 0) outbox.kick()
   }
 
-  const lookOnce = createEndedRunLook(context)
+  const lookOnce = createEndedRunLook(context, tellLater(context))
   let lookingAtRuns: Promise<void> | undefined
+  const tellOfEndedRuns = async (): Promise<void> => {
+    try {
+      if (await lookOnce()) queue.spoke()
+    } catch (error) {
+      log.warn('ended runs could not be looked at', { error: toAppError(error).message })
+    }
+  }
   const lookAtEndedRuns = (): Promise<void> => {
-    lookingAtRuns ??= lookOnce()
-      .catch((error: unknown) => log.warn('ended runs could not be looked at', { error: toAppError(error).message }))
-      .finally(() => (lookingAtRuns = undefined))
+    lookingAtRuns ??= tellOfEndedRuns().finally(() => (lookingAtRuns = undefined))
     return lookingAtRuns
   }
 
@@ -301,3 +307,16 @@ const settledWithin = async (all: readonly Running[], graceMs: number): Promise<
   clearTimeout(timer)
   return new Set(finished)
 }
+
+/** What ended runs did is told in the thread that asked for them. */
+const tellLater =
+  (context: ConversationsContext): TellLater =>
+  async (store, { id, platform, conversationId, data }, { codebase, ended, planted }) => {
+    const texts = [
+      ...notices.endedRunNotices(codebase, [ended]),
+      ...(planted.length === 0 ? [] : [notices.betweenRunsNotice(codebase, planted)]),
+    ]
+    const now = context.isolation.clock()
+    const said = texts.map((text, n) => ({ key: `late:${id}:${now}:${n}`, role: 'system', text }) as const)
+    await say(context, store, { platform, conversationId, inboxId: data.messageId }, said)
+  }

@@ -5,10 +5,11 @@ import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { Agent, AgentResult } from '../agents/agent.ts'
 import { AppError } from '../domain/errors.ts'
 import type { ConversationsContext } from './context.ts'
-import { type Handled, handleMessage } from './handle-message.ts'
+import { handleMessage } from './handle-message.ts'
+import type { Handled } from './message-run.ts'
 import { createQuestions } from './questions.ts'
 import { nothingRunning } from './stop-run.ts'
-import { createTurns } from './turns.ts'
+import { createTurns } from '../runs/turns.ts'
 
 let world: World
 beforeEach(async () => {

@@ -2,36 +2,14 @@ import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
-import { pausedByBudget } from './budget.ts'
 import { answerCommand, isChatCommand } from './commands/chat.ts'
 import type { ConversationsContext } from './context.ts'
-import { type Interruption, interruptionOf } from './interruption.ts'
-import type { Leftovers } from './leftovers.ts'
+import { type Interruption, interruptionOf } from '../runs/interruption.ts'
+import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
-import type { WhileWaiting } from './places.ts'
-import type { Questions } from './questions.ts'
 import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
-import { runAgent } from './run-agent.ts'
-import type { Stopped } from './stop-run.ts'
-import type { Turns } from './turns.ts'
-
-/** What a message needs beside the context while it is worked on. */
-export type MessageRun = {
-  /** Aborted with the reason `stop` by the user, `time-limit` by the limit, with anything else by our own end. */
-  readonly signal: AbortSignal
-  /** Gives the place up while this waits, and stops the clock. */
-  readonly whileWaiting: WhileWaiting
-  readonly turns: Turns
-  /** Ends what runs in this conversation. */
-  readonly stop: () => Promise<Stopped>
-  /** Told which processes were there after the agent's end. */
-  readonly onLeft?: (left: Leftovers) => void
-  readonly questions: Questions
-}
-
-/** What it came to, for the counters. `put-back`: it was not answered and will be run again. */
-export type Handled = 'answered' | 'stopped' | 'failed' | 'put-back'
+import { type MessageTask, runMessage } from './run-message.ts'
 
 /** A run that has taken the process with it this often is not tried again. */
 const MOST_ATTEMPTS = 3
@@ -155,19 +133,17 @@ const work = async (
   given: InboxMessage,
   conversation: Conversation,
   run: MessageRun,
-  asked?: Parameters<typeof runAgent>[2]['asked'],
+  asked?: MessageTask['asked'],
 ): Promise<Handled> => {
   const found = await codebaseFor(context, conversation, given)
   if ('refusal' in found) {
     return answered(context, given, [{ key: 'reply', role: 'system', text: found.refusal }])
   }
   const { codebase } = found
-  const paused = await pausedByBudget(context, given, conversation)
-  if (paused !== undefined) return answered(context, given, paused.said, paused.record)
   const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }
-  const { outcome, said, record } = await runAgent(context, message, { conversation: bound, codebase, run, asked })
+  const { outcome, said, record } = await runMessage(context, message, { conversation: bound, codebase, run, asked })
   await context.isolation.failpoint('message.worked')
   await answered(context, message, said, record)
   return outcome

@@ -5,7 +5,8 @@ import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
 import type { LeftProcess } from '../process/marked-processes.ts'
-import type { Leftovers } from './leftovers.ts'
+import type { EndedRun } from '../runs/ended-runs.ts'
+import type { Leftovers } from '../runs/leftovers.ts'
 import type { Stopped } from './stop-run.ts'
 
 /*
@@ -114,11 +115,18 @@ export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, 
   ].join('\n')
 
 /** The tripwire of a run that is over and left something running, or that was interrupted. */
-export const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
   [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed while processes of an earlier run may still have been running. The change may be yours:`,
     ...listed(lines, MOST_LINES),
   ].join('\n')
+
+/** What runs did after they had ended. */
+export const endedRunNotices = (codebase: Codebase, ended: readonly EndedRun[]): readonly string[] =>
+  ended.flatMap(({ changed, left }) => [
+    ...(changed.length === 0 ? [] : [lateChangesNotice(codebase, changed)]),
+    ...(left === undefined ? [] : [leftNotice(left)]),
+  ])
 
 /** What a person's own git would obey from now on, and Coppice's does not. */
 export const plantedNotice = (codebase: Pick<Codebase, 'repoPath'>, lines: readonly string[]): string =>
@@ -215,10 +223,6 @@ export const waitingNotice = (running: number): string =>
 
 export const busyNotice = (environment: Pick<IsolatedEnvironment, 'branch'>): string =>
   `Another conversation is working in \`${environment.branch}\` at the moment. This message is next.`
-
-/** For the agent: what it may find half done. */
-export const rerunContext = (attempt: number): string =>
-  `This request was being worked on when Coppice was interrupted; this is attempt ${attempt}. Parts of the work may already be done in this directory: look at git status and git log before you go on, and do not do them twice.`
 
 export const givenUpNotice = (attempts: number): string =>
   `This message was begun ${attempts} times, and each time Coppice ended before the agent did. It is not tried again: send it once more if you want that, perhaps with another agent (\`/agent\`).`

@@ -4,7 +4,7 @@ import type { Redact } from '../process/redact.ts'
 import type { Reply, Store } from '../store/store.ts'
 import type { Changes } from './changes.ts'
 import { type Delivery, DeliveryError } from './delivery.ts'
-import { patiently } from './patiently.ts'
+import { withStoreRetry } from '../store/with-store-retry.ts'
 import { splitReply } from './split.ts'
 
 export type OutboxDependencies = {
@@ -121,7 +121,7 @@ const deliver = async (
   const parts = splitReply(text, delivery.limit)
   // It is out: a store that is away for a moment must not turn it into a doubled one.
   const record = (patch: Parameters<Store['outbox']['update']>[1]): Promise<void> =>
-    patiently(() => store.outbox.update(id, patch), { log, what: `the delivery of reply ${id}` })
+    withStoreRetry(() => store.outbox.update(id, patch), { log, what: `the delivery of reply ${id}` })
   try {
     for (let part = reply.sentParts; part < parts.length; part++) {
       if (stopping.aborted) return

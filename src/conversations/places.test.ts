@@ -6,7 +6,7 @@ import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import { createOutbox } from './outbox.ts'
 import { createPlaces, type Place } from './places.ts'
-import { createRunLimit } from './run-limit.ts'
+import { createRunLimit } from '../runs/time-limit.ts'
 
 type Running = {
   readonly world: World
@@ -203,7 +203,7 @@ test('time that a run waits for a person does not count', async () => {
 })
 
 // Before its agent has begun, and after it has ended.
-test.each(['message.leased', 'message.ran'])(
+test.each(['run.leased', 'run.ended'])(
   'a run that hangs at %s and does not listen is given up at the limit, and its place is free',
   async (where) => {
     let hung = false
@@ -227,7 +227,7 @@ test('a question that its agent did not wait for does not stop the clock', async
       return 'done'
     },
     short,
-    (name) => (name === 'message.ran' ? new Promise(() => undefined) : Promise.resolve()),
+    (name) => (name === 'run.ended' ? new Promise(() => undefined) : Promise.resolve()),
   )
   await say('a', 'asks and goes')
   await vi.waitFor(async () => expect((await heard('a')).join()).toContain('Stopped: the run'), soon)

@@ -5,7 +5,7 @@ import type { Logger } from '../process/log.ts'
 import { liveness } from '../process/identity.ts'
 import { isSame } from '../process/tree.ts'
 import type { ConversationKey, InboxMessage, MessageHolder, Store } from '../store/store.ts'
-import { patiently } from './patiently.ts'
+import { withStoreRetry } from '../store/with-store-retry.ts'
 import type { MessageQueue } from './queue.ts'
 
 export type StoreQueueDependencies = {
@@ -80,7 +80,7 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
           return true
         })
       // What was said is in nobody's memory but ours.
-      const finished = await patiently(end, { log, what: `the end of message ${message.id}` })
+      const finished = await withStoreRetry(end, { log, what: `the end of message ${message.id}` })
       if (finished) wake()
       return finished
     },

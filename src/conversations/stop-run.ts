@@ -5,8 +5,8 @@ import { type LeftProcess, markedProcesses } from '../process/marked-processes.t
 import { type RunMark, scriptMark } from '../process/run-mark.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
-import { endProcesses, watchesOf } from './end-run.ts'
-import { type Leftovers, nothingLeft, stillThere } from './leftovers.ts'
+import { endProcesses, watchesOf } from '../runs/end-run.ts'
+import { type Leftovers, nothingLeft, stillThere } from '../runs/leftovers.ts'
 
 export type Stopped = {
   readonly outcome: 'stopped' | 'nothing-running'

@@ -11,9 +11,9 @@ import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
 import { createQuestions } from './questions.ts'
-import { createRunTokens } from './run-tokens.ts'
+import { createRunTokens } from '../runs/tokens.ts'
 import { nothingRunning } from './stop-run.ts'
-import { createTurns } from './turns.ts'
+import { createTurns } from '../runs/turns.ts'
 
 let world: World
 let theirs: string

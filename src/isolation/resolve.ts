@@ -20,7 +20,7 @@ export type ResolveRequest = {
   readonly codebase: Codebase
   readonly work: Work
   readonly hints: IsolationHints
-  readonly conversation?: Conversation
+  readonly conversation?: Pick<Conversation, 'id' | 'environmentId'>
   readonly branch?: BranchName
   readonly base?: string
   /** A person named the links in a command of their own, not an author in a pull request's text. */

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import type { Run, RunTokens } from '../conversations/run-tokens.ts'
+import type { Run, RunTokens } from '../runs/tokens.ts'
 import type { ServerEnv } from './deps.ts'
 
 /** The run whose token the request carries; undefined for every other token and for none. */

@@ -124,7 +124,7 @@ class SqliteConnection implements DatabaseConnection {
     // Inside a transaction we are the writer already: nothing there is worth waiting for.
     const run = () => this.#run<R>(query.sql, query.parameters as readonly SQLInputValue[])
     if (this.#database.isTransaction) return this.#explain(run)
-    const result = await this.#patiently(run)
+    const result = await this.#withStoreRetry(run)
     if (result.numAffectedRows !== undefined) this.#opened.check()
     return result
   }
@@ -135,7 +135,7 @@ class SqliteConnection implements DatabaseConnection {
   }
 
   async command(sql: string): Promise<void> {
-    await this.#patiently(() => this.#database.exec(sql))
+    await this.#withStoreRetry(() => this.#database.exec(sql))
   }
 
   #run<R>(sql: string, parameters: readonly SQLInputValue[]): QueryResult<R> {
@@ -155,7 +155,7 @@ class SqliteConnection implements DatabaseConnection {
     return prepared
   }
 
-  async #patiently<T>(attempt: () => T): Promise<T> {
+  async #withStoreRetry<T>(attempt: () => T): Promise<T> {
     let waited = 0
     for (let delay = 2; ; delay = Math.min(delay * 2, 50)) {
       try {

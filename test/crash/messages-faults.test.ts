@@ -116,7 +116,7 @@ const outage = (
 const hasRun = ({ box }: MessageWorld): boolean => agentLog(box).some(({ what }) => what === 'end')
 
 describe('a store that is away for a moment', { timeout }, () => {
-  test.each(['message.ran', 'message.worked', 'reply.sent'])(
+  test.each(['run.ended', 'message.worked', 'reply.sent'])(
     'since %s: nothing is lost, run again or said twice',
     async (at) => {
       await using world = await makeMessageWorld('cannot-tell')
@@ -225,8 +225,8 @@ describe('PostgreSQL', { timeout }, () => {
     }
   }
 
-  const before = ['inbox.accepted', 'message.claimed', 'message.session', 'message.began'] as const
-  const after = ['message.ran', 'message.worked', 'message.finished', 'reply.sent'] as const
+  const before = ['inbox.accepted', 'message.claimed', 'run.session', 'run.began'] as const
+  const after = ['run.ended', 'message.worked', 'message.finished', 'reply.sent'] as const
   test.each([...before.map((at) => [at, false] as const), ...after.map((at) => [at, true] as const)])(
     'ends all connections at %s: nothing is lost or said twice',
     async (at, ran) => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import type { Run } from '../../src/conversations/run-tokens.ts'
+import type { Run } from '../../src/runs/tokens.ts'
 import type { EnvironmentId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { makeServer, rawRequest, type ServerUnderTest, statusOf } from '../helpers/server.ts'

@@ -1,4 +1,5 @@
-import { type Budget, budgetOf, dollars, raiseBudget, spentText, toMicros, turnsText } from '../budget.ts'
+import { type Budget, budgetOf } from '../../runs/budget.ts'
+import { dollars, raiseBudget, spentText, toMicros, turnsText } from '../budget.ts'
 import { type Call, command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { usage } from './usage.ts'
@@ -18,7 +19,7 @@ const run = async (call: Call): Promise<BudgetResult> => {
   const raise = word === undefined ? undefined : raiseOf(word, rest.join(' '))
   const resumed = raise === undefined ? undefined : await raiseBudget(context, conversation, raise)
   return {
-    budget: await budgetOf(isolation, isolation.store, conversation),
+    budget: await budgetOf(isolation, conversation),
     paused: await isolation.store.usage.paused(conversation.id),
     resumed,
   }

@@ -1,5 +1,5 @@
 import type { APIInteraction, APIMessage } from 'discord.js'
-import { patiently } from '../../conversations/patiently.ts'
+import { withStoreRetry } from '../../store/with-store-retry.ts'
 import type { Ids } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
 import type { PlatformInbox } from '../platform.ts'
@@ -69,7 +69,7 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
         details: {},
       } as const
       inLine(threadId, async () => {
-        await patiently(() => parts.inbox.accept(closed), { log, what: 'the end of a Discord thread' })
+        await withStoreRetry(() => parts.inbox.accept(closed), { log, what: 'the end of a Discord thread' })
       })
     },
     settled: async () => {
@@ -87,7 +87,7 @@ const receiveMessage = async (parts: ReceiverParts, message: CreatedMessage, sel
     const context = await contextOf(parts, parsed.message, self)
     const { conversationId, deliveryId, text, userId, channelId } = parsed.message
     const details = { userId, ...(channelId !== undefined && { channelId }), ...(context !== undefined && { context }) }
-    await patiently(() => inbox.accept({ conversationId, deliveryId, kind: 'message', text, details }), {
+    await withStoreRetry(() => inbox.accept({ conversationId, deliveryId, kind: 'message', text, details }), {
       log,
       what: 'a message from Discord',
     })
@@ -110,7 +110,7 @@ const placed = (
 ): Promise<ChannelKind | undefined> =>
   guild_id === undefined
     ? Promise.resolve(undefined)
-    : patiently(() => channel(channel_id), { log, what: 'where a Discord message was said' })
+    : withStoreRetry(() => channel(channel_id), { log, what: 'where a Discord message was said' })
 
 /** What was said before in a thread, and what the message replies to. Not worth losing the message over. */
 const contextOf = async (
@@ -155,7 +155,7 @@ const receiveCommand = async (
   const details = { ...(userId !== undefined && { userId }), ...(parent !== undefined && { channelId: parent }) }
   const conversationId = conversationIdOf({ channel: channel.id, parent })
   try {
-    await patiently(() => inbox.accept({ conversationId, deliveryId: id, kind: 'message', text, details }), {
+    await withStoreRetry(() => inbox.accept({ conversationId, deliveryId: id, kind: 'message', text, details }), {
       log,
       what: 'a command from Discord',
     })

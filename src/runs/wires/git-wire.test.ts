@@ -1,12 +1,12 @@
 import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeWorld, type World } from '../../test/helpers/world.ts'
-import { writeIn } from '../../test/helpers/repo.ts'
-import { issue } from '../../test/isolation/scene.ts'
-import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { makeWorld, type World } from '../../../test/helpers/world.ts'
+import { writeIn } from '../../../test/helpers/repo.ts'
+import { issue } from '../../../test/isolation/scene.ts'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { changesSince, type GitLooks, keepLooks, lookAtGit } from './git-looks.ts'
-import { createSecrets } from '../process/redact.ts'
+import { createSecrets } from '../../process/redact.ts'
 import { gitChangesBetweenRuns, lookAtRepository } from './git-wire.ts'
 
 let world: World

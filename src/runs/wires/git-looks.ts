@@ -1,9 +1,9 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { Store } from '../store/store.ts'
-import type { ConversationsContext } from './context.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Store } from '../../store/store.ts'
+import type { RunsContext } from '../context.ts'
 import { gitChanges, gitChangesBetweenRuns, type GitLook, lookAtRepository, lookAtWorktree } from './git-wire.ts'
 
-type Context = Pick<ConversationsContext, 'isolation' | 'redact'>
+type Context = Pick<RunsContext, 'isolation' | 'redact'>
 
 /** Git's own files at one moment: the repository's, and those of the worktree that a run works in. */
 export type GitLooks = {

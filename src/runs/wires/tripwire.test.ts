@@ -2,7 +2,7 @@ import { appendFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
-import { makeWorld, type World } from '../../test/helpers/world.ts'
+import { makeWorld, type World } from '../../../test/helpers/world.ts'
 import { armTripwire, tripped } from './tripwire.ts'
 
 const prepare = {

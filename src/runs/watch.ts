@@ -5,15 +5,13 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { makeCgroup, removeCgroup } from '../process/cgroup.ts'
 import { type RunMark, runMarkId } from '../process/run-mark.ts'
 import type { RunWatch } from '../store/run-watches.ts'
-import type { InboxMessage, Store } from '../store/store.ts'
-import type { ConversationsContext } from './context.ts'
-import { changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './git-looks.ts'
+import type { RunsContext } from './context.ts'
+import { settleEndedRuns } from './ended-runs.ts'
 import { isAnythingLeft, type Leftovers, leftoversOf } from './leftovers.ts'
-import { lateNotices, settleEndedRuns } from './ended-runs.ts'
-import { betweenRunsNotice } from './notices.ts'
 import type { Place } from './place.ts'
-import { about, type Said, say } from './replies.ts'
-import { armTripwire, tripped } from './tripwire.ts'
+import type { RunEnd, RunRequest } from './request.ts'
+import { changesSince, changesSinceLastLook, type GitLooks, keepLooks, lookAtGit } from './wires/git-looks.ts'
+import { armTripwire, tripped } from './wires/tripwire.ts'
 
 /** What is watched from before an agent starts until nothing of its run is left. */
 export type WatchedRun = {
@@ -25,42 +23,25 @@ export type WatchedRun = {
   readonly leave: () => Promise<Leftovers>
 }
 
-export type RunEnd = {
-  readonly left: Leftovers
-  readonly tripped: readonly string[]
-  readonly planted: readonly string[]
-  /** In the transaction that records the answer. */
-  readonly record: (store: Store) => Promise<void>
-}
-
 /** Reports what changed since the last look, arms the wires anew and writes down how to find the run's processes. */
-export const watchRun = async (
-  context: ConversationsContext,
-  message: InboxMessage,
-  codebase: Codebase,
-  place: Place,
-): Promise<WatchedRun> => {
+export const watchRun = async (context: RunsContext, request: RunRequest, place: Place): Promise<WatchedRun> => {
   const { isolation } = context
-  const late = await settleEndedRuns(context, codebase)
+  const { codebase, reporter } = request
+  const earlier = await settleEndedRuns(context, codebase)
   const before = await lookAtGit(context, codebase, place.environment)
-  const between = await changesSinceLastLook(context, before)
+  const planted = await changesSinceLastLook(context, before)
   const checkout = await armTripwire(isolation, codebase)
-  const watch = newWatch(context, message, codebase, place, checkout)
+  const watch = newWatch(context, request, place, checkout)
+  const hasNews = earlier.found.length + planted.length > 0
   await isolation.store.transaction(async (store) => {
-    const said: Said[] = [
-      ...lateNotices(codebase, late).map((text, n) => ({ key: `late:${message.attempts}:${n}`, text })),
-      ...(between.length === 0
-        ? []
-        : [{ key: `between-runs:${message.attempts}`, text: betweenRunsNotice(codebase, between) }]),
-    ].map((one) => ({ ...one, role: 'system' }))
-    await say(context, store, about(message), said)
+    if (hasNews) await reporter.found(store, { ended: earlier.found, planted })
     // Looks before watches, as everywhere: two transactions that lock rows in two orders wait for each other for ever.
     await keepLooks(context, store, before)
-    await late.record(store)
+    await earlier.record(store)
     await store.runWatches.insert(watch)
   })
-  if (late.reports.length + between.length > 0) context.queue.spoke()
-  await isolation.failpoint('message.watched')
+  if (hasNews) reporter.told()
+  await isolation.failpoint('run.watched')
   const { mark } = watch.data
   // Written down first: after a crash the row leads to it.
   const made = mark.cgroup !== undefined && makeCgroup(mark.cgroup)
@@ -68,13 +49,12 @@ export const watchRun = async (
 }
 
 const newWatch = (
-  { isolation, cgroup }: ConversationsContext,
-  { id, attempts, platform, conversationId }: InboxMessage,
-  codebase: Codebase,
+  { isolation, cgroup }: RunsContext,
+  { id, attempt, codebase, reportTo: { platform, conversationId, messageId } }: RunRequest,
   { directory, environment }: Place,
   checkout: RunWatch['data']['checkout'],
 ): RunWatch => {
-  const markId = runMarkId(isolation.home, id, attempts)
+  const markId = runMarkId(isolation.home, id, attempt)
   return {
     id: isolation.ids(),
     host: isolation.host,
@@ -84,7 +64,7 @@ const newWatch = (
     owner: isolation.self,
     ended: false,
     data: {
-      messageId: id,
+      messageId,
       environmentId: environment?.id,
       directory,
       mark: {
@@ -107,7 +87,7 @@ type Armed = {
   readonly mark: RunMark
 }
 
-const armed = (context: ConversationsContext, { watch, before, codebase, place, mark }: Armed): WatchedRun => {
+const armed = (context: RunsContext, { watch, before, codebase, place, mark }: Armed): WatchedRun => {
   const { isolation } = context
   let child: ProcessIdentity | undefined
   const left = (): Promise<Leftovers> =>

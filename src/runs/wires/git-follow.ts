@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { AppError } from '../domain/errors.ts'
+import { AppError } from '../../domain/errors.ts'
 import type { Budget } from './git-budget.ts'
 import { type ConfigFile, readConfig, valuesOf } from './git-config-file.ts'
 import { type Named, plain } from './git-places.ts'

@@ -1,23 +1,23 @@
-import type { ConversationsContext } from './context.ts'
-import type { Conversation, Session } from '../store/store.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import type { Session } from '../store/store.ts'
+import type { RunHolder } from './request.ts'
 
 /**
- * The session to go on with: the conversation's own, while agent and directory are the same; else a new one. It ends
+ * The session to go on with: the holder's own, while agent and directory are the same; else a new one. It ends
  * when the working directory changes, since what the agent remembers is about files that are not here.
  */
 export const sessionFor = async (
-  { isolation }: Pick<ConversationsContext, 'isolation'>,
-  conversation: Conversation,
+  { store, clock, ids }: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
+  holder: Pick<RunHolder, 'id'>,
   agent: string,
   directory: string,
 ): Promise<Session> => {
-  const { store, clock, ids } = isolation
-  const live = await store.sessions.live(conversation.id)
+  const live = await store.sessions.live(holder.id)
   if (live?.agent === agent && live.directory === directory) return live
   const now = clock()
   const session: Session = {
     id: ids(),
-    conversation: conversation.id,
+    conversation: holder.id,
     agent,
     agentSessionId: undefined,
     directory,

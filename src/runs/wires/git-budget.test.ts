@@ -2,8 +2,8 @@ import { linkSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { toRepoPath } from '../domain/names.ts'
-import { writeIn } from '../../test/helpers/repo.ts'
+import { toRepoPath } from '../../domain/names.ts'
+import { writeIn } from '../../../test/helpers/repo.ts'
 import { gitChanges, type GitLook, lookAtRepository } from './git-wire.ts'
 
 let directory: string

@@ -1,9 +1,8 @@
-import type { Codebase } from '../domain/environment.ts'
 import { workLabel } from '../domain/work.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
-import type { InboxMessage } from '../store/store.ts'
-import type { ConversationsContext } from './context.ts'
+import type { RunsContext } from './context.ts'
 import type { Place } from './place.ts'
+import type { RunRequest } from './request.ts'
 
 export type AgentEnvironment = {
   readonly variables: Readonly<Record<string, string>>
@@ -17,12 +16,11 @@ export type AgentEnvironment = {
  * no token: the conversation is not for whoever wrote the tree.
  */
 export const agentEnvironment = async (
-  { isolation, runTokens }: Pick<ConversationsContext, 'isolation' | 'runTokens'>,
-  message: InboxMessage,
-  codebase: Codebase,
-  { directory, environment, untrusted }: Place & { readonly untrusted: boolean },
+  { isolation, runTokens }: Pick<RunsContext, 'isolation' | 'runTokens'>,
+  { codebase, attempt, reportTo }: RunRequest,
+  { directory, environment, trusted }: Place,
 ): Promise<AgentEnvironment> => {
-  const { platform, conversationId, id, attempts } = message
+  const { platform, conversationId, messageId } = reportTo
   const plain = {
     ...isolation.programEnvironment,
     ...(environment === undefined ? {} : await portVariables(isolation, environment)),
@@ -33,17 +31,11 @@ export const agentEnvironment = async (
       COPPICE_WORK: workLabel(environment.work),
     }),
     COPPICE_CONVERSATION: `${platform}:${conversationId}`,
-    COPPICE_MESSAGE: id,
-    COPPICE_ATTEMPT: String(attempts),
+    COPPICE_MESSAGE: messageId,
+    COPPICE_ATTEMPT: String(attempt),
   }
-  if (runTokens === undefined || untrusted) return { variables: plain, revoke: () => undefined }
-  const { variables, revoke } = runTokens.issue({
-    platform,
-    conversationId,
-    messageId: id,
-    attempt: attempts,
-    codebaseId: codebase.id,
-    environmentId: environment?.id,
-  })
+  if (runTokens === undefined || !trusted) return { variables: plain, revoke: () => undefined }
+  const run = { ...reportTo, attempt, codebaseId: codebase.id, environmentId: environment?.id }
+  const { variables, revoke } = runTokens.issue(run)
   return { variables: { ...plain, ...variables }, revoke }
 }

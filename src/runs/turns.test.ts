@@ -2,12 +2,12 @@ import { expect, test } from 'vitest'
 import { createTurns } from './turns.ts'
 
 const never = new AbortController().signal
-const patiently = (wait: () => Promise<void>): Promise<void> => wait()
+const withStoreRetry = (wait: () => Promise<void>): Promise<void> => wait()
 
 test('one at a time per key, in order of arrival, and other keys do not wait', async () => {
   const turns = createTurns()
   const order: string[] = []
-  const first = await turns.take('a', never, patiently)
+  const first = await turns.take('a', never, withStoreRetry)
   const visit = async (name: string): Promise<void> => {
     const leave = await turns.take('a', never, (wait) => {
       order.push(`${name} waits`)
@@ -28,12 +28,12 @@ test('one at a time per key, in order of arrival, and other keys do not wait', a
 
 test('whoever gives up does not let the next one in before those ahead are done', async () => {
   const turns = createTurns()
-  const first = await turns.take('a', never, patiently)
+  const first = await turns.take('a', never, withStoreRetry)
   const impatient = new AbortController()
-  const second = turns.take('a', impatient.signal, patiently)
+  const second = turns.take('a', impatient.signal, withStoreRetry)
   let inside = false
   const visit = async (): Promise<void> => {
-    const leave = await turns.take('a', never, patiently)
+    const leave = await turns.take('a', never, withStoreRetry)
     inside = true
     leave()
   }
@@ -49,9 +49,9 @@ test('whoever gives up does not let the next one in before those ahead are done'
 
 test('whoever gave up is waited for by nobody', async () => {
   const turns = createTurns()
-  const first = await turns.take('a', never, patiently)
+  const first = await turns.take('a', never, withStoreRetry)
   const impatient = new AbortController()
-  const second = turns.take('a', impatient.signal, patiently)
+  const second = turns.take('a', impatient.signal, withStoreRetry)
   impatient.abort('stop')
   await expect(second).rejects.toBe('stop')
   first()

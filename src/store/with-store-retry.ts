@@ -1,9 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isAppError } from '../domain/errors.ts'
-import type { Logger } from '../process/log.ts'
 
-export type Patience = {
-  readonly log: Logger
+export type StoreRetry = {
+  readonly log: { warn(message: string, details: Readonly<Record<string, unknown>>): void }
   /** What is tried, for the log. */
   readonly what: string
 }
@@ -16,7 +15,7 @@ const MOST_PAUSES = 8
  * For what must be recorded although the store may be away for a moment: an agent's hour of work, a reply that is out.
  * Only for writes that may be made twice, since a connection may break after the commit and before its answer.
  */
-export const patiently = async <T>(work: () => Promise<T>, { log, what }: Patience): Promise<T> => {
+export const withStoreRetry = async <T>(work: () => Promise<T>, { log, what }: StoreRetry): Promise<T> => {
   for (let paused = 0; ; paused++) {
     try {
       return await work()

@@ -1,15 +1,15 @@
 import type { HeldLease } from '../isolation/lease.ts'
-import type { ConversationsContext } from './context.ts'
-import { patiently } from './patiently.ts'
+import type { Logger } from '../process/log.ts'
+import { withStoreRetry } from '../store/with-store-retry.ts'
 
 /**
  * A lease that stays would keep the environment for as long as we live, and an error here would cost the reply: a store
  * that is away is tried again, and in the end without keeping the message waiting.
  */
-export const giveBack = async ({ isolation: { log } }: ConversationsContext, lease: HeldLease): Promise<void> => {
+export const giveBack = async ({ log }: { readonly log: Logger }, lease: HeldLease): Promise<void> => {
   const what = `the end of lease ${lease.id}`
   try {
-    await patiently(lease.release, { log, what })
+    await withStoreRetry(lease.release, { log, what })
   } catch (error) {
     log.error('a lease could not be given back yet', { lease: lease.id, error })
     const again = setInterval(() => {

@@ -1,7 +1,7 @@
 import { type Dirent, opendirSync } from 'node:fs'
 import { join } from 'node:path'
-import { AppError } from '../domain/errors.ts'
-import { unlessMissingSync } from '../domain/missing.ts'
+import { AppError } from '../../domain/errors.ts'
+import { unlessMissingSync } from '../../domain/missing.ts'
 import type { Budget } from './git-budget.ts'
 
 /** A file, with how a person is told about it. */

@@ -4,64 +4,63 @@ import { removeCgroup } from '../process/cgroup.ts'
 import { liveness } from '../process/identity.ts'
 import type { RunWatch } from '../store/run-watches.ts'
 import type { Store } from '../store/store.ts'
-import type { ConversationsContext } from './context.ts'
-import { changesSinceLastLook, keepLooks, lookAtGit } from './git-looks.ts'
+import type { RunsContext } from './context.ts'
 import { isAnythingLeft, type Leftovers, stillThere } from './leftovers.ts'
-import { betweenRunsNotice, lateChangesNotice, leftNotice } from './notices.ts'
-import { say } from './replies.ts'
-import { armTripwire, tripped } from './tripwire.ts'
+import { changesSinceLastLook, keepLooks, lookAtGit } from './wires/git-looks.ts'
+import { armTripwire, tripped } from './wires/tripwire.ts'
 
 /*
  * Runs whose agent has ended while something it started lives on, and runs that a crash interrupted. The tripwire stays
- * armed for them: what happens in the shared checkout meanwhile is reported, by the next look or by the next message.
+ * armed for them: what happens in the shared checkout meanwhile is reported, by the next look or by the next run.
  */
 
 export type EndedRuns = {
-  readonly reports: readonly EndedRunReport[]
+  /** Only those with something to tell. */
+  readonly found: readonly EndedRun[]
   /** In the transaction that records what is said about them. */
   readonly record: (store: Store) => Promise<void>
 }
 
-type EndedRunReport = {
-  readonly watch: RunWatch
-  readonly left: Leftovers
+export type EndedRun = {
+  /** Processes that are still there; undefined when an answer has named them already. */
+  readonly left: Leftovers | undefined
   /** In the shared checkout. */
   readonly changed: readonly string[]
 }
 
-/** Looks at the ended runs of a codebase, for the message that is about to run there. */
-export const settleEndedRuns = async (context: ConversationsContext, codebase: Codebase): Promise<EndedRuns> => {
+/** Looks at the ended runs of a codebase, for the run that is about to begin there. */
+export const settleEndedRuns = async (context: RunsContext, codebase: Codebase): Promise<EndedRuns> => {
   const watches = (await endedWatches(context)).filter(({ codebaseId }) => codebaseId === codebase.id)
-  const settled: Awaited<ReturnType<typeof settle>>[] = []
+  const settled: Settled[] = []
   for (const watch of watches) settled.push(await settle(context, codebase, watch))
   return {
-    reports: settled.filter(({ changed, left, watch }) => changed.length > 0 || isNews(watch, left)),
+    found: settled.map(newsOf).filter(isNews),
     record: async (store) => {
       for (const { record } of settled) await record(store)
     },
   }
 }
 
-export const lateNotices = (codebase: Codebase, { reports }: EndedRuns): readonly string[] =>
-  reports.flatMap((report) => noticesOf(codebase, report))
-
-const noticesOf = (codebase: Codebase, { watch, left, changed }: EndedRunReport): readonly string[] => [
-  ...(changed.length === 0 ? [] : [lateChangesNotice(codebase, changed)]),
-  ...(isNews(watch, left) ? [leftNotice(left)] : []),
-]
-
 /** What was left by a run that was answered has been named in its answer. */
-const isNews = ({ data }: RunWatch, left: Leftovers): boolean => !data.named && isAnythingLeft(left)
+const newsOf = ({ watch, left, changed }: Settled): EndedRun => ({
+  left: !watch.data.named && isAnythingLeft(left) ? left : undefined,
+  changed,
+})
+
+const isNews = ({ left, changed }: EndedRun): boolean => left !== undefined || changed.length > 0
 
 /** Also of those who died over it: whoever recovers the message ends what is left, and this finds what it could not. */
-const endedWatches = async ({ isolation: { store, host } }: ConversationsContext): Promise<RunWatch[]> =>
+const endedWatches = async ({ isolation: { store, host } }: RunsContext): Promise<RunWatch[]> =>
   (await store.runWatches.ofHost(host)).filter(({ ended, owner }) => ended || liveness(owner) === 'dead')
 
-const settle = async (
-  { isolation }: ConversationsContext,
-  codebase: Codebase,
-  watch: RunWatch,
-): Promise<EndedRunReport & { readonly record: (store: Store, reported?: boolean) => Promise<void> }> => {
+type Settled = {
+  readonly watch: RunWatch
+  readonly left: Leftovers
+  readonly changed: readonly string[]
+  readonly record: (store: Store, reported?: boolean) => Promise<void>
+}
+
+const settle = async ({ isolation }: RunsContext, codebase: Codebase, watch: RunWatch): Promise<Settled> => {
   const { data } = watch
   // First who is left, then what changed: whatever nobody is left to do is in this report.
   const left = await stillThere(data.mark, data.unknown)
@@ -83,11 +82,18 @@ const settle = async (
 const FIRST_PAUSE_MS = 15_000
 const LONGEST_PAUSE_MS = 600_000
 
+/** Tells whoever asked for the run, inside the transaction that records that it was told. */
+export type TellLater = (
+  store: Store,
+  run: Pick<RunWatch, 'id' | 'platform' | 'conversationId' | 'data'>,
+  found: { readonly codebase: Codebase; readonly ended: EndedRun; readonly planted: readonly string[] },
+) => Promise<void>
+
 /**
- * The look without a message. Each run is reported once while something of it lives, since by then people may be at work
+ * The look without a new run. Each run is reported once while something of it lives, since by then people may be at work
  * in the checkout themselves; and once more when nothing of it is left.
  */
-export const createEndedRunLook = (context: ConversationsContext): (() => Promise<void>) => {
+export const createEndedRunLook = (context: RunsContext, tell: TellLater): (() => Promise<boolean>) => {
   const { isolation } = context
   const pauses = new Map<string, { readonly next: number; readonly pause: number }>()
   const isDue = async (watch: RunWatch): Promise<boolean> => {
@@ -99,42 +105,42 @@ export const createEndedRunLook = (context: ConversationsContext): (() => Promis
     return true
   }
   return async () => {
+    let told = false
     for (const watch of await endedWatches(context)) {
       try {
-        if (await isDue(watch)) await report(context, watch)
+        if (await isDue(watch)) told = (await report(context, watch, tell)) || told
       } catch (error) {
         isolation.log.warn('an ended run could not be looked at', { error: toAppError(error).message })
       }
     }
+    return told
   }
 }
 
-const report = async (context: ConversationsContext, watch: RunWatch): Promise<void> => {
-  const { isolation } = context
-  const { store, clock } = isolation
+const report = async (context: RunsContext, watch: RunWatch, tell: TellLater): Promise<boolean> => {
+  const { store } = context.isolation
   const codebase = await store.codebases.get(watch.codebaseId)
-  if (codebase === undefined) return dropIfOver(context, watch)
+  if (codebase === undefined) {
+    await dropIfOver(context, watch)
+    return false
+  }
   const { environmentId } = watch.data
   const environment = environmentId === undefined ? undefined : await store.environments.get(environmentId)
   const settled = await settle(context, codebase, watch)
   const now = await lookAtGit(context, codebase, environment?.status === 'active' ? environment : undefined)
   const planted = await changesSinceLastLook(context, now)
-  const texts = [
-    ...noticesOf(codebase, settled),
-    ...(planted.length === 0 ? [] : [betweenRunsNotice(codebase, planted)]),
-  ]
+  const ended = newsOf(settled)
+  const hasNews = isNews(ended) || planted.length > 0
   await store.transaction(async (inside) => {
-    const to = { platform: watch.platform, conversationId: watch.conversationId, inboxId: watch.data.messageId }
-    const said = texts.map((text, n) => ({ key: `late:${watch.id}:${clock()}:${n}`, role: 'system', text }) as const)
-    await say(context, inside, to, said)
+    if (hasNews) await tell(inside, watch, { codebase, ended, planted })
     await keepLooks(context, inside, now)
-    await settled.record(inside, watch.data.reported || texts.length > 0)
+    await settled.record(inside, watch.data.reported || hasNews)
   })
-  if (texts.length > 0) context.queue.spoke()
+  return hasNews
 }
 
 /** The codebase was removed: there is nobody to tell anything, and only the cgroup to clear away. */
-const dropIfOver = async ({ isolation: { store } }: ConversationsContext, { id, data }: RunWatch): Promise<void> => {
+const dropIfOver = async ({ isolation: { store } }: RunsContext, { id, data }: RunWatch): Promise<void> => {
   if (isAnythingLeft(await stillThere(data.mark, []))) return
   if (data.mark.cgroup === undefined || removeCgroup(data.mark.cgroup)) await store.runWatches.remove(id)
 }

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { AppError } from '../domain/errors.ts'
+import { AppError } from '../../domain/errors.ts'
 
 /**
  * What one look at git's files may cost. An agent decides how many files there are and how large they are; the server's

@@ -1,0 +1,198 @@
+import type { AgentRules } from '../agents/agent.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import { taskWork, toWork, type Work } from '../domain/work.ts'
+import { interruptionOf } from '../runs/interruption.ts'
+import { isAnythingLeft } from '../runs/leftovers.ts'
+import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
+import { runAgent } from '../runs/run.ts'
+import type { Conversation, InboxMessage, Store } from '../store/store.ts'
+import { budgetNotice } from './budget.ts'
+import type { ConversationsContext } from './context.ts'
+import type { Handled, MessageRun } from './message-run.ts'
+import * as notices from './notices.ts'
+import { askInThread } from './questions.ts'
+import type { RepoCommand } from './repo-commands.ts'
+import { about, type Said, say } from './replies.ts'
+
+export type MessageTask = {
+  readonly conversation: Conversation
+  readonly codebase: Codebase
+  readonly run: MessageRun
+  /** The repository's own command, if that is what was said. */
+  readonly asked: { readonly command: RepoCommand; readonly prompt: string } | undefined
+}
+
+/** What is to be said and recorded when the message is done. */
+export type Worked = {
+  readonly outcome: Handled
+  readonly said: readonly Said[]
+  readonly record: (store: Store) => Promise<void>
+}
+
+/** A message as a run of an agent, and what came of that as an answer. */
+export const runMessage = async (
+  context: ConversationsContext,
+  message: InboxMessage,
+  task: MessageTask,
+): Promise<Worked> => answerOf(context, message, task, await runAgent(context, requestOf(context, message, task)))
+
+const requestOf = (context: ConversationsContext, message: InboxMessage, task: MessageTask): RunRequest => {
+  const { conversation, codebase, run, asked } = task
+  const { id, attempts, platform, conversationId, details } = message
+  return {
+    id,
+    attempt: attempts,
+    codebase,
+    work: workOf(message),
+    hints: details.hints ?? {},
+    prompt: asked?.prompt ?? message.text,
+    context: details.context,
+    rules: rulesOf(asked?.command),
+    needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,
+    agent: conversation.agent,
+    holder: { id: conversation.id, name: `${platform}:${conversationId}`, environmentId: conversation.environmentId },
+    reportTo: { platform, conversationId, messageId: id },
+    reporter: threadReporter(context, message, task),
+    turns: run.turns,
+    signal: run.signal,
+  }
+}
+
+/** What the platform says it is about; else the thread itself. */
+const workOf = ({ conversationId, details: { hints } }: InboxMessage): Work => {
+  const { workflowType, workflowId } = hints ?? {}
+  if (workflowType === undefined || workflowId === undefined) return toWork('thread', conversationId)
+  return workflowType === 'task' ? taskWork(workflowId) : toWork(workflowType, workflowId)
+}
+
+const rulesOf = (command: RepoCommand | undefined): AgentRules => ({
+  access: command?.type === 'read' ? 'read' : 'write',
+  allowedTools: command?.allowedTools ?? [],
+  disallowedTools: command?.disallowedTools ?? [],
+})
+
+/** Tells the thread that the message came from. */
+const threadReporter = (
+  context: ConversationsContext,
+  message: InboxMessage,
+  { conversation, codebase, run }: MessageTask,
+): RunReporter => {
+  const { isolation, changes, queue, keepSpares } = context
+  const { platform, conversationId, attempts } = message
+  const delivery = context.deliveries.get(platform)
+  let text = ''
+  /** Done once the transaction is committed. */
+  let after: (() => void)[] = []
+  const tell = async (store: Store, said: readonly Said[]): Promise<void> => {
+    await say(context, store, about(message), said)
+    if (said.length > 0) after.push(() => queue.spoke())
+  }
+  const numbered = (key: string, texts: readonly string[]): readonly Said[] =>
+    texts.map((one, n) => ({ key: `${key}:${attempts}:${n}`, role: 'system', text: one }))
+  return {
+    placed: async (store, place) => {
+      const { environment, how, isNew } = place
+      after = []
+      if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
+      await tell(store, numbered('place', isNew ? notices.placeNotices(place) : place.notices))
+      if (how !== 'created') return
+      after.push(() => {
+        changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })
+        if (isolation.settings.spares > 0) keepSpares(codebase.id)
+      })
+    },
+    busy: async (environment, wait) => {
+      const notice = { key: 'busy', role: 'system', text: notices.busyNotice(environment) } as const
+      await say(context, isolation.store, about(message), [notice])
+      queue.spoke()
+      await run.whileWaiting(wait)
+    },
+    found: async (store, { ended, planted }) => {
+      after = []
+      await tell(store, [
+        ...numbered('late', notices.endedRunNotices(codebase, ended)),
+        ...numbered('between-runs', planted.length === 0 ? [] : [notices.betweenRunsNotice(codebase, planted)]),
+      ])
+    },
+    told: () => {
+      for (const one of after) one()
+      after = []
+    },
+    event: (event) => {
+      if (event.type === 'text') {
+        text += event.text
+        delivery?.preview?.(conversationId, text)
+        changes.emit({ type: 'progress', platform, conversationId, kind: 'text', text: event.text })
+      } else changes.emit({ type: 'progress', platform, conversationId, kind: 'tool', text: event.line })
+    },
+    ask: (signal) => askInThread(context, message, { ...run, signal }),
+    began: (child) => queue.began(message, child),
+    left: (left) => run.onLeft?.(left),
+  }
+}
+
+const answerOf = (
+  { isolation }: ConversationsContext,
+  { id, text, details }: InboxMessage,
+  { conversation, codebase, run }: MessageTask,
+  result: RunResult,
+): Worked => {
+  const reply = (words: string): readonly Said[] => [{ key: 'reply', role: 'system', text: words }]
+  switch (result.outcome) {
+    case 'limit':
+      return {
+        outcome: 'answered',
+        said: reply(notices.limitNotice(result.report, isolation.settings.staleDays)),
+        record: async () => {},
+      }
+    case 'over-budget':
+      return {
+        outcome: 'answered',
+        said: reply(budgetNotice(result.reached)),
+        // Kept, so that it can be taken up when the limit is raised.
+        record: (store) =>
+          store.usage.pause({ inboxId: id, conversation: conversation.id, text, details, at: isolation.clock() }),
+      }
+    default:
+      return {
+        outcome:
+          result.outcome === 'failed' ? 'failed' : interruptionOf(run.signal) === undefined ? 'answered' : 'stopped',
+        said: saidOf(result, { codebase, run, runMinutes: isolation.settings.runMinutes }),
+        record: async (store) => {
+          await result.record(store)
+          await store.conversations.update(conversation.id, { lastActivityAt: isolation.clock() })
+        },
+      }
+  }
+}
+
+const saidOf = (
+  {
+    outcome,
+    text,
+    problem,
+    remedy,
+    left,
+    tripped,
+    planted,
+  }: Exclude<RunResult, { outcome: 'limit' } | { outcome: 'over-budget' }>,
+  { codebase, run, runMinutes }: Pick<MessageTask, 'codebase' | 'run'> & { readonly runMinutes: number },
+): readonly Said[] => {
+  const failure = new AppError('program-failed', problem ?? 'the agent failed', remedy === undefined ? {} : { remedy })
+  const reply = text.trim() === '' && outcome === 'done' ? notices.silentNotice : text
+  const timedOut = outcome === 'cancelled' && interruptionOf(run.signal) === 'time-limit'
+  const stopped = outcome === 'cancelled' && !timedOut
+  const notice = (key: string, isThere: boolean, words: () => string): Said[] =>
+    isThere ? [{ key, role: 'system', text: words() }] : []
+  return [
+    ...(stopped || reply.trim() === '' ? [] : [{ key: 'reply', role: 'agent', text: reply } as const]),
+    ...notice('reply', stopped, () => notices.stoppedNotice),
+    ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
+    ...notice('limit', timedOut, () => notices.timeLimitNotice(runMinutes)),
+    // Whoever stopped it hears from /stop what is left.
+    ...notice('left', !stopped && isAnythingLeft(left), () => notices.leftNotice(left)),
+    ...notice('tripwire', tripped.length > 0, () => notices.trippedNotice(codebase, tripped)),
+    ...notice('git-files', planted.length > 0, () => notices.plantedNotice(codebase, planted)),
+  ]
+}

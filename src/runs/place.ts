@@ -1,0 +1,61 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { isOwnMessage, isTrusted } from '../domain/trust.ts'
+import { followed } from '../isolation/moved.ts'
+import { resolveIsolation } from '../isolation/resolve.ts'
+import type { LimitReport } from '../isolation/room.ts'
+import type { RunsContext } from './context.ts'
+import type { RunRequest } from './request.ts'
+
+/** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
+export type Place = {
+  readonly directory: string
+  readonly environment: IsolatedEnvironment | undefined
+  /** The files there and the request are both the repository's own. */
+  readonly trusted: boolean
+}
+
+export const placeFor = async (
+  context: RunsContext,
+  request: RunRequest,
+): Promise<Place | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
+  // A stranger's pull request is read in a worktree of its own, never beside the checkout's secrets.
+  const readsHere = !request.needsIsolation && isOwnMessage(request.work, request.hints)
+  const place = readsHere ? await readingPlace(context, request) : undefined
+  return place ?? isolatedPlace(context, request)
+}
+
+/** What only reads needs no environment of its own: the holder's, if it has one, else the checkout. */
+const readingPlace = async (
+  { isolation }: RunsContext,
+  { holder, codebase }: RunRequest,
+): Promise<Place | undefined> => {
+  const own =
+    holder.environmentId === undefined ? undefined : await isolation.store.environments.get(holder.environmentId)
+  if (own?.status === 'active') {
+    const { environment } = await followed(isolation, codebase, own)
+    return { directory: environment.path, environment, trusted: isTrusted(environment.trust) }
+  }
+  // A bare repository has no files to read: then an environment is made after all.
+  const { checkoutPath } = codebase
+  return checkoutPath === undefined ? undefined : { directory: checkoutPath, environment: undefined, trusted: true }
+}
+
+const isolatedPlace = async (
+  { isolation, provider }: RunsContext,
+  { codebase, work, hints, holder, reportTo, reporter, signal }: RunRequest,
+): Promise<Place | { readonly outcome: 'limit'; readonly report: LimitReport }> => {
+  const resolution = await resolveIsolation(isolation, await provider(), {
+    codebase,
+    work,
+    hints,
+    conversation: holder,
+    createdBy: reportTo.platform,
+    signal,
+  })
+  if (resolution.outcome === 'limit') return resolution
+  const { environment, trusted } = resolution
+  const isNew = holder.environmentId !== environment.id
+  await isolation.store.transaction((store) => reporter.placed(store, { ...resolution, isNew }))
+  reporter.told()
+  return { directory: environment.path, environment, trusted }
+}

@@ -1,0 +1,179 @@
+import type { Agent, AgentEvent, AgentRequest, AgentResult } from '../agents/agent.ts'
+import { chooseAgent } from '../agents/registry.ts'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import { presentCodebase } from '../isolation/codebase-recognise.ts'
+import { acquireLease } from '../isolation/lease.ts'
+import type { Session, Store } from '../store/store.ts'
+import { agentEnvironment } from './agent-environment.ts'
+import { budgetReached, recordUsage } from './budget.ts'
+import type { RunsContext } from './context.ts'
+import { giveBack } from './give-back.ts'
+import { interruptionOf } from './interruption.ts'
+import { type Place, placeFor } from './place.ts'
+import type { RunEnd, RunRequest, RunResult } from './request.ts'
+import { sessionFor } from './sessions.ts'
+import { watchRun } from './watch.ts'
+
+/**
+ * One run of an agent, for whoever asks: finds the environment, waits for its turn there, holds a lease, takes up the
+ * session, watches what the agent leaves and changes, and answers what came of it. Nothing is recorded as done here: the
+ * caller calls `record` in the transaction that records its answer.
+ */
+export const runAgent = async (context: RunsContext, asked: RunRequest): Promise<RunResult> => {
+  const { isolation } = context
+  const reached = await budgetReached(isolation, asked.holder)
+  if (reached !== undefined) return { outcome: 'over-budget', reached }
+  const request = { ...asked, codebase: await presentCodebase(isolation, asked.codebase) }
+  const { agent } = await chooseAgent({
+    agents: context.agents,
+    wanted: request.agent,
+    codebaseDefault: request.codebase.defaultAgent,
+    settings: isolation.settings,
+  })
+  const place = await placeFor(context, request)
+  if ('outcome' in place) return place
+  await isolation.failpoint('run.placed')
+  const work = (): Promise<RunResult> => inPlace(context, request, agent, place)
+  return place.environment === undefined ? work() : inTurn(context, request, place.environment, work)
+}
+
+/** Two agents in one tree would undo each other's work; a lease keeps everybody else from removing it meanwhile. */
+const inTurn = async (
+  { isolation }: RunsContext,
+  { codebase, holder, reporter, signal, turns }: RunRequest,
+  environment: IsolatedEnvironment,
+  work: () => Promise<RunResult>,
+): Promise<RunResult> => {
+  const done = await turns.take(environment.id, signal, (wait) => reporter.busy(environment, wait))
+  try {
+    const purpose = `agent run for ${holder.name}`.slice(0, 200)
+    const lease = await acquireLease(isolation, codebase, environment, { purpose, signal })
+    try {
+      await isolation.failpoint('run.leased')
+      return await work()
+    } finally {
+      await giveBack(isolation, lease)
+    }
+  } finally {
+    done()
+  }
+}
+
+const inPlace = async (context: RunsContext, request: RunRequest, agent: Agent, place: Place): Promise<RunResult> => {
+  const { isolation } = context
+  const { reporter, signal } = request
+  const session = await sessionFor(isolation, request.holder, agent.name, place.directory)
+  await isolation.failpoint('run.session')
+  const watched = await watchRun(context, request, place)
+  const events = listener(context, session, reporter)
+  const environment = await agentEnvironment(context, request, place)
+  const asking = new AbortController()
+  const agentRequest: AgentRequest = {
+    directory: place.directory,
+    prompt: request.prompt,
+    context: contextOf(request),
+    session: session.agentSessionId,
+    rules: request.rules,
+    untrusted: !place.trusted,
+    environment: environment.variables,
+    mark: watched.mark,
+    signal,
+    secrets: isolation.secrets,
+    emit: events.emit,
+    ask: reporter.ask(AbortSignal.any([signal, asking.signal])),
+    onStart: async (child) => {
+      watched.began(child)
+      await isolation.failpoint('run.spawned')
+      await reporter.began(child)
+      await isolation.failpoint('run.began')
+    },
+  }
+  try {
+    // A question that its agent did not wait for must not stop the clock for what comes after.
+    const result = await agent.run(agentRequest).finally(() => {
+      environment.revoke()
+      asking.abort()
+    })
+    await events.saved()
+    throwIfCutShort(agent, result, signal)
+    await isolation.failpoint('run.ended')
+    const end = await watched.end()
+    reporter.left(end.left)
+    return ended(context, request, { result, end, session, environment: place.environment })
+  } catch (error) {
+    reporter.left(await watched.leave())
+    throw error
+  }
+}
+
+/** What the agent says on the way: text and tools go to the reporter, its session is kept at once. */
+const listener = (
+  { isolation, redact }: RunsContext,
+  session: Session,
+  reporter: RunRequest['reporter'],
+): { readonly emit: (event: AgentEvent) => void; readonly saved: () => Promise<void> } => {
+  let saving = Promise.resolve()
+  return {
+    saved: () => saving,
+    emit: (event) => {
+      switch (event.type) {
+        case 'session':
+          // Whatever the agent calls its session is kept, so it is no place for a secret either.
+          if (isolation.secrets.redactKnown(event.id) !== event.id) return
+          // At once: after a crash the next run goes on from it.
+          saving = saving
+            .then(() => isolation.store.sessions.update(session.id, { agentSessionId: event.id }))
+            // The next run begins anew then; this one's reply must not be lost over it.
+            .catch((error: unknown) => isolation.log.warn('a session could not be recorded', { error }))
+          return
+        // Agents hide secrets themselves, where they can be split; this is for one that forgot.
+        case 'text':
+          return reporter.event({ type: 'text', text: redact(event.text) })
+        case 'tool':
+          return reporter.event({ type: 'tool', line: redact(event.line) })
+      }
+    },
+  }
+}
+
+/** A shutdown is no answer: the run is begun again, and what was left or changed is found then. */
+const throwIfCutShort = (agent: Agent, { outcome }: AgentResult, signal: AbortSignal): void => {
+  const interrupted = interruptionOf(signal)
+  if (outcome !== 'cancelled' || interrupted === 'stop' || interrupted === 'time-limit') return
+  signal.throwIfAborted()
+  throw new AppError('cancelled', `${agent.name} was cancelled`)
+}
+
+const contextOf = ({ attempt, context }: RunRequest): string | undefined => {
+  const parts = [...(attempt > 1 ? [rerunContext(attempt)] : []), ...(context === undefined ? [] : [context])]
+  return parts.length === 0 ? undefined : parts.join('\n\n')
+}
+
+/** For the agent: what it may find half done. */
+const rerunContext = (attempt: number): string =>
+  `This request was being worked on when Coppice was interrupted; this is attempt ${attempt}. Parts of the work may already be done in this directory: look at git status and git log before you go on, and do not do them twice.`
+
+const ended = (
+  { isolation }: RunsContext,
+  { holder }: RunRequest,
+  run: {
+    readonly result: AgentResult
+    readonly end: RunEnd
+    readonly session: Session
+    readonly environment: IsolatedEnvironment | undefined
+  },
+): RunResult => {
+  const { usage, ...result } = run.result
+  return {
+    ...result,
+    ...run.end,
+    record: async (store: Store) => {
+      await run.end.record(store)
+      const now = isolation.clock()
+      await store.sessions.update(run.session.id, { lastUsedAt: now })
+      await recordUsage(store, { id: isolation.ids(), holder: holder.id, agent: run.session.agent, usage, at: now })
+      if (run.environment !== undefined) await store.environments.update(run.environment.id, { lastActivityAt: now })
+    },
+  }
+}
