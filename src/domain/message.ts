@@ -76,3 +76,6 @@ export type ReplyState = 'waiting' | 'sent' | 'failed'
 
 /** `agent`: what the agent said, one per run. `system`: notices, command answers, refusals. */
 export type Role = 'agent' | 'system'
+
+/** A conversation by its platform's id. */
+export type ConversationKey = { readonly platform: string; readonly conversationId: string }

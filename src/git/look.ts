@@ -6,7 +6,7 @@ import { linkedGitDirectory } from '../domain/git-link.ts'
 import { listDirectory } from '../process/list-directory.ts'
 import { readUntrustedTextSync } from '../process/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
-import type { GitRequest, Tree } from './door.ts'
+import type { GitRequest, Tree } from './request.ts'
 import { maxConfigBytes, maxLineBytes, maxOtherBytes } from './file-limits.ts'
 import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
 

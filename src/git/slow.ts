@@ -1,5 +1,5 @@
 import type { AppError } from '../domain/errors.ts'
-import type { GitRequest } from './door.ts'
+import type { GitRequest } from './request.ts'
 import type { Look } from './look.ts'
 
 /** A status of 30,000 files takes 0.1 s: what has taken this long may be waiting for something. */

@@ -1,4 +1,4 @@
-import type { GitRequest } from './door.ts'
+import type { GitRequest } from './request.ts'
 
 /*
  * Every git is ended when its time is over: it may wait for something that nobody foresaw, and somebody may be waiting

@@ -7,7 +7,7 @@ import type { IsolationContext } from './context.ts'
 import { environmentAt } from './moved.ts'
 import { isCopied } from './orphans.ts'
 import { pathCandidates, prepareRoot } from './paths.ts'
-import type { ResolveRequest } from './resolve.ts'
+import type { ResolveRequest } from './resolution.ts'
 import { repoOf } from './repo-of.ts'
 
 export type Adoptable =

@@ -1,7 +1,8 @@
 import type { RepoConfig } from '../domain/config-repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError } from '../domain/errors.ts'
-import { type Base, type BaseOptions, baseNotFound, findBase } from './base.ts'
+import { type BaseOptions, baseNotFound, findBase } from './base.ts'
+import type { Base } from './base-branch.ts'
 import type { IsolationContext } from './context.ts'
 import { loadRepoConfig } from './repo-config.ts'
 

@@ -1,7 +1,7 @@
+import type { Base, Fresh } from './base-branch.ts'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, type ErrorCode, toAppError } from '../domain/errors.ts'
-import type { Sha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { askRemoteHead, fetchRemote } from '../git/fetch.ts'
 import { maxLineBytes } from '../git/file-limits.ts'
@@ -12,17 +12,6 @@ import type { IsolationContext } from './context.ts'
 import { defaultBranch } from './default-branch.ts'
 import { locked } from './locked.ts'
 import { repoOf } from './repo-of.ts'
-
-/** What new branches start from and what merged work is on. */
-export type Base = {
-  /** As people say it: `origin/main`, `main`, a tag, or a short commit id. */
-  readonly name: string
-  /** The full ref, or the commit itself where no ref was named. */
-  readonly ref: string
-  readonly sha: Sha
-  /** The branch's plain name, `main`; undefined for a tag or a bare commit. */
-  readonly branch: string | undefined
-}
 
 export type BaseOptions = CallOptions & {
   /** Asks git for refs in another way: somebody who needs more of them can have all with one process. */
@@ -49,7 +38,6 @@ export const findBase = async (
   throw named === undefined ? noUsualBase(codebase) : baseNotFound(codebase, named)
 }
 
-export type Fresh = { readonly outcome: 'fresh' | 'fetched' | 'no-remote' | 'offline'; readonly detail?: string }
 /** A fetch younger than `maxAgeMs` is good enough; 0: always fetch. */
 export type FreshenOptions = CallOptions & { readonly maxAgeMs: number }
 

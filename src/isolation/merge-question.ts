@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { BranchName, Sha } from '../domain/names.ts'
 import type { AheadBehind } from '../git/ahead-behind.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
-import type { Base } from './base.ts'
+import type { Base } from './base-branch.ts'
 
 export type BranchQuestion = {
   readonly branch: BranchName

@@ -7,7 +7,7 @@ import { AppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { type Sha, toBranchName } from '../domain/names.ts'
 import type { Git } from '../git/door.ts'
-import type { Base } from './base.ts'
+import type { Base } from './base-branch.ts'
 import { type BranchQuestion, isItsOwnBase, questionAbout } from './merge-question.ts'
 import { describeProof, mergedMany, type MergedOptions } from './merged.ts'
 

@@ -1,10 +1,10 @@
-import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { ResolveRequest, Resolution } from './resolution.ts'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
 import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
-import type { Conversation } from '../store/store.ts'
 import { findAdoptable } from './adoptable.ts'
 import type { IsolationContext } from './context.ts'
 import { followPullRequest } from './follow.ts'
@@ -14,32 +14,7 @@ import { presenceOf } from './presence.ts'
 import { settleOrigin } from './pull-request-origin.ts'
 import { whenSettled } from './settled.ts'
 import type { IsolationProvider } from './provider.ts'
-import { type LimitReport, cleanupToMakeRoom, limitReport } from './room.ts'
-
-export type ResolveRequest = {
-  readonly codebase: Codebase
-  readonly work: Work
-  readonly hints: IsolationHints
-  readonly conversation?: Pick<Conversation, 'id' | 'environmentId'>
-  readonly branch?: BranchName
-  readonly base?: string
-  /** A person named the links in a command of their own, not an author in a pull request's text. */
-  readonly linkedByHand?: boolean
-  readonly createdBy: string
-  readonly signal?: AbortSignal
-}
-
-export type Resolution =
-  | {
-      readonly outcome: 'resolved'
-      readonly environment: IsolatedEnvironment
-      readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
-      /** Both the environment and the message are proven to be the repository's own. */
-      readonly trusted: boolean
-      readonly notices: readonly string[]
-    }
-  /** Never a reason to fall back to the shared checkout. */
-  | { readonly outcome: 'limit'; readonly report: LimitReport }
+import { cleanupToMakeRoom, limitReport } from './room.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted'>
 

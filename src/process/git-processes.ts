@@ -7,7 +7,7 @@ import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
 import { readUntrustedTextSync } from './read-untrusted.ts'
 import { processTable } from './table.ts'
-import type { ProcessRow } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 
 export type GitProcess = { readonly identity: ProcessIdentity; readonly commandLine: string }
 

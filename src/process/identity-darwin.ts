@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import type { ProcessReading } from './identity.ts'
+import type { ProcessReading } from './process-reading.ts'
 
 /** macOS has no /proc: `ps` tells the start date to the second, which with the pid is as exact as the system gets. */
 export const readDarwinProcess = (pid: number): ProcessReading => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { hasCode } from '../domain/error-code.ts'
-import type { ProcessReading } from './identity.ts'
+import type { ProcessReading } from './process-reading.ts'
 import { isGone, parseStat } from './proc.ts'
 
 /**

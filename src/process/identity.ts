@@ -1,12 +1,7 @@
+import type { ProcessReading } from './process-reading.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readDarwinProcess } from './identity-darwin.ts'
 import { readLinuxProcess } from './identity-linux.ts'
-
-/** What can be known about a pid at this moment. `startTime` and `zombie` are from one reading, so they belong together. */
-export type ProcessReading =
-  | { readonly kind: 'there'; readonly startTime: string; readonly zombie: boolean }
-  | { readonly kind: 'gone' }
-  | { readonly kind: 'cannot-tell' }
 
 export type Liveness = 'alive' | 'dead' | 'cannot-tell'
 

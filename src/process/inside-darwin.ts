@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { AppError } from '../domain/errors.ts'
-import type { HowInside, Scan, ScanOptions } from './inside.ts'
+import type { HowInside, Scan, ScanOptions } from './inside-scan.ts'
 
 /** macOS: `lsof` lists the open files of all processes we may see (all as root); foreign ones it leaves out by itself. */
 export async function* scanDarwin(options: ScanOptions): AsyncIterable<Scan> {

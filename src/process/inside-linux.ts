@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import type { HowInside, Scan, ScanOptions } from './inside.ts'
+import type { HowInside, Scan, ScanOptions } from './inside-scan.ts'
 import { isForbidden, isGone, parseStat } from './proc.ts'
 import { listProcPids } from './table.ts'
 

@@ -1,3 +1,4 @@
+import type { Scan, ScanOptions, ProcessInside, UnreadableProcess } from './inside-scan.ts'
 import { realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
@@ -5,15 +6,6 @@ import { AppError } from '../domain/errors.ts'
 import { scanDarwin } from './inside-darwin.ts'
 import { scanLinux } from './inside-linux.ts'
 
-/** `cwd`: works there. `root`: chrooted there. `exe`: its program lies there. `file`: has a file there open or mapped. */
-export type HowInside = 'cwd' | 'root' | 'exe' | 'file'
-export type ProcessInside = {
-  readonly dir: string
-  readonly pid: number
-  readonly command: string
-  readonly how: HowInside
-}
-export type UnreadableProcess = { readonly pid: number; readonly command: string }
 export type ProcessesInside = {
   readonly inside: readonly ProcessInside[]
   readonly unreadable: readonly UnreadableProcess[]
@@ -27,13 +19,6 @@ export type InsideOptions = {
    * removal would be lost). They do, unless the answer is only for display: it is nearly half of the cost.
    */
   readonly mappings?: boolean
-}
-
-/** What one process touches. `links` may yield more than needed; the caller stops when it has seen enough. */
-export type Scan = {
-  readonly pid: number
-  readonly command: () => string
-  readonly links: Iterable<readonly [HowInside, string]>
 }
 
 /**
@@ -80,14 +65,6 @@ export const realPlace = async (path: string): Promise<string> => {
     if (!hasCode(error, 'ENOENT') || path === dirname(path)) throw error
     return join(await realPlace(dirname(path)), basename(path))
   }
-}
-
-export type ScanOptions = {
-  readonly skip: (pid: number) => boolean
-  readonly mappings: boolean
-  /** How the real paths of all directories asked for begin, to look through long lists cheaply */
-  readonly within: string
-  readonly unreadable: (process: UnreadableProcess) => void
 }
 
 const scanAll = (options: ScanOptions): Iterable<Scan> | AsyncIterable<Scan> => {

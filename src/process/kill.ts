@@ -5,7 +5,8 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { cgroupMembers, isPopulated, killCgroup, removeCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
 import { processesOfRuns, type RunMark } from './run-mark.ts'
-import { type ProcessRow, processTable } from './table.ts'
+import { processTable } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 import { collectTree, isSame, selfAndAncestors } from './tree.ts'
 
 export type KillOutcome =

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { liveness } from './identity.ts'
 import { processesOfRuns, type RunMark } from './run-mark.ts'
-import type { ProcessRow } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 
 export type LeftProcess = ProcessIdentity & {
   /** The program's name. Not its arguments: they may hold a secret, and this is said in public. */

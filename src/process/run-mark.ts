@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { cgroupMembers } from './cgroup.ts'
 import { readBootId } from './identity-linux.ts'
 import { isForbidden, isGone } from './proc.ts'
-import { linuxRow, listProcPids, type ProcessRow } from './table.ts'
+import { linuxRow, listProcPids } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 
 /**
  * What ties every process of a run, or of a script of the repository, to it. An agent's child that runs `env -i setsid` and forks twice has lost its

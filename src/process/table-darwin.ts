@@ -1,4 +1,4 @@
-import type { ProcessRow } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 
 /** Lines of `ps -axo pid=,ppid=,pgid=,stat=,lstart=,comm=`; lstart is five words: `Sat Mar  1 09:05:07 2025`. */
 export const parsePsTable = (text: string): readonly ProcessRow[] =>

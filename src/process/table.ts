@@ -1,21 +1,11 @@
+import type { ProcessRow } from './process-row.ts'
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { AppError } from '../domain/errors.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { linuxStartTime, readBootId } from './identity-linux.ts'
 import { isForbidden, isGone, parseStat } from './proc.ts'
 import { parsePsTable } from './table-darwin.ts'
-
-export type ProcessRow = {
-  readonly identity: ProcessIdentity
-  readonly command: string
-  readonly parentPid: number
-  readonly processGroup: number
-  /** 0 where the system does not tell (macOS) */
-  readonly session: number
-  readonly zombie: boolean
-}
 
 /** Every process of this host that can be seen. Throws when the question cannot be answered at all. */
 export const processTable = async (): Promise<readonly ProcessRow[]> => {

@@ -1,5 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import type { ProcessRow } from './table.ts'
+import type { ProcessRow } from './process-row.ts'
 
 /**
  * A process and everything that came from it: descendants, and members of the sessions and process groups they lead.

@@ -6,7 +6,8 @@ import { liveness, startedBefore } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
 import { type LeftProcess, LOOK_AGAIN_MS, markedProcesses, namedProcess } from '../process/marked-processes.ts'
 import { processesOfRuns, type RunMark } from '../process/run-mark.ts'
-import { type ProcessRow, processTable } from '../process/table.ts'
+import { processTable } from '../process/table.ts'
+import type { ProcessRow } from '../process/process-row.ts'
 import { collectTree, selfAndAncestors } from '../process/tree.ts'
 
 /** Processes that are there after a run. */

@@ -1,11 +1,9 @@
+import type { Authenticated } from './server-env.ts'
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Context } from 'hono'
 import { getCookie } from 'hono/cookie'
-import type { ServerEnv } from './deps.ts'
+import type { ServerEnv } from './server-env.ts'
 import type { Sessions } from './sessions.ts'
-
-/** How somebody showed that they know the token. */
-export type Authenticated = { readonly by: 'bearer' } | { readonly by: 'cookie'; readonly session: string }
 
 export type Authenticate = (c: Context<ServerEnv>) => Promise<Authenticated | undefined>
 

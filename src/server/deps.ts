@@ -1,14 +1,10 @@
-import type { HttpBindings } from '@hono/node-server'
-import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { ConversationsContext } from '../conversations/context.ts'
 import type { Conversations } from '../conversations/conversations.ts'
-import type { Run } from '../runs/tokens.ts'
 import type { LocalPlatform } from '../platforms/local.ts'
 import type { Platform } from '../platforms/platform.ts'
 import type { Refused } from '../platforms/remote.ts'
 import type { LocalPlatformName } from '../platforms/registry.ts'
 import type { Redact } from '../process/redact.ts'
-import type { Authenticated } from './auth.ts'
 import type { RequestLimits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -39,10 +35,3 @@ export type ServerDeps = {
   /** The same one that counts what the platforms accept. */
   readonly metrics: Metrics
 }
-
-export type ServerEnv = {
-  Bindings: HttpBindings
-  Variables: { authenticated: Authenticated | undefined; run: Run | undefined }
-}
-
-export type App = OpenAPIHono<ServerEnv>

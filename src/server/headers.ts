@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import type { ServerEnv } from './deps.ts'
+import type { ServerEnv } from './server-env.ts'
 
 /** Answers are data: nothing in them may run, be framed, be guessed at, be kept or be read by another page. */
 const always = {

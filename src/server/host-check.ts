@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import { isIP } from 'node:net'
-import type { ServerEnv } from './deps.ts'
+import type { ServerEnv } from './server-env.ts'
 import { HttpError } from './errors.ts'
 
 export type HostCheck = {

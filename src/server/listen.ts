@@ -4,7 +4,8 @@ import { createAdaptorServer } from '@hono/node-server'
 import { AppError } from '../domain/errors.ts'
 import { createApp } from './app.ts'
 import { defaultMostConnections, guardConnections } from './connections.ts'
-import type { App, ServerDeps } from './deps.ts'
+import type { ServerDeps } from './deps.ts'
+import type { App } from './server-env.ts'
 import { isLoopbackAddress } from './host-check.ts'
 
 export type ListenOptions = {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createRoute, z } from '@hono/zod-openapi'
-import type { App } from './deps.ts'
+import type { App } from './server-env.ts'
 
 const style =
   'body{font:16px/1.5 system-ui,sans-serif;max-width:42rem;margin:4rem auto;padding:0 1rem}code,pre{background:#8882;padding:.1em .3em}pre{padding:1em;overflow:auto}'

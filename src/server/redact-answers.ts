@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Secrets } from '../process/redact.ts'
-import type { ServerEnv } from './deps.ts'
+import type { ServerEnv } from './server-env.ts'
 import { isWebhook } from './webhooks.ts'
 
 /**

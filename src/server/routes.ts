@@ -1,6 +1,6 @@
 import { OpenAPIHono, type z } from '@hono/zod-openapi'
 import type { ZodError, ZodType } from 'zod'
-import type { App, ServerEnv } from './deps.ts'
+import type { App, ServerEnv } from './server-env.ts'
 import { HttpError } from './errors.ts'
 import { errorBody } from './schemas.ts'
 

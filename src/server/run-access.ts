@@ -1,6 +1,6 @@
 import type { Context } from 'hono'
 import type { Run, RunTokens } from '../runs/tokens.ts'
-import type { ServerEnv } from './deps.ts'
+import type { ServerEnv } from './server-env.ts'
 
 /** The run whose token the request carries; undefined for every other token and for none. */
 export const runOf = (c: Context<ServerEnv>, tokens: RunTokens | undefined): Run | undefined => {

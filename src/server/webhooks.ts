@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
-import type { App, ServerDeps, ServerEnv } from './deps.ts'
+import type { ServerDeps } from './deps.ts'
+import type { App, ServerEnv } from './server-env.ts'
 import { HttpError } from './errors.ts'
 import { clientOf } from './limits.ts'
 import { failures } from './routes.ts'

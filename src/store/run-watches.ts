@@ -2,7 +2,7 @@ import type { Kysely } from 'kysely'
 import { type CodebaseId, type EnvironmentId, toCodebaseId } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { fromFlag, fromJson, toFlag, toJson } from './rows.ts'
-import type { ConversationKey } from './store.ts'
+import type { ConversationKey } from '../domain/message.ts'
 import type { RunWatchRow, Tables } from './tables.ts'
 
 /**

@@ -1,7 +1,7 @@
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../domain/environment.ts'
 import type { AppError } from '../domain/errors.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../domain/names.ts'
-import type { IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
+import type { ConversationKey, IncomingMessage, Lane, MessageState, ReplyState, Role } from '../domain/message.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import type { Work } from '../domain/work.ts'
@@ -13,6 +13,8 @@ import type { RunWatchStore } from './run-watches.ts'
 import type { UsageStore } from './usage.ts'
 
 /** One interface, two engines; the same statements and the same conformance suite over both. */
+export type { ConversationKey }
+
 export type Store = {
   readonly engine: 'sqlite' | 'postgres'
   readonly codebases: CodebaseStore
@@ -172,9 +174,6 @@ export type InboxMessage = IncomingMessage & {
 }
 
 export type MessageHolder = { readonly host: string; readonly process: ProcessIdentity }
-
-/** A conversation by its platform's id. */
-export type ConversationKey = { readonly platform: string; readonly conversationId: string }
 
 export type ClaimRequest = {
   readonly holder: MessageHolder

@@ -7,7 +7,8 @@ import { makeSandbox, type Sandbox, writeIn } from '../../../test/helpers/repo.t
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
-import { type AcpAgentOptions, createAcpAgent } from './agent.ts'
+import { createAcpAgent } from './agent.ts'
+import type { AcpAgentOptions } from './options.ts'
 import { createSilence } from './silence.ts'
 import { createSecrets } from '../../process/redact.ts'
 

@@ -7,7 +7,7 @@ import { deleteTree } from '../../process/delete-tree.ts'
 import { allowedEnvironment } from '../../process/environment.ts'
 import { runProgram } from '../../process/spawn.ts'
 import type { AgentAvailability } from '../agent.ts'
-import type { AcpAgentOptions } from './agent.ts'
+import type { AcpAgentOptions } from './options.ts'
 import { introduction, faultOf } from './converse.ts'
 import { loginRemedy, type Turn } from './outcome.ts'
 

@@ -4,7 +4,7 @@ import { runProgram } from '../../process/spawn.ts'
 import type { AgentRequest, AgentResult } from '../agent.ts'
 import { createReply, type ReplyText } from '../reply.ts'
 import { endStrays } from '../strays.ts'
-import type { AcpAgentOptions } from './agent.ts'
+import type { AcpAgentOptions } from './options.ts'
 import { failed, failureOf, type Turn } from './outcome.ts'
 import { takeTurn } from './turn.ts'
 

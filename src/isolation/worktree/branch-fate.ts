@@ -1,3 +1,4 @@
+import type { BranchFate } from './fate.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
@@ -5,21 +6,11 @@ import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { countHeldOnlyBy } from '../../git/unreachable.ts'
 import { dropUpstream } from '../../git/upstream.ts'
-import type { Base } from '../base.ts'
+import type { Base } from '../base-branch.ts'
 import type { IsolationContext } from '../context.ts'
 import { describeProof } from '../merged.ts'
 import { standingOf } from '../standing.ts'
 import { repoOf } from '../repo-of.ts'
-
-/** What becomes of the branch: it goes only with proof, and only if it still is where the proof saw it. */
-export type BranchFate = {
-  readonly merged: Merged
-  /** Where the proof saw it; undefined when the branch is gone already. */
-  readonly tip: Sha | undefined
-  readonly goes: boolean
-  /** "merged: ancestor of origin/main", "2 commits not on main". */
-  readonly note: string
-}
 
 export const judgeBranch = async (
   context: IsolationContext,

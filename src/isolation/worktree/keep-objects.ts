@@ -14,7 +14,7 @@ import { type TreePath, treePath } from '../../git/tree-path.ts'
 import { readUntrusted } from '../../process/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
-import type { BranchFate } from './branch-fate.ts'
+import type { BranchFate } from './fate.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 
 export type ToKeep = {

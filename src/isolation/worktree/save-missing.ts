@@ -6,7 +6,7 @@ import { settleOrAbandon } from '../abandon.ts'
 import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
 import type { Removed, RemoveOptions } from '../provider.ts'
-import type { BranchFate } from './branch-fate.ts'
+import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-journal.ts'
 import { writeRestorePoint } from './restore-point.ts'
 

@@ -1,7 +1,8 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { AppError } from '../../domain/errors.ts'
 import type { Conversation } from '../../store/store.ts'
-import type { App, ServerDeps } from '../deps.ts'
+import type { ServerDeps } from '../deps.ts'
+import type { App } from '../server-env.ts'
 import { failures, json, missing } from '../routes.ts'
 import { codebaseName, platformName, time } from '../schemas.ts'
 

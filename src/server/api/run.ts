@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { environmentJson } from '../../conversations/commands/json.ts'
-import type { App, ServerDeps } from '../deps.ts'
+import type { ServerDeps } from '../deps.ts'
+import type { App } from '../server-env.ts'
 import { HttpError } from '../errors.ts'
 import { failures, json, missing } from '../routes.ts'
 import { environmentAnswer } from '../schemas.ts'

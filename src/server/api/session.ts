@@ -1,7 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { deleteCookie, setCookie } from 'hono/cookie'
 import { cookieName, sessionOf } from '../auth.ts'
-import type { App } from '../deps.ts'
+import type { App } from '../server-env.ts'
 import { HttpError } from '../errors.ts'
 import { failures } from '../routes.ts'
 import type { Sessions } from '../sessions.ts'

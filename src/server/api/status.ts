@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import type { App, ServerDeps } from '../deps.ts'
+import type { ServerDeps } from '../deps.ts'
+import type { App } from '../server-env.ts'
 import { failures, json } from '../routes.ts'
 
 const route = createRoute({

@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { conversationHistory } from '../../platforms/history.ts'
-import type { App, ServerDeps } from '../deps.ts'
+import type { ServerDeps } from '../deps.ts'
+import type { App } from '../server-env.ts'
 import { body, failures, json } from '../routes.ts'
 import { acceptedAnswer, conversationId, incoming, time } from '../schemas.ts'
 import { receive, receiveClosed } from './receive.ts'

@@ -1,0 +1,31 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { IsolationHints } from '../domain/hints.ts'
+import type { BranchName } from '../domain/names.ts'
+import type { Work } from '../domain/work.ts'
+import type { Conversation } from '../store/store.ts'
+import type { LimitReport } from './room.ts'
+
+export type ResolveRequest = {
+  readonly codebase: Codebase
+  readonly work: Work
+  readonly hints: IsolationHints
+  readonly conversation?: Pick<Conversation, 'id' | 'environmentId'>
+  readonly branch?: BranchName
+  readonly base?: string
+  /** A person named the links in a command of their own, not an author in a pull request's text. */
+  readonly linkedByHand?: boolean
+  readonly createdBy: string
+  readonly signal?: AbortSignal
+}
+
+export type Resolution =
+  | {
+      readonly outcome: 'resolved'
+      readonly environment: IsolatedEnvironment
+      readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
+      /** Both the environment and the message are proven to be the repository's own. */
+      readonly trusted: boolean
+      readonly notices: readonly string[]
+    }
+  /** Never a reason to fall back to the shared checkout. */
+  | { readonly outcome: 'limit'; readonly report: LimitReport }

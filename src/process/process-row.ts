@@ -1,0 +1,11 @@
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+
+export type ProcessRow = {
+  readonly identity: ProcessIdentity
+  readonly command: string
+  readonly parentPid: number
+  readonly processGroup: number
+  /** 0 where the system does not tell (macOS) */
+  readonly session: number
+  readonly zombie: boolean
+}
