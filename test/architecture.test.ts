@@ -190,6 +190,20 @@ const namesSurviveBundling: Rule = (file, source) =>
     ([, name = '']) => `${file}: loads ${name} with import(); re-export what is needed in a file, and load that`,
   )
 
+/** Files that import each other, on however long a way: what is left when nobody can be taken off either end. */
+const circles = (over: readonly { file: string; source: string }[]): string[] => {
+  const targets = ({ file, source }: { file: string; source: string }) =>
+    imports(source).flatMap((target) => (target.startsWith('.') ? [posix.join(posix.dirname(file), target)] : []))
+  let left = new Map(over.map((one) => [one.file, targets(one)]))
+  for (let before = -1; before !== left.size;) {
+    before = left.size
+    const imported = new Set([...left.values()].flat())
+    const stays = ([file, to]: [string, string[]]) => imported.has(file) && to.some((target) => left.has(target))
+    left = new Map([...left].filter(stays).map(([file, to]) => [file, to.filter((target) => left.has(target))]))
+  }
+  return [...left.keys()]
+}
+
 const staysSmall: Rule = (file, source) => {
   const lines = source.replace(/\n$/, '').split('\n').length
   return lines > 350 ? [`${file}: ${lines} lines; look for the second thing in it`] : []
@@ -209,6 +223,14 @@ describe('the architecture', () => {
   test('imports point down', () => {
     expect(product.length).toBeGreaterThan(0)
     expect(check(importsPointDown, product)).toEqual([])
+  })
+
+  test('no files import each other in a circle', () => {
+    expect(circles(product)).toEqual([])
+    const source = (target: string) => `import type { A } from './${target}.ts'`
+    const files = { top: 'a', a: 'b', b: 'c', c: 'a', d: 'e' }
+    const made = Object.entries(files).map(([file, target]) => ({ file: `src/x/${file}.ts`, source: source(target) }))
+    expect(circles(made)).toEqual(['src/x/a.ts', 'src/x/b.ts', 'src/x/c.ts'])
   })
 
   test('there is one door to programs and one to SQL', () => {

@@ -1,4 +1,4 @@
-import type { Call } from '../conversations/commands/command.ts'
+import type { Call } from '../commands/command.ts'
 import type { OwnEngine } from './chat/without-server.ts'
 
 /** What only the command line can be asked for: it may become the server, and it writes while it works. */

@@ -1,6 +1,6 @@
-import type { CommandWords, OptionRow } from '../conversations/commands/command.ts'
+import type { CommandWords, OptionRow } from '../commands/command.ts'
 import { commands, everywhere } from './table.ts'
-import { type Paint, wrapped } from '../conversations/commands/view.ts'
+import { type Paint, wrapped } from '../commands/view.ts'
 
 /** What help is written on. */
 export type Sheet = { readonly paint: Paint; readonly columns: number }

@@ -1,5 +1,6 @@
-import { type Grammar, type Parsed, parseWith } from '../conversations/commands/parse.ts'
-import { aboutConversations } from '../conversations/commands/table.ts'
+import type { Grammar } from '../commands/command.ts'
+import { type Parsed, parseWith } from '../commands/parse.ts'
+import { aboutConversations } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
 
 /** Which command of the command line, with which words and options. */

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { type AppError, toAppError } from '../domain/errors.ts'
-import type { Values, Workplace } from '../conversations/commands/command.ts'
-import { isSet, textOf } from '../conversations/commands/command.ts'
+import type { Values, Workplace } from '../commands/command.ts'
+import { isSet, textOf } from '../commands/command.ts'
 import {
   exitCodeOf,
   exitCodes,
@@ -11,8 +11,8 @@ import {
   failureText,
   faultOf,
   withWordsOf,
-} from '../conversations/commands/failure.ts'
-import type { Parsed } from '../conversations/commands/parse.ts'
+} from '../commands/failure.ts'
+import type { Parsed } from '../commands/parse.ts'
 import type { Secrets } from '../process/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
 import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
@@ -20,9 +20,9 @@ import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
-import { usage } from '../conversations/commands/usage.ts'
+import { usage } from '../commands/usage.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { type Paint, plain, printable, type View } from '../conversations/commands/view.ts'
+import { type Paint, plain, printable, type View } from '../commands/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {

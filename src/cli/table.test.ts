@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chatCommands } from '../conversations/commands/chat-table.ts'
+import { chatCommands } from '../commands/chat-table.ts'
 import { commands } from './table.ts'
 
 test('every command is summed up in one lower-case line of at most 60 characters', () => {

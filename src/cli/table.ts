@@ -1,7 +1,7 @@
 import type { CliCall } from './cli-call.ts'
-import type { CommandRow, OptionRow } from '../conversations/commands/command.ts'
-import { dryRun, shared } from '../conversations/commands/table.ts'
-import { worktreeList } from '../conversations/commands/worktree-list.ts'
+import type { CommandRow, OptionRow } from '../commands/command.ts'
+import { dryRun, shared } from '../commands/table.ts'
+import { worktreeList } from '../commands/worktree-list.ts'
 
 /** Every command takes these. */
 export const everywhere: Readonly<Record<string, OptionRow>> = {

@@ -1,7 +1,7 @@
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { IncomingMessage, Lane } from '../domain/message.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
-import { laneOf } from './commands/chat.ts'
+import { laneOf } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
 import { createEndedRunLook, type TellLater } from '../runs/ended-runs.ts'
 import { giveUpOn, handleMessage } from './handle-message.ts'
@@ -13,7 +13,7 @@ import { about, say } from './replies.ts'
 import { createPlaces, type Place, type WhileWaiting } from './places.ts'
 import { createQuestions } from './questions.ts'
 import { createRunLimit } from '../runs/time-limit.ts'
-import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from './stop-run.ts'
+import { stopElsewhere, stopLeftovers, stoppedRun, type Stopped } from '../runs/stop-run.ts'
 import { createTurns } from '../runs/turns.ts'
 
 /** Takes messages in, works on them, answers them. The whole room seen from outside. */

@@ -8,7 +8,7 @@ import type { ConversationsContext } from './context.ts'
 import { handleMessage } from './handle-message.ts'
 import type { Handled } from './message-run.ts'
 import { createQuestions } from './questions.ts'
-import { nothingRunning } from './stop-run.ts'
+import { nothingRunning } from '../runs/stop-run.ts'
 import { createTurns } from '../runs/turns.ts'
 
 let world: World

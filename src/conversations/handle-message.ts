@@ -2,7 +2,7 @@ import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
-import { answerCommand, isChatCommand } from './commands/chat.ts'
+import { answerCommand, isChatCommand } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
 import { type Interruption, interruptionOf } from '../runs/interruption.ts'
 import type { Handled, MessageRun } from './message-run.ts'
@@ -121,7 +121,11 @@ const answerOrRun = async (
   const answer = await answerCommand(context, {
     conversation: bound,
     text: message.text,
-    controls: { stop: run.stop, answer: (agreed) => run.questions.answer(message, agreed) },
+    controls: {
+      stop: run.stop,
+      wake: () => context.queue.spoke(),
+      answer: (agreed) => run.questions.answer(message, agreed),
+    },
     signal: run.signal,
   })
   if (answer.kind === 'run') return work(context, message, conversation, run, answer)

@@ -2,7 +2,7 @@ import type { Questions } from './questions.ts'
 import type { WhileWaiting } from './places.ts'
 import type { Leftovers } from '../runs/leftovers.ts'
 import type { Turns } from '../runs/turns.ts'
-import type { Stopped } from './stop-run.ts'
+import type { Stopped } from '../runs/stop-run.ts'
 
 /** What a message needs beside the context while it is worked on. */
 export type MessageRun = {

@@ -1,13 +1,12 @@
+import { leftNotice } from '../commands/stop.ts'
+import { listed } from '../commands/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolution.ts'
-import type { LeftProcess } from '../process/marked-processes.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
-import type { Leftovers } from '../runs/leftovers.ts'
-import type { Stopped } from './stop-run.ts'
 
 /*
  * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
@@ -141,78 +140,6 @@ const gitFilesNotice = (first: string, { repoPath }: Pick<Codebase, 'repoPath'>,
     ...listed(lines, MOST_PLANTED),
     `Coppice runs nothing that is named there, but your own git would: look at \`${repoPath}\` before you use it.`,
   ].join('\n')
-
-const listed = (lines: readonly string[], most: number): readonly string[] => [
-  ...lines.slice(0, most).map((line) => `- ${line}`),
-  ...(lines.length > most ? [`- and ${lines.length - most} more`] : []),
-]
-
-/** Processes that outlived a run: which, and how to end them. */
-export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
-  [
-    ...(own.length === 0
-      ? []
-      : [
-          `The agent has ended, but it left ${processes(own.length)} running:`,
-          ...pids(own),
-          'Run `/stop` to end them.',
-        ]),
-    ...(unknown.length === 0
-      ? []
-      : [
-          `${processes(unknown.length)} in the worktree started after the agent did and may be yours:`,
-          ...pids(unknown),
-          `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
-        ]),
-    ...(problem === undefined ? [] : [`Coppice could not check which processes the agent left running: ${problem}`]),
-  ].join('\n')
-
-/** What `/stop` answers. */
-export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
-  if (outcome === 'nothing-running') {
-    return [
-      scripts.ended + scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
-      ...fromScripts(scripts),
-    ].join('\n')
-  }
-  const { own, unknown, problem } = left
-  return [
-    ...(own.length === 0
-      ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
-      : [
-          `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
-          ...pids(own),
-          `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
-        ]),
-    ...(unknown.length === 0 && problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
-    ...fromScripts(scripts),
-  ].join('\n')
-}
-
-const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
-  ...(ended === 0 ? [] : [`Ended ${processes(ended)} that the repository's setup or teardown had left running.`]),
-  ...(running.length === 0
-    ? []
-    : [
-        `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
-        ...pids(running),
-        `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
-      ]),
-]
-
-/** Only Linux marks every process of a run; elsewhere one that went into the background cannot be told from others. */
-const everythingEnded = (): string =>
-  process.platform === 'linux'
-    ? 'Stopped: the agent and all processes it started have ended.'
-    : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
-
-const processes = (count: number): string => (count === 1 ? '1 process' : `${count} processes`)
-
-const pids = (left: readonly LeftProcess[]): readonly string[] =>
-  listed(
-    left.map(({ pid, command }) => `${pid} \`${command.replaceAll(/[`\p{Cc}]/gu, ' ')}\``),
-    MOST_LINES,
-  )
 
 const MOST_LINES = 20
 /** Each of them is something that may run. */

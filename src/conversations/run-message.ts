@@ -7,12 +7,13 @@ import { isAnythingLeft } from '../runs/leftovers.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
 import { runAgent } from '../runs/run.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
-import { budgetNotice } from './budget.ts'
+import { budgetNotice } from '../commands/budget.ts'
+import { leftNotice } from '../commands/stop.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
 import { askInThread } from './questions.ts'
-import type { RepoCommand } from './repo-commands.ts'
+import type { RepoCommand } from '../commands/repo-commands.ts'
 import { about, type Said, say } from './replies.ts'
 
 export type MessageTask = {
@@ -191,7 +192,7 @@ const saidOf = (
     ...notice('problem', outcome === 'failed', () => notices.failureNotice(failure)),
     ...notice('limit', timedOut, () => notices.timeLimitNotice(runMinutes)),
     // Whoever stopped it hears from /stop what is left.
-    ...notice('left', !stopped && isAnythingLeft(left), () => notices.leftNotice(left)),
+    ...notice('left', !stopped && isAnythingLeft(left), () => leftNotice(left)),
     ...notice('tripwire', tripped.length > 0, () => notices.trippedNotice(codebase, tripped)),
     ...notice('git-files', planted.length > 0, () => notices.plantedNotice(codebase, planted)),
   ]

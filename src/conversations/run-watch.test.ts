@@ -11,10 +11,10 @@ import { writableCgroup } from '../process/cgroup.ts'
 import { identifySync, liveness } from '../process/identity.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import { createEndRun } from '../runs/end-run.ts'
-import { stopNotice } from './notices.ts'
+import { stopNotice } from '../commands/stop.ts'
 import { createOutbox } from './outbox.ts'
 import { createStoreQueue } from './queue-of-store.ts'
-import { nothingRunning } from './stop-run.ts'
+import { nothingRunning } from '../runs/stop-run.ts'
 
 /** Conversations with a real command as their agent: `agent.sh`, which each test writes. */
 

@@ -12,7 +12,7 @@ import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
 import { createQuestions } from './questions.ts'
 import { createRunTokens } from '../runs/tokens.ts'
-import { nothingRunning } from './stop-run.ts'
+import { nothingRunning } from '../runs/stop-run.ts'
 import { createTurns } from '../runs/turns.ts'
 
 let world: World

@@ -1,5 +1,5 @@
 import type { OwnEngine } from '../cli/chat/without-server.ts'
-import type { Workplace } from '../conversations/commands/command.ts'
+import type { Workplace } from '../commands/command.ts'
 import { createCliPlatform } from '../platforms/cli/platform.ts'
 import { createEngine } from './engine.ts'
 

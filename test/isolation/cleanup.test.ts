@@ -6,7 +6,7 @@ import { runScheduledCleanup, type SweepOptions } from '../../src/cleanup/sweep.
 import type { Settings } from '../../src/domain/config-settings.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
-import { reportJson } from '../../src/conversations/commands/json.ts'
+import { reportJson } from '../../src/commands/json.ts'
 import { freshen } from '../../src/isolation/base.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
 import { firstLine } from '../../src/agents/tool-line.ts'
-import { isChatCommand } from '../../src/conversations/commands/chat.ts'
+import { isChatCommand } from '../../src/conversations/answer-command.ts'
 import { splitReply } from '../../src/conversations/split.ts'
 import { slug } from '../../src/domain/work.ts'
 import { meaningfulLine } from '../../src/git/failure.ts'

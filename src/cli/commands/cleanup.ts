@@ -2,14 +2,8 @@ import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Call, command, isSet, standsIn, type Workplace } from '../../conversations/commands/command.ts'
-import {
-  type CleanupResult,
-  cleanupExit,
-  cleanupJson,
-  cleanupText,
-  tellNotices,
-} from '../../conversations/commands/report.ts'
+import { type Call, command, isSet, standsIn, type Workplace } from '../../commands/command.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../../commands/report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const dryRun = isSet(call.values, 'dry-run')

@@ -1,9 +1,9 @@
 import { AppError } from '../../domain/errors.ts'
 import type { KeptDirectory } from '../../isolation/codebase-release.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebase-remove.ts'
-import { type Call, command, isSet } from '../../conversations/commands/command.ts'
-import { codebaseJson } from '../../conversations/commands/json.ts'
-import { count, tilde, type View } from '../../conversations/commands/view.ts'
+import { type Call, command, isSet } from '../../commands/command.ts'
+import { codebaseJson } from '../../commands/json.ts'
+import { count, tilde, type View } from '../../commands/view.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()

@@ -4,7 +4,7 @@ import { isDeletedClone } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isGivenUp, leaveLiveWorktree } from '../../isolation/worktree/trash.ts'
 import { deleteTreeSync } from '../../process/delete-tree.ts'
-import { command } from '../../conversations/commands/command.ts'
+import { command } from '../../commands/command.ts'
 
 /**
  * Started in the background after a removal, so that nobody waits for a hundred thousand files. What it has to leave is

@@ -6,12 +6,12 @@ import { movedNotice } from '../../isolation/moved.ts'
 import { reconcile } from '../../isolation/reconcile.ts'
 import { repositoryState } from '../../isolation/repository-place.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Call, command, isSet, standsIn, type Workplace } from '../../conversations/commands/command.ts'
+import { type Call, command, isSet, standsIn, type Workplace } from '../../commands/command.ts'
 import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
-import { exitCodes } from '../../conversations/commands/failure.ts'
-import { count, printable, type View } from '../../conversations/commands/view.ts'
+import { exitCodes } from '../../commands/failure.ts'
+import { count, printable, type View } from '../../commands/view.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { type Call, command, isSet, standsIn } from '../../conversations/commands/command.ts'
-import { aligned, count, printable, tilde, type View } from '../../conversations/commands/view.ts'
+import { type Call, command, isSet, standsIn } from '../../commands/command.ts'
+import { aligned, count, printable, tilde, type View } from '../../commands/view.ts'
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'

@@ -1,6 +1,6 @@
-import { command, isSet, listOf, textOf } from '../../conversations/commands/command.ts'
-import { count, type View } from '../../conversations/commands/view.ts'
-import { usage } from '../../conversations/commands/usage.ts'
+import { command, isSet, listOf, textOf } from '../../commands/command.ts'
+import { count, type View } from '../../commands/view.ts'
+import { usage } from '../../commands/usage.ts'
 import type { CliCall, Serving, Stopped } from '../cli-call.ts'
 
 export type ServeResult = Stopped & { readonly url: string }

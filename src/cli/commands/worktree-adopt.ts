@@ -10,11 +10,11 @@ import { codebaseAround } from '../../isolation/codebases.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { followed } from '../../isolation/moved.ts'
-import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
-import { hereToChange } from '../../conversations/commands/here.ts'
-import { environmentJson } from '../../conversations/commands/json.ts'
+import { type Call, command, standsIn } from '../../commands/command.ts'
+import { hereToChange } from '../../commands/here.ts'
+import { environmentJson } from '../../commands/json.ts'
 import { shellWord } from '../../domain/shell-word.ts'
-import { tilde } from '../../conversations/commands/view.ts'
+import { tilde } from '../../commands/view.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 

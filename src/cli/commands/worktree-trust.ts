@@ -1,9 +1,9 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { type Vouched, vouchFor } from '../../isolation/worktree/vouch.ts'
-import { type Call, command, standsIn } from '../../conversations/commands/command.ts'
-import { hereToChange } from '../../conversations/commands/here.ts'
-import { environmentJson } from '../../conversations/commands/json.ts'
+import { type Call, command, standsIn } from '../../commands/command.ts'
+import { hereToChange } from '../../commands/here.ts'
+import { environmentJson } from '../../commands/json.ts'
 
 export type TrustResult = {
   readonly environment: IsolatedEnvironment

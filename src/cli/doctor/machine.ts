@@ -1,6 +1,6 @@
 import { stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import type { Workplace } from '../../conversations/commands/command.ts'
+import type { Workplace } from '../../commands/command.ts'
 import { exposedSecrets } from '../exposed-secrets.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
 

@@ -1,6 +1,6 @@
 import type { APIInteraction } from 'discord.js'
 import { expect, test } from 'vitest'
-import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { chatCommands } from '../../commands/chat-table.ts'
 import { applicationCommands, commandText } from './commands.ts'
 
 type Registered = { name: string; description: string; options?: Registered[]; type: number; required?: boolean }

@@ -7,7 +7,7 @@ import {
   InteractionType,
   type RESTPostAPIApplicationCommandsJSONBody,
 } from 'discord.js'
-import type { CommandRow } from '../../conversations/commands/command.ts'
+import type { CommandRow } from '../../commands/command.ts'
 import { withoutInvisible } from '../visible.ts'
 
 /** What follows the command's name; chat commands take words, not forms. */

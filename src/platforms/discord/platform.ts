@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { APIInteraction } from 'discord.js'
-import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { chatCommands } from '../../commands/chat-table.ts'
 import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { chatCommands } from '../../commands/chat-table.ts'
 import { menuCommands } from './commands.ts'
 
 test('every command of the chat is in the menu, as Telegram takes it', () => {

@@ -1,4 +1,4 @@
-import type { CommandRow } from '../../conversations/commands/command.ts'
+import type { CommandRow } from '../../commands/command.ts'
 
 export type MenuCommand = { readonly command: string; readonly description: string }
 

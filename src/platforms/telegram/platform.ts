@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { chatCommands } from '../../conversations/commands/chat-table.ts'
+import { chatCommands } from '../../commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
 import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'

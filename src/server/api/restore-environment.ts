@@ -1,4 +1,4 @@
-import { environmentJson } from '../../conversations/commands/json.ts'
+import { environmentJson } from '../../commands/json.ts'
 import { AppError } from '../../domain/errors.ts'
 import { workLabel } from '../../domain/work.ts'
 import { recogniseFullDisk } from '../../isolation/disk-full.ts'

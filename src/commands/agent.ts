@@ -1,0 +1,108 @@
+import type { AgentAvailability } from '../agents/agent.ts'
+import { chooseAgent } from '../agents/registry.ts'
+import type { Codebase } from '../domain/environment.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
+import { type Call, type ChatCall, command } from './command.ts'
+import { boundCodebase } from './here.ts'
+import { onlyInChat } from './only-in-chat.ts'
+import { nearest } from './suggest.ts'
+import { code, table, type View } from './view.ts'
+
+export type AgentResult = {
+  /** Undefined: none can work, and why. */
+  readonly current: CurrentAgent
+  readonly set: boolean
+  readonly agents: readonly { readonly name: string; readonly availability: AgentAvailability }[]
+}
+
+export type CurrentAgent =
+  | { readonly name: string; readonly reason: string }
+  | { readonly name: undefined; readonly problem: string }
+
+/** Which agent answers in this conversation, and why that one. */
+export const currentAgent = async (
+  { conversation, context }: Pick<ChatCall, 'conversation' | 'context'>,
+  codebase: Codebase | undefined,
+): Promise<CurrentAgent> => {
+  const { agents, isolation } = context
+  try {
+    const { agent, reason } = await chooseAgent({
+      agents,
+      wanted: conversation.agent,
+      codebaseDefault: codebase?.defaultAgent,
+      settings: isolation.settings,
+    })
+    return { name: agent.name, reason }
+  } catch (error) {
+    return { name: undefined, problem: toAppError(error).message }
+  }
+}
+
+const run = async (call: Call): Promise<AgentResult> => {
+  const chat = onlyInChat(call, 'agent')
+  const workplace = await call.open()
+  const [name] = call.words
+  if (name !== undefined) await choose(chat, name)
+  const conversation = name === undefined ? chat.conversation : { ...chat.conversation, agent: name }
+  const agents = await Promise.all(
+    [...chat.context.agents.values()].map(async (agent) => ({
+      name: agent.name,
+      availability: await agent.availability(),
+    })),
+  )
+  const current = await currentAgent({ ...chat, conversation }, await boundCodebase(workplace, chat))
+  return { current, set: name !== undefined, agents }
+}
+
+/** Another agent cannot go on with what this one remembers: the session ends. */
+const choose = async ({ conversation, context }: ChatCall, name: string): Promise<void> => {
+  const { store, clock } = context.isolation
+  const names = [...context.agents.keys()]
+  if (!names.includes(name)) {
+    const guess = nearest(name, names)
+    throw new AppError('not-found', `there is no agent ${JSON.stringify(name.slice(0, 80))}`, {
+      remedy: `${guess === undefined ? '' : `did you mean ${guess}? `}There are ${names.join(', ') || 'none'}`,
+    })
+  }
+  await store.transaction(async (inside) => {
+    await inside.conversations.update(conversation.id, { agent: name })
+    const live = await inside.sessions.live(conversation.id)
+    if (live !== undefined && live.agent !== name) await inside.sessions.end(conversation.id, 'another agent', clock())
+  })
+}
+
+const toText = ({ current, set, agents }: AgentResult, view: View): string => {
+  const chosen = agents.find(({ name }) => name === current.name)?.availability
+  const wrong =
+    chosen === undefined || chosen.state === 'ready' ? [] : [`It cannot work yet: ${chosen.problem}. ${chosen.remedy}`]
+  if (set && current.name !== undefined) {
+    return [`${code(current.name, view)} answers in this conversation from now on.`, ...wrong].join('\n')
+  }
+  return [
+    current.name === undefined
+      ? `No agent can answer here: ${current.problem}.`
+      : `${code(current.name, view)} answers here: ${current.reason}.`,
+    ...wrong,
+    table(
+      ['AGENT', 'STATE'],
+      agents.map(({ name, availability }) => [{ text: name }, { text: stateOf(availability) }]),
+      view,
+    ),
+    `Choose another: ${code('/agent <name>', view)}`,
+  ].join('\n')
+}
+
+const stateOf = (availability: AgentAvailability): string =>
+  availability.state === 'ready'
+    ? ['ready', ...(availability.version === undefined ? [] : [availability.version])].join(', ')
+    : `${availability.state}: ${availability.problem}`
+
+export const agent = command<AgentResult>({
+  run,
+  toText,
+  toJson: ({ current, set, agents }) => ({
+    agent: current.name ?? null,
+    set,
+    agents: agents.map(({ name, availability }) => ({ name, state: availability.state })),
+  }),
+})

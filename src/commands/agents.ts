@@ -1,0 +1,96 @@
+import { join } from 'node:path'
+import type { Agent, AgentAvailability } from '../agents/agent.ts'
+import { chooseAgent, createAgents } from '../agents/registry.ts'
+import { toAppError } from '../domain/errors.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { type Call, command } from './command.ts'
+import { codebaseHere } from './here.ts'
+import { code, table, type View } from './view.ts'
+
+export type AgentsResult = {
+  readonly agents: readonly { readonly name: string; readonly found: AgentAvailability }[]
+  /** Which one answers, and why; or why none does. */
+  readonly chosen:
+    | { readonly name: string; readonly reason: string }
+    | { readonly name: undefined; readonly problem: string }
+  readonly chat: boolean
+}
+
+const run = async (call: Call): Promise<AgentsResult> => {
+  const workplace = await call.open()
+  const { context } = workplace
+  const agents = call.chat?.context.agents ?? agentsOf(context)
+  const codebase = await codebaseHere(call, workplace)
+  const found = await Promise.all(
+    [...agents.values()].map(async (agent) => ({ name: agent.name, found: await lookAt(agent) })),
+  )
+  const chosen = await chooseAgent({
+    agents,
+    wanted: call.chat?.conversation.agent,
+    codebaseDefault: codebase?.defaultAgent,
+    settings: context.settings,
+  }).then(
+    ({ agent, reason }) => ({ name: agent.name, reason }),
+    (error: unknown) => ({ name: undefined, problem: toAppError(error).message }),
+  )
+  return { agents: found, chosen, chat: call.chat !== undefined }
+}
+
+const agentsOf = ({ settings, git, clock, ids, self, home, ownEnvironment = {} }: IsolationContext) =>
+  createAgents({ settings, git, clock, ids, self, ownEnvironment, contextDirectory: join(home, 'context') })
+
+/** The closer look, where there is one. One that cannot be looked at must not hide the others. */
+const lookAt = async (agent: Agent): Promise<AgentAvailability> => {
+  try {
+    return await (agent.inspect?.() ?? agent.availability())
+  } catch (error) {
+    return {
+      state: 'missing',
+      problem: `${agent.name} cannot be looked at: ${toAppError(error).message}`,
+      remedy: toAppError(error).remedy ?? 'Look into the log.',
+    }
+  }
+}
+
+const toText = ({ agents, chosen, chat }: AgentsResult, view: View): string =>
+  [
+    table(
+      ['AGENT', 'STATE', 'VERSION'],
+      agents.map(({ name, found }) => [
+        { text: name === chosen.name ? `${name} *` : name },
+        { text: stateText(found) },
+        { text: (found.state === 'ready' ? found.version : undefined) ?? '' },
+      ]),
+      view,
+    ),
+    chosen.name === undefined
+      ? `No agent answers: ${chosen.problem}.`
+      : `* ${code(chosen.name, view)} answers ${chat ? 'here' : 'unless another is asked for'}: ${chosen.reason}.`,
+    ...agents.flatMap(({ found }) =>
+      found.state === 'ready' ? [] : [`${sentence(found.problem)} ${sentence(found.remedy)}`],
+    ),
+  ].join('\n')
+
+const stateText = ({ state }: AgentAvailability): string =>
+  ({ ready: 'ready', missing: 'not ready', 'logged-out': 'not logged in' })[state]
+
+const sentence = (text: string): string => {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?`]$/.test(begun) ? begun : `${begun}.`
+}
+
+export const agents = command<AgentsResult>({
+  run,
+  toText,
+  toJson: ({ agents: all, chosen }) => ({
+    default: chosen.name ?? null,
+    reason: chosen.name === undefined ? chosen.problem : chosen.reason,
+    agents: all.map(({ name, found }) => ({
+      name,
+      state: found.state,
+      version: found.state === 'ready' ? (found.version ?? null) : null,
+      problem: found.state === 'ready' ? null : found.problem,
+      remedy: found.state === 'ready' ? null : found.remedy,
+    })),
+  }),
+})

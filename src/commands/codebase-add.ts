@@ -1,0 +1,57 @@
+import { addCodebase } from '../isolation/codebases.ts'
+import type { Added } from '../isolation/codebase-register.ts'
+import { bindCodebase } from './codebase-bind.ts'
+import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
+import { assertWholeServer } from './here.ts'
+import { codebaseJson } from './json.ts'
+import { code, facts, tilde, type View } from './view.ts'
+
+export type AddResult = Added & {
+  /** The conversation that asked is about it now. */
+  readonly bound: boolean
+}
+
+const run = async (call: Call): Promise<AddResult> => {
+  if (call.chat !== undefined) return clone(call, call.chat)
+  const name = textOf(call.values, 'name')
+  const github = textOf(call.values, 'github')
+  const { context } = await call.open()
+  const added = await addCodebase(context, call.words[0] ?? '', standsIn(call), {
+    signal: call.signal,
+    ...(name !== undefined && { name }),
+    ...(github !== undefined && { github }),
+  })
+  if (!added.isNew && name !== undefined && name !== added.codebase.name) {
+    call.notice(`it is registered as ${added.codebase.name} already, and keeps that name`)
+  }
+  return { ...added, bound: false }
+}
+
+/** A chat has no directory of its own: what it brings in is cloned, and it is about that from then on. */
+const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
+  assertWholeServer(chat, '/clone')
+  const { context } = await call.open()
+  const { addClone } = await import('../isolation/codebase-clone.ts')
+  const added = await addClone(context, call.words[0] ?? '', { signal: call.signal, onlyPublic: true })
+  await bindCodebase(context, chat, added.codebase)
+  return { ...added, bound: true }
+}
+
+const toText = ({ codebase, isNew, bound }: AddResult, view: View): string => {
+  if (bound) {
+    return `${isNew ? 'Cloned' : 'It is there already as'} ${code(codebase.name, view)}: this conversation is about it now.`
+  }
+  return [
+    `${view.paint('green', isNew ? 'Registered' : 'Already registered:')} ${code(codebase.name, view)}`,
+    facts(
+      [
+        ['  at', tilde(codebase.checkoutPath ?? codebase.repoPath, view)],
+        ['  remote', codebase.remoteUrl ?? 'none'],
+        ...(codebase.github === undefined ? [] : [['  GitHub', codebase.github] as const]),
+      ],
+      view,
+    ),
+  ].join('\n')
+}
+
+export const codebaseAdd = command<AddResult>({ run, toText, toJson: ({ codebase }) => codebaseJson(codebase) })

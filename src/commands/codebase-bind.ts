@@ -1,0 +1,52 @@
+import type { Codebase } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { type Call, type ChatCall, command } from './command.ts'
+import { assertWholeServer } from './here.ts'
+import { codebaseJson } from './json.ts'
+import { code, tilde } from './view.ts'
+import { onlyInChat } from './only-in-chat.ts'
+
+export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }
+
+/**
+ * Binds the conversation. Another codebase is another place: the environment of the former one is let go of (it stays,
+ * with all that is in it) and the session ends.
+ */
+export const bindCodebase = async (
+  { store, clock }: IsolationContext,
+  { conversation }: Pick<ChatCall, 'conversation'>,
+  codebase: Codebase,
+): Promise<BindResult> => {
+  if (conversation.codebaseId === codebase.id) return { codebase, changed: false }
+  await store.transaction(async (inside) => {
+    await inside.conversations.update(conversation.id, { codebaseId: codebase.id, environmentId: undefined })
+    await inside.sessions.end(conversation.id, 'another codebase', clock())
+  })
+  return { codebase, changed: true }
+}
+
+const run = async (call: Call): Promise<BindResult> => {
+  const chat = onlyInChat(call, 'codebase')
+  const { context } = await call.open()
+  const [name = ''] = call.words
+  const codebase = await context.store.codebases.byName(context.host, name)
+  if (codebase === undefined || codebase.id !== chat.conversation.codebaseId) assertWholeServer(chat, '/codebase')
+  if (codebase !== undefined) return bindCodebase(context, chat, codebase)
+  const names = (await context.store.codebases.list(context.host)).map((one) => one.name)
+  throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
+    remedy:
+      names.length === 0
+        ? 'bring one in with `/clone <url>`'
+        : `there are ${names.join(', ')}; bring another in with \`/clone <url>\``,
+  })
+}
+
+export const codebaseBind = command<BindResult>({
+  run,
+  toText: ({ codebase, changed }, view) =>
+    changed
+      ? `This conversation is about ${code(codebase.name, view)} now (${code(tilde(codebase.checkoutPath ?? codebase.repoPath, view), view)}).`
+      : `This conversation is about ${code(codebase.name, view)} already.`,
+  toJson: ({ codebase, changed }) => ({ codebase: codebaseJson(codebase), changed }),
+})

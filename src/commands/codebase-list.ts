@@ -1,0 +1,39 @@
+import type { Codebase } from '../domain/environment.ts'
+import { type Call, command } from './command.ts'
+import { visibleCodebases } from './here.ts'
+import { codebaseJson } from './json.ts'
+import { table, tilde, type View } from './view.ts'
+
+type Row = { readonly codebase: Codebase; readonly environments: number }
+
+const run = async (call: Call): Promise<Row[]> => {
+  const { context } = await call.open()
+  const codebases = await visibleCodebases(context, call.chat)
+  return Promise.all(
+    codebases.map(async (codebase) => ({
+      codebase,
+      environments: (await context.store.environments.live(codebase.id)).length,
+    })),
+  )
+}
+
+const toText = (rows: readonly Row[], view: View): string => {
+  if (rows.length === 0)
+    return `No codebase is registered yet.\nRegister one: ${view.say('codebase add <path or URL>')}`
+  return table(
+    ['NAME', 'ENVIRONMENTS', 'PATH', 'REMOTE'],
+    rows.map(({ codebase, environments }) => [
+      { text: codebase.name, style: 'bold' },
+      { text: String(environments) },
+      { text: tilde(codebase.checkoutPath ?? codebase.repoPath, view) },
+      { text: codebase.remoteUrl ?? '', style: 'dim' },
+    ]),
+    view,
+  )
+}
+
+export const codebaseList = command<Row[]>({
+  run,
+  toText,
+  toJson: (rows) => rows.map(({ codebase, environments }) => ({ ...codebaseJson(codebase), environments })),
+})

@@ -1,0 +1,122 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError, isAppError } from '../domain/errors.ts'
+import { diffStat, forkPoint } from '../git/diff-stat.ts'
+import type { Tree } from '../git/door.ts'
+import { readStatus } from '../git/status.ts'
+import type { Base } from '../isolation/base-branch.ts'
+import { baseAndConfig } from '../isolation/base-and-config.ts'
+import { findEnvironment } from '../isolation/find.ts'
+import { presenceOf } from '../isolation/presence.ts'
+import { type Call, command, standsIn } from './command.ts'
+import { currentEnvironment, followedHere, type Here, here } from './here.ts'
+import { environmentJson } from './json.ts'
+import { aligned, code, count, type View } from './view.ts'
+
+export type DiffResult = {
+  readonly environment: IsolatedEnvironment
+  readonly codebase: string
+  readonly base: string
+  readonly files: readonly ChangedFile[]
+}
+
+export type ChangedFile = {
+  readonly path: string
+  /** Lines; undefined for a binary file and for one that git does not know yet. */
+  readonly added: number | undefined
+  readonly removed: number | undefined
+  readonly state: 'committed' | 'uncommitted' | 'untracked'
+}
+
+/** What the environment changed since it left base, committed or not. */
+const run = async (call: Call): Promise<DiffResult> => {
+  const place = await here(call)
+  const { context, codebase } = place
+  const { signal } = call
+  const environment = await followedHere(call, place, await meant(call, place))
+  const tree = await treeOf(place, environment)
+  const base = await baseOf(place, environment)
+  const from = (await forkPoint(context.git, tree, base.sha, { signal })) ?? base.sha
+  const [stats, status] = await Promise.all([
+    diffStat(context.git, tree, from, { signal }),
+    readStatus(context.git, tree, { signal }),
+  ])
+  const uncommitted = new Set([...status.changed, ...status.unmerged].map(({ path }) => path))
+  const files = [
+    ...stats.map((file) => ({ ...file, state: uncommitted.has(file.path) ? 'uncommitted' : 'committed' }) as const),
+    ...status.untracked.map(
+      ({ path }) => ({ path, added: undefined, removed: undefined, state: 'untracked' }) as const,
+    ),
+  ]
+  return { environment, codebase: codebase.name, base: base.name, files }
+}
+
+/** The base it was made from; the usual one where that is gone. */
+const baseOf = async ({ context, codebase }: Here, { baseBranch }: IsolatedEnvironment): Promise<Base> => {
+  try {
+    return (await baseAndConfig(context, codebase, baseBranch)).base
+  } catch (error) {
+    if (baseBranch === undefined || !isAppError(error, 'base-not-found')) throw error
+    return (await baseAndConfig(context, codebase)).base
+  }
+}
+
+const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
+  const [ref] = call.words
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
+  const own = await currentEnvironment(call, place)
+  if (own !== undefined) return own
+  throw new AppError(
+    'not-found',
+    call.chat === undefined ? 'you are in no environment' : 'this conversation has no worktree, so nothing has changed',
+    { remedy: 'name one: `coppice diff <name>`; `coppice worktree list` shows what is there' },
+  )
+}
+
+const treeOf = async ({ codebase }: Here, environment: IsolatedEnvironment): Promise<Tree> => {
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state === 'present') return presence.tree
+  throw new AppError(
+    'not-found',
+    presence.state === 'missing' ? `${environment.path} is not there` : `${environment.branch}: ${presence.detail}`,
+    { remedy: '`coppice worktree list` shows how it stands' },
+  )
+}
+
+/** More than this nobody reads in a chat. */
+const mostFiles = 50
+
+const toText = ({ environment, base, files }: DiffResult, view: View): string => {
+  const branch = code(environment.branch, view)
+  if (files.length === 0) return `${branch} is as ${code(base, view)} was when it began: nothing has changed.`
+  const sum = (key: 'added' | 'removed'): number => files.reduce((total, file) => total + (file[key] ?? 0), 0)
+  const rows = files
+    .slice(0, mostFiles)
+    .map(({ path, added, removed, state }) => [
+      { text: sign('+', added), style: 'green' as const },
+      { text: sign('-', removed), style: 'red' as const },
+      { text: path },
+      { text: state === 'committed' ? '' : state, style: 'yellow' as const },
+    ])
+  return [
+    `${branch} against ${code(base, view)}: ${count(files.length, 'file')}, +${sum('added')} -${sum('removed')}`,
+    aligned(rows, view),
+    ...(files.length > mostFiles ? [`… and ${count(files.length - mostFiles, 'more file', 'more files')}`] : []),
+  ].join('\n')
+}
+
+const sign = (mark: string, lines: number | undefined): string => (lines === undefined ? '' : `${mark}${lines}`)
+
+export const diff = command<DiffResult>({
+  run,
+  toText,
+  toJson: ({ environment, codebase, base, files }) => ({
+    environment: environmentJson(environment, () => codebase),
+    base,
+    files: files.map(({ path, added, removed, state }) => ({
+      path,
+      added: added ?? null,
+      removed: removed ?? null,
+      state,
+    })),
+  }),
+})

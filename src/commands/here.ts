@@ -1,0 +1,120 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError, isAppError } from '../domain/errors.ts'
+import { reachOf } from '../domain/reach.ts'
+import { presentCodebase } from '../isolation/codebase-recognise.ts'
+import { resolveCodebase } from '../isolation/codebases.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { environmentAround, followed, type Moved, movedNotice } from '../isolation/moved.ts'
+import { isInside } from '../isolation/paths.ts'
+import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
+
+export type Here = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
+
+/** The workplace and the codebase that the command is about. */
+export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
+  const workplace = await call.open()
+  const codebase =
+    call.chat === undefined
+      ? await resolveCodebase(workplace.context, { name: call.codebase, cwd, signal: call.signal })
+      : await presentCodebase(workplace.context, await codebaseOf(workplace, call.chat))
+  return { ...workplace, codebase, nameOf: () => codebase.name }
+}
+
+/** The same for commands that change something: what was interrupted is finished or undone first. */
+export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
+  const found = await here(call, cwd)
+  const { settleInterrupted } = await import('../isolation/reconcile.ts')
+  const { settled, left } = await settleInterrupted(found.context, found.codebase)
+  for (const what of settled) call.notice(`settled an interrupted ${what}`)
+  for (const what of left) call.notice(`left alone: ${what}`)
+  return found
+}
+
+/** For commands that have an answer without a codebase too: not to be in a repository is no fault when one only asks. */
+export const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
+  if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
+  const { context } = workplace
+  try {
+    return await resolveCodebase(context, { name: call.codebase, cwd: standsIn(call), signal: call.signal })
+  } catch (error) {
+    const none = isAppError(error, 'not-a-repository') || isAppError(error, 'no-commits')
+    if (call.codebase !== undefined || !none) throw error
+    return undefined
+  }
+}
+
+export const tellMoves = (call: Call, moved: readonly Moved[]): void => {
+  for (const one of moved) call.notice(movedNotice(one))
+}
+
+/** The environment where it is now: somebody may have moved it, and then that is recorded and told. */
+export const followedHere = async (
+  call: Call,
+  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+  environment: IsolatedEnvironment,
+): Promise<IsolatedEnvironment> => {
+  const found = await followed(context, codebase, environment)
+  tellMoves(call, found.moved)
+  return found.environment
+}
+
+/** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */
+export const currentEnvironment = async (
+  call: Call,
+  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+): Promise<IsolatedEnvironment | undefined> => {
+  const live = await context.store.environments.live(codebase.id)
+  const { chat } = call
+  if (chat !== undefined) return live.find(({ id }) => id === chat.conversation.environmentId)
+  const recorded = live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
+  if (recorded !== undefined || live.length === 0) return recorded
+  const around = await environmentAround(context, codebase, standsIn(call))
+  return around && followedHere(call, { context, codebase }, around)
+}
+
+/** The conversation's codebase, if it has one that is there. */
+export const boundCodebase = async (
+  { context }: Pick<Workplace, 'context'>,
+  { conversation }: Pick<ChatCall, 'conversation'>,
+): Promise<Codebase | undefined> => {
+  const { codebaseId } = conversation
+  const codebase = codebaseId === undefined ? undefined : await context.store.codebases.get(codebaseId)
+  return codebase?.host === context.host ? codebase : undefined
+}
+
+/** All of them, and in a thread of a repository that repository's own. */
+export const visibleCodebases = async (
+  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
+  chat: Pick<ChatCall, 'conversation'> | undefined,
+): Promise<Codebase[]> => {
+  const all = await store.codebases.list(host)
+  if (chat === undefined || reachOf(chat.conversation) === 'server') return all
+  return all.filter(({ id }) => id === chat.conversation.codebaseId)
+}
+
+/** A thread of a repository is about that one; what else is on this server is not its readers' business. */
+export const assertWholeServer = ({ conversation }: Pick<ChatCall, 'conversation'>, command: string): void => {
+  if (reachOf(conversation) === 'server') return
+  throw new AppError('usage', `${command} isn't available here: this conversation is about its own repository`, {
+    remedy: 'use another chat or a terminal for other repositories',
+  })
+}
+
+const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebase> => {
+  const bound = await boundCodebase(workplace, chat)
+  if (bound !== undefined) return bound
+  const names = (await visibleCodebases(workplace.context, chat)).map(({ name }) => name)
+  const { formerCodebase, codebaseId } = chat.conversation
+  const message =
+    formerCodebase !== undefined
+      ? "this conversation's codebase is no longer registered"
+      : codebaseId === undefined
+        ? 'this conversation has no codebase yet'
+        : "this conversation's codebase is on another host"
+  throw new AppError('not-found', message, {
+    remedy:
+      names.length === 0
+        ? 'bring one in with `/clone <url>`'
+        : `bind one with \`/codebase <name>\` (there are ${names.join(', ')}), or bring one in with \`/clone <url>\``,
+  })
+}

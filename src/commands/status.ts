@@ -1,0 +1,200 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { isStale } from '../domain/stale.ts'
+import { workLabel } from '../domain/work.ts'
+import { presentCodebase } from '../isolation/codebase-recognise.ts'
+import { restorablePoints } from '../isolation/find.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { leaseHolders } from '../isolation/lease.ts'
+import { standings } from '../isolation/standing.ts'
+import type { Session } from '../store/store.ts'
+import type { Spent } from '../runs/budget.ts'
+import { spentText } from './budget.ts'
+import { type CurrentAgent, currentAgent } from './agent.ts'
+import { type Call, type ChatCall, command } from './command.ts'
+import { codebaseHere, currentEnvironment } from './here.ts'
+import { codebaseJson, environmentJson } from './json.ts'
+import { ago, code, count, facts, tilde, type View } from './view.ts'
+
+type Counts = {
+  readonly total: number
+  readonly active: number
+  readonly merged: number
+  readonly stale: number
+  readonly missing: number
+}
+
+export type StatusResult = {
+  readonly codebase: Codebase | undefined
+  readonly codebases: number
+  readonly environment: IsolatedEnvironment | undefined
+  readonly counts: Counts | undefined
+  readonly restorePoints: number
+  readonly limit: number
+  readonly staleDays: number
+  readonly home: string
+  readonly worktrees: string
+  readonly database: string
+  readonly chat: ChatStatus | undefined
+}
+
+type ChatStatus = {
+  /** The name of the codebase it had, if that is no longer registered. */
+  readonly former: string | undefined
+  /** What holds its environment now: a run, most of the time. */
+  readonly running: readonly string[]
+  readonly session: Session | undefined
+  readonly agent: CurrentAgent
+  readonly spent: Spent
+}
+
+const run = async (call: Call): Promise<StatusResult> => {
+  const workplace = await call.open()
+  const { context } = workplace
+  const bound = await codebaseHere(call, workplace)
+  // Git would be asked about a repository that may be gone.
+  const codebase = bound && (await presentCodebase(context, bound))
+  const environment = codebase && (await currentEnvironment(call, { context, codebase }))
+  const live = codebase === undefined ? [] : await context.store.environments.live(codebase.id)
+  return {
+    codebase,
+    codebases: (await context.store.codebases.list(context.host)).length,
+    environment,
+    counts: codebase && (await countsOf(context, codebase, live)),
+    restorePoints: codebase === undefined ? 0 : (await restorablePoints(context, codebase)).length,
+    limit: context.settings.worktreesPerCodebase,
+    staleDays: context.settings.staleDays,
+    home: context.home,
+    worktrees: context.worktreesBase,
+    database: workplace.databaseName,
+    chat: call.chat && (await chatStatus(call.chat, codebase, environment)),
+  }
+}
+
+const chatStatus = async (
+  chat: ChatCall,
+  codebase: Codebase | undefined,
+  environment: IsolatedEnvironment | undefined,
+): Promise<ChatStatus> => ({
+  former: chat.conversation.formerCodebase?.name,
+  running: environment === undefined ? [] : await runningIn(chat.context.isolation, environment),
+  session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
+  agent: await currentAgent(chat, codebase),
+  spent: await chat.context.isolation.store.usage.spent({ conversation: chat.conversation.id }),
+})
+
+const runningIn = async (context: IsolationContext, { id }: IsolatedEnvironment): Promise<string[]> =>
+  ((await leaseHolders(context, [id])).get(id) ?? [])
+    .filter(({ liveness }) => liveness !== 'dead')
+    .map(({ lease }) => lease.purpose)
+
+const countsOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  live: readonly IsolatedEnvironment[],
+): Promise<Counts> => {
+  const missing = live.filter(({ status }) => status === 'missing').length
+  const here = (await standings(context, codebase)).filter(({ environment }) => environment.status !== 'missing')
+  const merged = here.filter((one) => one.merged.value === 'yes').length
+  const stale = here.filter(
+    (one) => one.merged.value !== 'yes' && isStale(one.lastActivityAt, context.settings.staleDays, context.clock()),
+  ).length
+  return { total: live.length, missing, merged, stale, active: live.length - missing - merged - stale }
+}
+
+const toText = (result: StatusResult, view: View): string => {
+  const { codebase, environment, chat } = result
+  if (chat !== undefined) return chatText(result, chat, view)
+  return facts(
+    [
+      ...(codebase === undefined
+        ? [['codebase', `none here (${count(result.codebases, 'codebase')} registered)`] as const]
+        : codebaseLines(result, codebase, view)),
+      [
+        'you are in',
+        environment === undefined
+          ? 'no environment'
+          : `${environment.branch} (${workLabel(environment.work)}), ${tilde(environment.path, view)}`,
+      ],
+      ['home', tilde(result.home, view)],
+      ['worktrees', tilde(result.worktrees, view)],
+      ['database', result.database],
+    ],
+    view,
+  )
+}
+
+const chatText = (result: StatusResult, { former, running, session, agent, spent }: ChatStatus, view: View): string => {
+  const { codebase, environment, counts, limit, staleDays } = result
+  return facts(
+    [
+      [
+        'Codebase',
+        codebase === undefined
+          ? `${former === undefined || former === '' ? 'none' : `${code(former, view)}, no longer registered`}: bind one with ${view.say('codebase <name>')}`
+          : code(codebase.name, view),
+      ],
+      [
+        'Environment',
+        environment === undefined
+          ? 'none yet: the first message gets one'
+          : `${workLabel(environment.work)}, ${code(tilde(environment.path, view), view)}${environment.status === 'active' ? '' : ` (${environment.status})`}`,
+      ],
+      ...(environment === undefined ? [] : [['Branch', code(environment.branch, view)] as const]),
+      ...(running.length === 0 ? [] : [['Running', running.join(', ')] as const]),
+      ['Session', session === undefined ? 'none' : `${session.agent}, last used ${ago(session.lastUsedAt, view.now)}`],
+      ...(counts === undefined
+        ? []
+        : [['Worktrees', `${counts.total} of ${limit}: ${chatBreakdown(counts, staleDays)}`] as const]),
+      ['Agent', agent.name === undefined ? agent.problem : `${agent.name}, ${agent.reason}`],
+      ...(spent.turns === 0 ? [] : [['Spent', spentText(spent)] as const]),
+    ],
+    view,
+  )
+}
+
+/** As the limit message has it: all three, also where there are none. */
+const chatBreakdown = ({ active, merged, stale, missing }: Counts, staleDays: number): string =>
+  [
+    `${merged} merged`,
+    `${stale} stale (no activity in ${staleDays}+ days)`,
+    `${active} active`,
+    ...(missing > 0 ? [`${missing} missing`] : []),
+  ].join(', ')
+
+const codebaseLines = (
+  { counts, limit, staleDays, restorePoints }: StatusResult,
+  codebase: Codebase,
+  view: View,
+): (readonly [string, string])[] => [
+  ['codebase', `${codebase.name}, ${tilde(codebase.checkoutPath ?? codebase.repoPath, view)}`],
+  ['remote', codebase.remoteUrl ?? 'none'],
+  ...(counts === undefined
+    ? []
+    : [['environments', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
+  ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.say('worktree restore --list')}` : ''}`],
+]
+
+const breakdown = ({ total, active, merged, stale, missing }: Counts, staleDays: number): string =>
+  total === 0
+    ? ''
+    : `: ${[
+        `${active} active`,
+        ...(merged > 0 ? [`${merged} merged (can be removed)`] : []),
+        ...(stale > 0 ? [`${stale} stale (no activity in ${staleDays}+ days)`] : []),
+        ...(missing > 0 ? [`${missing} missing`] : []),
+      ].join(', ')}`
+
+export const status = command<StatusResult>({
+  run,
+  toText,
+  toJson: ({ codebase, environment, counts, restorePoints, limit, home, worktrees, database }) => ({
+    codebase: codebase === undefined ? null : codebaseJson(codebase),
+    environment: environment === undefined ? null : environmentJson(environment, () => codebase?.name ?? ''),
+    worktrees: counts ?? null,
+    restorePoints,
+    limit,
+    home,
+    worktreesBase: worktrees,
+    database,
+  }),
+})

@@ -1,0 +1,81 @@
+import type { LeftProcess } from '../process/marked-processes.ts'
+import type { Leftovers } from '../runs/leftovers.ts'
+import type { Stopped } from '../runs/stop-run.ts'
+import { command } from './command.ts'
+import { onlyInChat } from './only-in-chat.ts'
+import { listed } from './view.ts'
+
+/** Processes that outlived a run: which, and how to end them. */
+export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
+  [
+    ...(own.length === 0
+      ? []
+      : [
+          `The agent has ended, but it left ${processes(own.length)} running:`,
+          ...pids(own),
+          'Run `/stop` to end them.',
+        ]),
+    ...(unknown.length === 0
+      ? []
+      : [
+          `${processes(unknown.length)} in the worktree started after the agent did and may be yours:`,
+          ...pids(unknown),
+          `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
+        ]),
+    ...(problem === undefined ? [] : [`Coppice could not check which processes the agent left running: ${problem}`]),
+  ].join('\n')
+
+/** What `/stop` answers. */
+export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
+  if (outcome === 'nothing-running') {
+    return [
+      scripts.ended + scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
+      ...fromScripts(scripts),
+    ].join('\n')
+  }
+  const { own, unknown, problem } = left
+  return [
+    ...(own.length === 0
+      ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
+      : [
+          `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
+          ...pids(own),
+          `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
+        ]),
+    ...(unknown.length === 0 && problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
+    ...fromScripts(scripts),
+  ].join('\n')
+}
+
+const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
+  ...(ended === 0 ? [] : [`Ended ${processes(ended)} that the repository's setup or teardown had left running.`]),
+  ...(running.length === 0
+    ? []
+    : [
+        `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
+        ...pids(running),
+        `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
+      ]),
+]
+
+/** Only Linux marks every process of a run; elsewhere one that went into the background cannot be told from others. */
+const everythingEnded = (): string =>
+  process.platform === 'linux'
+    ? 'Stopped: the agent and all processes it started have ended.'
+    : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
+
+const processes = (count: number): string => (count === 1 ? '1 process' : `${count} processes`)
+
+const pids = (left: readonly LeftProcess[]): readonly string[] =>
+  listed(
+    left.map(({ pid, command }) => `${pid} \`${command.replaceAll(/[`\p{Cc}]/gu, ' ')}\``),
+    MOST_PROCESSES,
+  )
+
+const MOST_PROCESSES = 20
+
+export const stop = command<Stopped>({
+  run: (call) => onlyInChat(call, 'stop').controls.stop(),
+  toText: stopNotice,
+  toJson: ({ outcome, left, scripts }) => ({ outcome, left, scripts }),
+})

@@ -1,0 +1,197 @@
+/** How text is shown: with or without colour, at which time, with whose words for a command. */
+export type View = {
+  readonly paint: Paint
+  readonly now: number
+  /** The user's home directory, shown as `~`. */
+  readonly userHome: string | undefined
+  /** `coppice worktree list` here, `/worktree list` in a chat. */
+  readonly say: (command: string) => string
+  /** How wide the terminal is; undefined where nobody counts, as in a file. */
+  readonly columns: number | undefined
+  /** Markdown instead of colours: names in backticks, tables as blocks of code. */
+  readonly chat?: true
+}
+
+export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+export type Paint = (style: Style, text: string) => string
+
+const codes: Record<Style, readonly [number, number]> = {
+  bold: [1, 22],
+  dim: [2, 22],
+  red: [31, 39],
+  green: [32, 39],
+  yellow: [33, 39],
+  cyan: [36, 39],
+}
+
+export const coloured: Paint = (style, text) =>
+  text === '' ? '' : `\u001b[${codes[style][0]}m${text}\u001b[${codes[style][1]}m`
+export const plain: Paint = (_style, text) => text
+
+/** In a chat only what is bold stands out. */
+export const markdown: Paint = (style, text) => (style === 'bold' && text !== '' ? `**${text}**` : text)
+
+/** A branch, a codebase, a path: as it is typed. */
+export const code = (text: string, view: Pick<View, 'chat' | 'paint'>): string =>
+  view.chat === true ? fenced(printable(text), '`', '') : view.paint('bold', printable(text))
+
+/** Lines whose columns matter. */
+const block = (text: string, { chat }: Pick<View, 'chat'>): string => (chat === true ? fenced(text, '```', '\n') : text)
+
+/** A name may have backticks in it: the fence has one more. */
+const fenced = (text: string, least: string, inner: string): string => {
+  const longest = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  if (longest < least.length) return `${least}${inner}${text}${inner}${least}`
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${inner || ' '}${text}${inner || ' '}${fence}`
+}
+
+/** https://no-color.org: any value but an empty one counts. */
+export const paintFor = (
+  stream: { readonly isTTY?: boolean | undefined },
+  env: Readonly<Record<string, string | undefined>>,
+): Paint => {
+  const wanted = stream.isTTY === true && (env['NO_COLOR'] ?? '') === '' && env['TERM'] !== 'dumb'
+  return wanted ? coloured : plain
+}
+
+/** `in` the future is a clock that was set back: "just now". */
+export const ago = (at: number, now: number): string => {
+  const seconds = Math.floor((now - at) / 1000)
+  if (seconds < 60) return 'just now'
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ago`
+  const hours = Math.floor(minutes / 60)
+  if (hours < 48) return `${hours} h ago`
+  return `${Math.floor(hours / 24)} days ago`
+}
+
+export const tilde = (path: string, { userHome }: Pick<View, 'userHome'>): string =>
+  userHome !== undefined && userHome !== '/' && (path === userHome || path.startsWith(`${userHome}/`))
+    ? `~${path.slice(userHome.length)}`
+    : path
+
+/** What a file or a branch may be called must not be able to move the cursor or change colours. */
+// eslint-disable-next-line no-control-regex
+export const printable = (text: string): string => text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '?')
+
+export type Cell = { readonly text: string; readonly style?: Style }
+
+/** What gives way, in this order, where a table is wider than the terminal. By heading. */
+export type Fit = { readonly drop?: readonly string[]; readonly cut?: readonly string[] }
+
+/** Aligned columns under their headings; a column with nothing in it is left out. */
+export const table = (headings: readonly string[], rows: readonly (readonly Cell[])[], view: View): string =>
+  fittedTable(headings, rows, view).text
+
+/** The same within the width of the terminal, and what had to be left out for that. */
+export const fittedTable = (
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  view: View,
+  fit: Fit = {},
+): { text: string; dropped: readonly string[] } => {
+  const { lines, dropped } = fittedLines(headings, rows, view, fit)
+  return { text: block(lines.join('\n'), view), dropped }
+}
+
+const fittedLines = (
+  headings: readonly string[],
+  rows: readonly (readonly Cell[])[],
+  { paint: wanted, columns = Infinity, chat }: View,
+  { drop = [], cut = [] }: Fit,
+): { lines: readonly string[]; dropped: readonly string[] } => {
+  const paint = chat === true ? plain : wanted
+  const lines: (readonly Cell[])[] = [headings.map((text): Cell => ({ text, style: 'dim' })), ...rows]
+  const widths = headings.map((_, i) => Math.max(...lines.map((row) => width(row[i]?.text ?? ''))))
+  let used = headings.map((_, i) => i).filter((i) => rows.some((row) => (row[i]?.text ?? '') !== ''))
+  const total = (): number => used.reduce((sum, i) => sum + (widths[i] ?? 0), 2 * (used.length - 1))
+  const dropped: string[] = []
+  for (const heading of drop) {
+    if (total() <= columns || !used.some((i) => headings[i] === heading)) continue
+    used = used.filter((i) => headings[i] !== heading)
+    dropped.push(heading)
+  }
+  while (total() > columns) {
+    const widest = used
+      .filter((i) => cut.includes(headings[i] ?? '') && (widths[i] ?? 0) > leastWidth)
+      .sort((a, b) => (widths[b] ?? 0) - (widths[a] ?? 0))[0]
+    if (widest === undefined) break
+    widths[widest] = (widths[widest] ?? 0) - 1
+  }
+  return { lines: lines.map((row) => lineOf(row, used, widths, paint)), dropped }
+}
+
+/** Narrower, a branch says nothing any more. */
+const leastWidth = 8
+
+/** Aligned columns without headings, as a report has them. */
+export const aligned = (rows: readonly (readonly Cell[])[], view: View): string => {
+  const most = Math.max(0, ...rows.map((row) => row.length))
+  const headings = Array.from({ length: most }, () => '')
+  return block(fittedLines(headings, rows, view, {}).lines.slice(1).join('\n'), view)
+}
+
+const lineOf = (row: readonly Cell[], used: readonly number[], widths: readonly number[], paint: Paint): string =>
+  used
+    .map((i, place) => {
+      const { text, style } = row[i] ?? { text: '' }
+      const last = place === used.length - 1
+      const shown = clipped(printable(text), widths[i] ?? 0)
+      const padding = last ? '' : ' '.repeat(Math.max(0, (widths[i] ?? 0) - width(shown)))
+      return (style === undefined ? shown : paint(style, shown)) + padding
+    })
+    .join('  ')
+    .trimEnd()
+
+const clipped = (text: string, most: number): string => {
+  if (width(text) <= most) return text
+  let kept = ''
+  for (const char of text) {
+    if (width(kept + char) > most - 1) break
+    kept += char
+  }
+  return `${kept}…`
+}
+
+/** Code points, with East Asian wide ones counted twice: near enough for columns. */
+const width = (text: string): number => {
+  let sum = 0
+  for (const char of text)
+    sum += /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\u{1f300}-\u{1faff}]/u.test(
+      char,
+    )
+      ? 2
+      : 1
+  return sum
+}
+
+/** `label  value` lines, the labels aligned. */
+export const facts = (rows: readonly (readonly [label: string, value: string])[], { paint, chat }: View): string => {
+  if (chat === true)
+    return rows.map(([label, value]) => `${paint('bold', label.trim())}: ${printable(value)}`).join('\n')
+  const longest = Math.max(...rows.map(([label]) => label.length))
+  return rows.map(([label, value]) => `${paint('dim', label.padEnd(longest))}  ${printable(value)}`).join('\n')
+}
+
+export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`
+
+/** Lines of at most `columns`, broken between words; all but the first begin with the indent. */
+export const wrapped = (text: string, columns: number, indent: number): string => {
+  const lines: string[] = []
+  let line: string | undefined
+  for (const word of text.split(' ')) {
+    const longer: string = line === undefined ? word : `${line} ${word}`
+    if (line !== undefined && line.trim() !== '' && width(longer) > columns) {
+      lines.push(line)
+      line = ' '.repeat(indent) + word
+    } else line = longer
+  }
+  return [...lines, line ?? ''].join('\n')
+}
+
+/** Markdown bullets, with a word about those that are left out. */
+export const listed = (lines: readonly string[], most: number): readonly string[] => [
+  ...lines.slice(0, most).map((line) => `- ${line}`),
+  ...(lines.length > most ? [`- and ${lines.length - most} more`] : []),
+]

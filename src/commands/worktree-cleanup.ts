@@ -1,0 +1,30 @@
+import { runScheduledCleanup } from '../cleanup/sweep.ts'
+import { type Call, command, isSet } from './command.ts'
+import { here, hereToChange } from './here.ts'
+import { usage } from './usage.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from './report.ts'
+
+const run = async (call: Call): Promise<CleanupResult> => {
+  const [only] = call.words
+  if (only !== 'merged' && only !== 'stale') {
+    throw usage(`cleanup ${JSON.stringify(only)} is not known`, 'it is `merged` or `stale`')
+  }
+  const dryRun = isSet(call.values, 'dry-run')
+  const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
+  const askedBy = call.chat?.conversation.id
+  const report = await runScheduledCleanup(context, await provider(), codebase, {
+    only,
+    dryRun,
+    ...(askedBy !== undefined && { askedBy }),
+  })
+  tellNotices(call, report)
+  const parts = [{ codebase: codebase.name, report }]
+  return { parts, nameOf, failed: [], dryRun, restoreDays: context.settings.restoreDays }
+}
+
+export const worktreeCleanup = command<CleanupResult>({
+  run,
+  toText: cleanupText,
+  toJson: cleanupJson,
+  exitCode: cleanupExit,
+})

@@ -1,0 +1,177 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { IsolationHints } from '../domain/hints.ts'
+import { type BranchName, isSha, toBranchName } from '../domain/names.ts'
+import { isTrusted } from '../domain/trust.ts'
+import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
+import { resolveIsolation } from '../isolation/resolve.ts'
+import type { LimitReport } from '../isolation/room.ts'
+import { type Call, command, isSet, listOf, textOf, type Values } from './command.ts'
+import { recogniseFullDisk } from '../isolation/disk-full.ts'
+import { exitCodes } from './failure.ts'
+import { hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { limitJson, limitText } from './limit.ts'
+import { usage } from './usage.ts'
+import { askerOf } from './asker.ts'
+import { moveTo } from './place.ts'
+import { shellPath } from './shell.ts'
+import { code, tilde, type View } from './view.ts'
+
+export type CreateResult =
+  | {
+      readonly outcome: 'resolved'
+      readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
+      readonly environment: IsolatedEnvironment
+      readonly codebase: string
+    }
+  | { readonly outcome: 'limit'; readonly report: LimitReport; readonly staleDays: number }
+
+const run = async (call: Call): Promise<CreateResult> => {
+  // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
+  const wanted = wantedOf(call)
+  const { context, provider, codebase, keepSpares } = await hereToChange(call)
+  const request = {
+    ...wanted,
+    codebase,
+    linkedByHand: true,
+    createdBy: call.chat === undefined ? 'cli' : askerOf(call),
+    signal: call.signal,
+  }
+  const own = await provider()
+  const earlier = await context.store.environments.liveByWork(codebase.id, wanted.work)
+  const resolution = await recogniseFullDisk(context.worktreesBase, () => resolveIsolation(context, own, request))
+  if (resolution.outcome === 'limit') {
+    return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
+  }
+  const { environment, how, notices } = resolution
+  for (const notice of notices) call.notice(notice)
+  for (const notice of unsaid(wanted, environment, how, notices)) call.notice(notice)
+  if (how === 'created' && earlier !== undefined) {
+    const now = await context.store.environments.get(earlier.id)
+    if (now?.status === 'removed') call.notice(letGo(earlier))
+  }
+  if (how === 'created' && context.settings.spares > 0) keepSpares(codebase.id)
+  if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'keep')
+  return { outcome: 'resolved', environment, how, codebase: codebase.name }
+}
+
+/** What was asked for and had no effect, because the environment was there already. */
+const unsaid = (
+  { base, hints }: Wanted,
+  environment: IsolatedEnvironment,
+  how: string,
+  notices: readonly string[],
+): string[] => {
+  if (how === 'created') return []
+  const { isForkPR, prBranch, prSha } = hints
+  const follows = environment.prNumber !== undefined && environment.owned
+  const ignored = [
+    ...(base !== undefined && base !== environment.baseBranch ? [`--base ${base}`] : []),
+    ...(isForkPR === true && isTrusted(environment.trust) ? ['--fork'] : []),
+    ...(prBranch !== undefined && prBranch !== environment.prBranch && prBranch !== environment.branch
+      ? [`--pr-branch ${prBranch}`]
+      : []),
+    // One of a pull request follows it, and says itself when it does not.
+    ...(prSha !== undefined && !follows && notices.every((notice) => !notice.includes(prSha.slice(0, 7)))
+      ? [`--pr-sha ${prSha}`]
+      : []),
+  ]
+  return ignored.length === 0
+    ? []
+    : [`${environment.branch} was there already and stays as it is: ${ignored.join(', ')} had no effect`]
+}
+
+const letGo = ({ branch, path }: IsolatedEnvironment): string =>
+  `the earlier ${branch} was let go of, for ${path} was not there; should it come back, git does not know it any more and its files are yours to copy`
+
+type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
+
+const wantedOf = ({ words: [branch], values }: Call): Wanted => {
+  const given = [
+    ...(branch === undefined ? [] : ['a branch']),
+    ...kinds.filter((kind) => values[kind] !== undefined).map((kind) => `--${kind}`),
+  ]
+  if (given.length === 0) {
+    throw usage('say which work it is for', 'give a branch, or one of --issue, --pr, --review, --thread, --task')
+  }
+  if (given.length > 1) throw usage(`${given.join(' and ')} name different works`, 'give one of them')
+  onlyWithPr(values)
+  const base = textOf(values, 'base')
+  if (base?.startsWith('-') === true || base === '') {
+    throw new AppError('name-invalid', `${JSON.stringify(base)} cannot be a base`, {
+      remedy: 'name a branch, tag or commit',
+    })
+  }
+  const hints = hintsOf(values)
+  return {
+    work: branch === undefined ? workOf(values) : toWork('task', branch),
+    hints,
+    ...(branch !== undefined && { branch: toBranchName(branch) }),
+    ...(base !== undefined && { base }),
+  }
+}
+
+const kinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
+
+const workOf = (values: Values): Work => {
+  const kind = kinds.find((name) => values[name] !== undefined) ?? 'task'
+  const id = textOf(values, kind) ?? ''
+  if (id.trim() === '') throw usage(`--${kind} needs a value`, `give it: --${kind} <${kind === 'task' ? 'text' : 'n'}>`)
+  // `#42` is how people write it.
+  return kind === 'task' ? taskWork(id) : toWork(kind, kind === 'thread' ? id : id.replace(/^#/, ''))
+}
+
+const onlyWithPr = (values: Values): void => {
+  const stray = ['pr-branch', 'pr-sha', 'fork', 'fixes'].find((name) => values[name] !== undefined)
+  if (stray !== undefined && values['pr'] === undefined) {
+    throw usage(`--${stray} belongs to --pr`, 'give the number of the pull request too: --pr 123')
+  }
+}
+
+const hintsOf = (values: Values): IsolationHints => {
+  const prBranch = textOf(values, 'pr-branch')
+  const prSha = textOf(values, 'pr-sha')
+  if (prSha !== undefined && !isSha(prSha)) {
+    throw new AppError('name-invalid', `${JSON.stringify(prSha.slice(0, 80))} is not a full commit id`, {
+      remedy: 'give all 40 digits: git rev-parse <commit>',
+    })
+  }
+  const fixes = listOf(values, 'fixes').map((text) => Number(toWork('issue', text.replace(/^#/, '')).id))
+  return {
+    ...(prBranch !== undefined && { prBranch: toBranchName(prBranch) }),
+    ...(prSha !== undefined && { prSha }),
+    ...(isSet(values, 'fork') && { isForkPR: true }),
+    ...(fixes.length > 0 && { linkedIssues: fixes }),
+  }
+}
+
+const toText = (result: CreateResult, view: View): string => {
+  if (result.outcome === 'limit') return limitText(result.report, result.staleDays, view)
+  const { environment, how } = result
+  const { branch, work, path } = environment
+  return [
+    `${view.paint(how === 'created' ? 'green' : 'cyan', said[how])} ${code(branch, view)} for ${workLabel(work)}`,
+    view.chat === true
+      ? `This conversation works there from now on: ${code(tilde(path, view), view)}`
+      : `  cd ${shellPath(path, view)}`,
+  ].join('\n')
+}
+
+const said = {
+  created: 'Created',
+  adopted: 'Adopted',
+  linked: 'Shared',
+  'same-work': 'Already there:',
+  conversation: 'Already there:',
+} as const
+
+export const worktreeCreate = command<CreateResult>({
+  run,
+  toText,
+  toJson: (result, view) =>
+    result.outcome === 'limit'
+      ? limitJson(result.report, result.staleDays, view)
+      : environmentJson(result.environment, () => result.codebase),
+  exitCode: ({ outcome }) => (outcome === 'limit' ? exitCodes.refused : exitCodes.done),
+})

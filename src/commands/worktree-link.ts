@@ -1,0 +1,80 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { findEnvironment } from '../isolation/find.ts'
+import type { ConversationKey } from '../store/store.ts'
+import { type Call, command, standsIn, textOf } from './command.ts'
+import { hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { moveTo } from './place.ts'
+import { usage } from './usage.ts'
+import { code, printable } from './view.ts'
+
+export type LinkResult = {
+  readonly environment: IsolatedEnvironment
+  readonly codebase: string
+  /** Undefined: the one that asked. */
+  readonly conversation: string | undefined
+  readonly conversations: readonly string[]
+}
+
+const run = async (call: Call): Promise<LinkResult> => {
+  const named = call.chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
+  const { context, codebase } = await hereToChange(call)
+  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'end')
+  else if (named !== undefined) await bind(context, environment, named)
+  const all = await context.store.conversations.ofEnvironments([environment.id])
+  return {
+    environment,
+    codebase: codebase.name,
+    conversation: named && `${named.platform}:${named.conversationId}`,
+    conversations: all.map((one) => `${one.platform}:${one.conversationId}`),
+  }
+}
+
+const bind = async (
+  { store, clock, ids }: IsolationContext,
+  environment: IsolatedEnvironment,
+  { platform, conversationId }: ConversationKey,
+): Promise<void> => {
+  const now = clock()
+  const { codebaseId, id: environmentId } = environment
+  const bound = { codebaseId, environmentId, lastActivityAt: now, closedAt: undefined }
+  await store.transaction(async (inside) => {
+    const { id } = await inside.conversations.ensure({
+      id: ids(),
+      platform,
+      conversationId,
+      // A chat there has no end, so its environment is its user's own.
+      persistent: platform === 'telegram',
+      agent: undefined,
+      createdAt: now,
+      ...bound,
+    })
+    await inside.conversations.update(id, bound)
+  })
+}
+
+/** The platform is before the first colon; an id may have more of them (`slack:C123:1712.34`). */
+const conversationOf = (text: string | undefined): ConversationKey => {
+  const [, platform, conversationId] = /^([a-z][a-z0-9-]{0,30}):(.{1,500})$/.exec(text ?? '') ?? []
+  if (platform === undefined || conversationId === undefined) {
+    throw usage('--conversation names the conversation', 'give it as platform:id, such as slack:C123:1712.34')
+  }
+  return { platform, conversationId }
+}
+
+export const worktreeLink = command<LinkResult>({
+  run,
+  toText: ({ environment, conversation, conversations }, view) =>
+    conversation === undefined
+      ? [
+          `Linked this conversation to ${code(environment.branch, view)}: it works there from now on.`,
+          ...(conversations.length > 1 ? [`It is shared by ${printable(conversations.join(', '))}.`] : []),
+        ].join('\n')
+      : `${view.paint('green', 'Linked')} ${printable(conversation)} to ${code(environment.branch, view)}`,
+  toJson: ({ environment, codebase, conversations }) => ({
+    ...environmentJson(environment, () => codebase),
+    conversations,
+  }),
+})

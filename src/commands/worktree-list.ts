@@ -1,0 +1,117 @@
+import type { EnvironmentStatus } from '../domain/environment.ts'
+import type { Merged } from '../domain/merge-proof.ts'
+import { isTrusted } from '../domain/trust.ts'
+import { workLabel } from '../domain/work.ts'
+import { type EnvironmentFacts, listWithFacts } from '../isolation/facts.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { type Call, command } from './command.ts'
+import { currentEnvironment, here, tellMoves } from './here.ts'
+import { factsJson } from './json.ts'
+import { ago, type Cell, count, fittedTable, tilde, type View } from './view.ts'
+
+export type ListResult = {
+  readonly codebase: string
+  readonly limit: number
+  readonly environments: readonly EnvironmentFacts[]
+}
+
+const run = async (call: Call): Promise<ListResult> => {
+  const place = await here(call)
+  const { context, codebase } = place
+  const cwd = call.cwd ?? (await currentEnvironment(call, place))?.path
+  const environments = await listWithFacts(context, codebase, {
+    ...(cwd !== undefined && { cwd }),
+    signal: call.signal,
+    onMoved: (moved) => tellMoves(call, moved),
+  })
+  return {
+    codebase: codebase.name,
+    limit: context.settings.worktreesPerCodebase,
+    environments: await Promise.all(environments.map((one) => recorded(context, one))),
+  }
+}
+
+/** What was seen is written down: a directory that vanished makes it missing, one that came back is active again. */
+const recorded = async (context: IsolationContext, facts: EnvironmentFacts): Promise<EnvironmentFacts> => {
+  const { environment, health } = facts
+  const become = async (from: EnvironmentStatus, to: EnvironmentStatus): Promise<EnvironmentFacts> => {
+    const done = await context.store.environments.transition(environment.id, from, to)
+    return done ? { ...facts, environment: { ...environment, status: to } } : facts
+  }
+  if (environment.status === 'active' && health === 'missing') return become('active', 'missing')
+  if (environment.status === 'missing' && health === 'healthy') return become('missing', 'active')
+  return facts
+}
+
+const toText = ({ codebase, environments, limit }: ListResult, view: View): string => {
+  if (environments.length === 0) {
+    return `${codebase} has no environments yet.\nMake one: ${view.say('worktree create --issue 42')}`
+  }
+  const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
+  const rows = environments.map((one) => rowOf(one, view))
+  const { text, dropped } = fittedTable(headings, rows, view, fit)
+  const paths = dropped.includes('PATH') ? `; ${elsewhere(view)}` : ''
+  return [
+    text,
+    view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
+  ].join('\n')
+}
+
+/** A chat has no `--json`, and people there cannot go into most of these directories anyway. */
+const elsewhere = ({ chat, say }: View): string =>
+  chat === true ? `this conversation's path: ${say('status')}` : `their paths: ${say('worktree list --json')}`
+
+/** At 80 columns there is room for what somebody decides by, and not for where it lies. */
+const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
+
+const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {
+  const { environment, current, lastActivityAt, conversations, inUse } = facts
+  return [
+    { text: current ? '*' : '', style: 'green' },
+    { text: environment.branch, style: 'bold' },
+    { text: `${workLabel(environment.work)}${isTrusted(environment.trust) ? '' : ' (untrusted)'}` },
+    files(facts),
+    { text: position(facts) },
+    merged(facts.merged),
+    { text: ago(lastActivityAt, view.now) },
+    { text: [...conversations, ...inUse.by].join(', ') },
+    { text: `${tilde(environment.path, view)}${environment.owned ? '' : ' (adopted)'}`, style: 'dim' },
+  ]
+}
+
+const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
+  if (environment.status !== 'active') return { text: environment.status, style: 'red' }
+  if (health === 'not-ours') return { text: 'replaced', style: 'red' }
+  if (dirty === undefined) return { text: 'cannot tell', style: 'yellow' }
+  const parts = [
+    ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
+    ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
+    ...(dirty.hidden > 0 ? [`${dirty.hidden} changed but hidden`] : []),
+  ]
+  return parts.length === 0 ? { text: 'clean', style: 'green' } : { text: parts.join(', '), style: 'yellow' }
+}
+
+const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => {
+  if (detached > 0) return `${detached} on detached HEAD`
+  if (ahead === undefined || behind === undefined) return '?'
+  return [...(ahead > 0 ? [`${ahead} ahead`] : []), ...(behind > 0 ? [`${behind} behind`] : [])].join(', ') || 'even'
+}
+
+const merged = (answer: Merged): Cell => {
+  switch (answer.value) {
+    case 'yes':
+      return { text: `yes: ${answer.detail}`, style: 'green' }
+    case 'no':
+      return { text: 'no' }
+    case 'empty':
+      return { text: 'nothing yet', style: 'dim' }
+    case 'cannot-tell':
+      return { text: 'cannot tell', style: 'yellow' }
+  }
+}
+
+export const worktreeList = command<ListResult>({
+  run,
+  toText,
+  toJson: ({ environments, codebase }) => environments.map((one) => factsJson(one, () => codebase)),
+})

@@ -1,0 +1,37 @@
+import { type Orphan, orphans } from '../isolation/orphans.ts'
+import { type Call, command } from './command.ts'
+import { here } from './here.ts'
+import { table, tilde, type View } from './view.ts'
+
+export type OrphansResult = { readonly codebase: string; readonly orphans: readonly Orphan[] }
+
+const run = async (call: Call): Promise<OrphansResult> => {
+  const { context, codebase } = await here(call)
+  return { codebase: codebase.name, orphans: await orphans(context, codebase) }
+}
+
+const toText = ({ codebase, orphans }: OrphansResult, view: View): string => {
+  if (orphans.length === 0) return `${codebase} has no worktrees that Coppice does not know.`
+  const rows = orphans.map(({ path, branch, locked, missing }) => [
+    { text: branch ?? '(no branch)', style: 'bold' as const },
+    {
+      text: [...(missing === true ? ['directory is gone'] : []), ...(locked === undefined ? [] : ['locked'])].join(
+        ', ',
+      ),
+    },
+    { text: tilde(path, view) },
+  ])
+  return [table(['BRANCH', 'NOTE', 'PATH'], rows, view), `Track one: ${view.say('worktree adopt <path>')}`].join('\n')
+}
+
+export const worktreeOrphans = command<OrphansResult>({
+  run,
+  toText,
+  toJson: ({ orphans }) =>
+    orphans.map(({ path, branch, locked, missing }) => ({
+      path,
+      branch: branch ?? null,
+      locked: locked !== undefined,
+      missing: missing === true,
+    })),
+})

@@ -1,0 +1,118 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { findEnvironment } from '../isolation/find.ts'
+import type { Released, Removed } from '../isolation/provider.ts'
+import { AppError } from '../domain/errors.ts'
+import { type Call, command, isSet, standsIn } from './command.ts'
+import { exitCodes } from './failure.ts'
+import { currentEnvironment, followedHere, type Here, hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { askerOf } from './asker.ts'
+import { type Refusal, refusalJson, refusalText } from './refusal.ts'
+import { pushCommand } from './push-command.ts'
+import { shellWord } from '../domain/shell-word.ts'
+import { code, count, printable, tilde, type View } from './view.ts'
+
+export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
+  readonly codebase: string
+}
+
+const run = async (call: Call): Promise<RemoveResult> => {
+  const place = await hereToChange(call)
+  const { context, provider, codebase } = place
+  const environment = await followedHere(call, place, await meant(call, place))
+  const forced = isSet(call.values, 'force')
+  const askedBy = call.chat?.conversation.id
+  const own = await provider()
+  const outcome = await own.destroy(environment, {
+    trigger: 'command',
+    force: forced,
+    signal: call.signal,
+    why: `by ${askerOf(call)}`,
+    ...(askedBy !== undefined && { askedBy }),
+  })
+  const more = { codebase: codebase.name, restoreDays: context.settings.restoreDays }
+  switch (outcome.outcome) {
+    case 'removed':
+      for (const notice of outcome.notices) call.notice(notice)
+      return { ...outcome, ...more }
+    case 'released':
+      return { ...outcome, codebase: codebase.name }
+    case 'refused':
+      return {
+        ...outcome,
+        ...more,
+        forced,
+        checkoutPath: codebase.checkoutPath,
+        repoPath: codebase.repoPath,
+        hold: { days: context.settings.holdDays, mergedHours: context.settings.holdMergedHours },
+        push: await pushCommand(context, codebase, environment),
+      }
+    case 'would-remove':
+      throw new AppError('unexpected', 'a removal answered as if it had been a dry run')
+  }
+}
+
+/** Without a name the conversation's own is meant. */
+const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
+  const [ref] = call.words
+  if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
+  const own = await currentEnvironment(call, place)
+  if (own !== undefined) return own
+  throw new AppError('not-found', 'this conversation has no worktree', {
+    remedy: 'name one: `coppice worktree remove <name>`; `coppice worktree list` shows what is there',
+  })
+}
+
+const toText = (result: RemoveResult, view: View): string => {
+  const { paint } = view
+  const { branch, path } = result.environment
+  switch (result.outcome) {
+    case 'refused':
+      return refusalText(result, view)
+    case 'released':
+      return `${paint('green', 'Stopped tracking')} ${code(branch, view)}: it is yours, so ${tilde(path, view)} stays as it is.`
+    case 'removed':
+      return [
+        ...headline(result, view),
+        `  ${result.branchDeleted ? 'branch deleted' : 'branch kept'}: ${printable(result.branchNote)}`,
+        ...result.leftOut
+          .filter((left) => left.path !== path)
+          .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
+        ...(result.letGo.length === 0 ? [] : [`  ${count(result.letGo.length, 'conversation')} let go of it`]),
+      ].join('\n')
+  }
+}
+
+type RemovedResult = Extract<RemoveResult, { outcome: 'removed' }>
+
+/** Of one whose directory was away only what git knew can be kept, and that is not said as if it were everything. */
+const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedResult, view: View): string[] => {
+  const { paint, say } = view
+  const { branch, path } = environment
+  const restore = `kept for ${restoreDays} days: ${say(`worktree restore ${shellWord(branch)}`)}`
+  if (!leftOut.some((left) => left.path === path)) {
+    return [`${paint('green', 'Removed')} ${code(branch, view)}${restorePoint === undefined ? '' : ` (${restore})`}`]
+  }
+  return [
+    `${paint('green', 'Let go of')} ${code(branch, view)}: ${tilde(path, view)} was not there, so none of its files could be kept`,
+    ...(restorePoint === undefined ? [] : [`  what git knew of it (branch, index, history) is ${restore}`]),
+  ]
+}
+
+const toJson = (result: RemoveResult, view: View): unknown => {
+  if (result.outcome === 'refused') return refusalJson(result, view)
+  const removed = result.outcome === 'removed' ? result : undefined
+  return {
+    environment: environmentJson(result.environment, () => result.codebase),
+    restorePoint: removed?.restorePoint?.id ?? null,
+    branchDeleted: removed?.branchDeleted ?? false,
+    leftOut: removed?.leftOut.map(({ path, reason }) => ({ path, reason })) ?? [],
+  }
+}
+
+export const worktreeRemove = command<RemoveResult>({
+  run,
+  toText,
+  toJson,
+  exitCode: ({ outcome }) => (outcome === 'refused' ? exitCodes.refused : exitCodes.done),
+})

@@ -1,0 +1,99 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { RestorePoint } from '../domain/restore-point.ts'
+import { workLabel } from '../domain/work.ts'
+import type { IsolationContext } from '../isolation/context.ts'
+import { findRestorePoint, restorablePoints } from '../isolation/find.ts'
+import { type Call, command, isSet, standsIn } from './command.ts'
+import { recogniseFullDisk } from '../isolation/disk-full.ts'
+import { currentEnvironment, here, hereToChange } from './here.ts'
+import { environmentJson } from './json.ts'
+import { moveTo } from './place.ts'
+import { usage } from './usage.ts'
+import { shellPath } from './shell.ts'
+import { shellWord } from '../domain/shell-word.ts'
+import { ago, code, count, fittedTable, type View } from './view.ts'
+
+export type RestoreResult =
+  | {
+      readonly kind: 'restored'
+      readonly environment: IsolatedEnvironment
+      readonly codebase: string
+      /** The conversation that asked works there from now on. */
+      readonly moved: boolean
+    }
+  | { readonly kind: 'list'; readonly points: readonly RestorePoint[]; readonly codebase: string }
+
+const run = async (call: Call): Promise<RestoreResult> => {
+  if (isSet(call.values, 'list')) return list(call)
+  const place = await hereToChange(call)
+  const { context, provider, codebase } = place
+  const [ref] = call.words
+  const point = await findRestorePoint(context, codebase, ref, standsIn(call))
+  await assertNotBack(context, codebase, point)
+  const own = await provider()
+  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, standsIn(call))
+  const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
+  for (const notice of notices) call.notice(notice)
+  const moved = call.chat !== undefined && (await currentEnvironment(call, place)) === undefined
+  if (call.chat !== undefined && moved) await moveTo(context, call.chat, environment, 'end')
+  return { kind: 'restored', environment, codebase: codebase.name, moved }
+}
+
+const list = async (call: Call): Promise<RestoreResult> => {
+  if (call.words.length > 0) throw usage('--list shows all that can be restored', 'give --list or a <ref>, not both')
+  const { context, codebase } = await here(call)
+  return { kind: 'list', points: await restorablePoints(context, codebase), codebase: codebase.name }
+}
+
+const assertNotBack = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<void> => {
+  const { work, branch } = point.contents.environment
+  const live = await context.store.environments.liveByWork(codebase.id, work)
+  if (live === undefined) return
+  throw new AppError(
+    'restore-failed',
+    `${branch} is not restored: ${workLabel(work)} has an environment again, ${live.branch} at ${live.path}`,
+    { remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}` },
+  )
+}
+
+const day = 24 * 60 * 60 * 1000
+
+const toText = (result: RestoreResult, view: View): string => {
+  if (result.kind === 'restored') {
+    const { branch, work, path } = result.environment
+    return [
+      `${view.paint('green', 'Restored')} ${code(branch, view)} for ${workLabel(work)}`,
+      ...(view.chat === true ? [] : [`  cd ${shellPath(path, view)}`]),
+      ...(result.moved ? ['This conversation works there from now on.'] : []),
+    ].join('\n')
+  }
+  const { points, codebase } = result
+  if (points.length === 0) return `${codebase} has nothing to restore.`
+  const rows = points.map(({ id, createdAt, expiresAt, contents: { environment, dirty } }) => [
+    { text: environment.branch, style: 'bold' as const },
+    { text: workLabel(environment.work) },
+    { text: ago(createdAt, view.now) },
+    { text: count(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'more day') },
+    { text: dirty ? 'yes' : 'no' },
+    { text: id.slice(0, 8), style: 'dim' as const },
+  ])
+  const headings = ['BRANCH', 'FOR', 'REMOVED', 'KEPT FOR', 'UNCOMMITTED', 'ID']
+  return [
+    fittedTable(headings, rows, view, { drop: ['FOR'], cut: ['BRANCH'] }).text,
+    `Bring one back: ${view.say('worktree restore <branch or id>')}`,
+  ].join('\n')
+}
+
+const toJson = (result: RestoreResult): unknown => {
+  if (result.kind === 'restored') return environmentJson(result.environment, () => result.codebase)
+  return result.points.map(({ id, createdAt, expiresAt, contents }) => ({
+    restorePoint: id,
+    environment: environmentJson(contents.environment, () => result.codebase),
+    removedAt: new Date(createdAt).toISOString(),
+    expiresAt: new Date(expiresAt).toISOString(),
+    dirty: contents.dirty,
+  }))
+}
+
+export const worktreeRestore = command<RestoreResult>({ run, toText, toJson })

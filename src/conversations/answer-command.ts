@@ -1,0 +1,148 @@
+import { toAppError } from '../domain/errors.ts'
+import type { Lane } from '../domain/message.ts'
+import type { Conversation } from '../store/store.ts'
+import type { ConversationsContext } from './context.ts'
+import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-commands.ts'
+import { chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
+import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
+import { forChat } from './notices.ts'
+import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/failure.ts'
+import { helpText } from '../commands/help.ts'
+import { boundCodebase } from '../commands/here.ts'
+import { parseWith } from '../commands/parse.ts'
+import { nearest } from '../commands/suggest.ts'
+import { usage } from '../commands/usage.ts'
+import { markdown, printable, type View } from '../commands/view.ts'
+import { splitWords } from '../commands/words.ts'
+
+export type ChatAnswer =
+  | { readonly kind: 'answer'; readonly text: string }
+  /** The repository's own command: its prompt is for the agent. */
+  | { readonly kind: 'run'; readonly command: RepoCommand; readonly prompt: string }
+
+export type ChatRequest = {
+  readonly conversation: Conversation
+  readonly text: string
+  readonly controls: ChatControls
+  readonly signal: AbortSignal
+}
+
+/** `/usr/bin/env says …` is no command, `/status@coppice_bot` is one. */
+const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+([\s\S]*))?$/
+
+export const isChatCommand = (text: string): boolean => called.test(text)
+
+/** These do not wait their turn; a command that changes the conversation keeps its place in the order. */
+const atOnce: ReadonlySet<string> = new Set(['help', 'status', 'stop', 'allow', 'deny'])
+
+export const laneOf = (text: string): Lane => (atOnce.has(nameIn(text)) ? 'at-once' : 'turn')
+
+/** A phone begins every line with a capital. */
+const nameIn = (text: string): string => (called.exec(text)?.[1] ?? '').toLowerCase()
+
+/**
+ * Answers a slash command, without isolation and without an agent. Whatever goes wrong is an answer too: one sentence of
+ * what happened and one of what to do. Only being cancelled is thrown.
+ */
+export const answerCommand = async (context: ConversationsContext, request: ChatRequest): Promise<ChatAnswer> => {
+  const view = viewOf(context)
+  try {
+    const name = nameIn(request.text)
+    const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
+    if (own !== undefined) return own
+    return { kind: 'answer', text: printable(await answerTo(context, request, view)) }
+  } catch (thrown) {
+    const { fault, cancelled } = faultOf(thrown, request.signal)
+    if (cancelled || request.signal.aborted) throw thrown
+    if (unforeseen.has(fault.code))
+      context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
+    const told = toAppError(withWordsOf(forChat(fault), view.say))
+    return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))) }
+  }
+}
+
+/** A message may begin with a name, which is written as it is; these words are none. */
+const begun = (text: string): string =>
+  text.replace(
+    /^(?:an?|cannot|cleanup|it|no|say|the|there|these|this|you)\b/,
+    (word) => word.charAt(0).toUpperCase() + word.slice(1),
+  )
+
+const unforeseen: ReadonlySet<string> = new Set(['unexpected', 'git-failed', 'store-failed'])
+
+const firstWords: ReadonlySet<string> = new Set(
+  chatCommands.flatMap(({ name, aliases = [] }) => [name, ...aliases].map((words) => words.split(' ')[0] ?? words)),
+)
+
+const answerTo = async (context: ConversationsContext, request: ChatRequest, view: View): Promise<string> => {
+  const parsed = parseWith(chatGrammar, wordsOf(request.text))
+  switch (parsed.kind) {
+    case 'version':
+      return helpText(undefined, chatCommands, view)
+    case 'help':
+      return helpText(parsed.of, chatCommands, view)
+    case 'command':
+      return execute(context, request, parsed, view)
+  }
+}
+
+const wordsOf = (text: string): string[] => [nameIn(text), ...splitWords(called.exec(text)?.[2] ?? '')]
+
+const execute = async (
+  context: ConversationsContext,
+  { conversation, controls, signal }: ChatRequest,
+  { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
+  view: View,
+): Promise<string> => {
+  const notices: string[] = []
+  const call: Call = {
+    words,
+    values,
+    codebase: undefined,
+    cwd: undefined,
+    chat: { conversation, controls, context, grammar: chatGrammar },
+    signal,
+    open: async () => ({
+      context: context.isolation,
+      provider: context.provider,
+      keepSpares: context.keepSpares,
+      databaseName: context.isolation.store.engine,
+    }),
+    notice: (text) => notices.push(text),
+  }
+  const answered = await (await row.load()).execute(call)
+  // A refusal says all there is to say.
+  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${notice}`)
+  return [answered.text(view), ...notes].filter((part) => part !== '').join('\n')
+}
+
+/** First the repository's own command, then the nearest one that there is. */
+const ownCommand = async (
+  context: ConversationsContext,
+  { conversation, text, signal }: ChatRequest,
+  name: string,
+): Promise<ChatAnswer | undefined> => {
+  const codebase = await boundCodebase({ context: context.isolation }, { conversation })
+  const own = codebase && (await repoCommandsOf(context, codebase, { signal }))
+  const command = own?.commands.get(name)
+  if (command !== undefined) {
+    return { kind: 'run', command, prompt: promptOf(command, (called.exec(text)?.[2] ?? '').trim()) }
+  }
+  const problem = own?.problems.get(name)
+  if (problem !== undefined) throw problem
+  const guess = nearest(name, [...firstWords, ...(own?.commands.keys() ?? [])])
+  throw usage(
+    `There is no /${name}`,
+    guess === undefined ? '`/help` shows what there is' : `did you mean /${guess}? \`/help\` shows what there is`,
+  )
+}
+
+/** A line of a hundred characters is as long as a chat shows without scrolling. */
+const viewOf = ({ isolation }: ConversationsContext): View => ({
+  paint: markdown,
+  now: isolation.clock(),
+  userHome: isolation.programEnvironment['HOME'],
+  say: sayInChat,
+  columns: 100,
+  chat: true,
+})
