@@ -18,22 +18,43 @@ export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Relea
 
 const run = async (call: Call): Promise<RemoveResult> => {
   const place = await hereToChange(call)
-  const { context, provider, codebase } = place
   const environment = await followedHere(call, place, await meant(call, place))
-  const forced = isSet(call.values, 'force')
-  const askedBy = call.chat?.conversation.id
+  const result = await removeWorktree(place, environment, {
+    forced: isSet(call.values, 'force'),
+    by: askerOf(call),
+    askedBy: call.chat?.conversation.id,
+    signal: call.signal,
+  })
+  if (result.outcome === 'removed') for (const notice of result.notices) call.notice(notice)
+  return result
+}
+
+export type RemoveOptions = {
+  readonly forced: boolean
+  /** Who asked, for the conversations that are told. */
+  readonly by: string
+  /** The conversation that asks: it does not hold the environment against itself. */
+  readonly askedBy?: string | undefined
+  readonly signal?: AbortSignal
+}
+
+/** The same for a chat, the command line and the API: through the one removal function and its gates. */
+export const removeWorktree = async (
+  { context, provider, codebase }: Pick<Here, 'context' | 'provider' | 'codebase'>,
+  environment: IsolatedEnvironment,
+  { forced, by, askedBy, signal }: RemoveOptions,
+): Promise<RemoveResult> => {
   const own = await provider()
   const outcome = await own.destroy(environment, {
     trigger: 'command',
     force: forced,
-    signal: call.signal,
-    why: `by ${askerOf(call)}`,
+    why: `by ${by}`,
+    ...(signal !== undefined && { signal }),
     ...(askedBy !== undefined && { askedBy }),
   })
   const more = { codebase: codebase.name, restoreDays: context.settings.restoreDays }
   switch (outcome.outcome) {
     case 'removed':
-      for (const notice of outcome.notices) call.notice(notice)
       return { ...outcome, ...more }
     case 'released':
       return { ...outcome, codebase: codebase.name }
@@ -99,8 +120,17 @@ const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedRe
   ]
 }
 
-const toJson = (result: RemoveResult, view: View): unknown => {
-  if (result.outcome === 'refused') return refusalJson(result, view)
+const toJson = (result: RemoveResult, view: View): unknown =>
+  result.outcome === 'refused' ? refusalJson(result, view) : removalJson(result)
+
+export type RemovalJson = {
+  readonly environment: ReturnType<typeof environmentJson>
+  readonly restorePoint: string | null
+  readonly branchDeleted: boolean
+  readonly leftOut: { path: string; reason: string }[]
+}
+
+export const removalJson = (result: Exclude<RemoveResult, { outcome: 'refused' }>): RemovalJson => {
   const removed = result.outcome === 'removed' ? result : undefined
   return {
     environment: environmentJson(result.environment, () => result.codebase),

@@ -6,7 +6,7 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../isolation/find.ts'
 import { type Call, command, isSet, standsIn } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
-import { currentEnvironment, here, hereToChange } from './here.ts'
+import { currentEnvironment, here, type Here, hereToChange } from './here.ts'
 import { environmentJson } from './json.ts'
 import { moveTo } from './place.ts'
 import { usage } from './usage.ts'
@@ -27,17 +27,25 @@ export type RestoreResult =
 const run = async (call: Call): Promise<RestoreResult> => {
   if (isSet(call.values, 'list')) return list(call)
   const place = await hereToChange(call)
-  const { context, provider, codebase } = place
-  const [ref] = call.words
-  const point = await findRestorePoint(context, codebase, ref, standsIn(call))
-  await assertNotBack(context, codebase, point)
-  const own = await provider()
-  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, standsIn(call))
-  const { environment, notices } = await recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
+  const { context, codebase } = place
+  const { environment, notices } = await restoreWorktree(place, call.words[0], standsIn(call))
   for (const notice of notices) call.notice(notice)
   const moved = call.chat !== undefined && (await currentEnvironment(call, place)) === undefined
   if (call.chat !== undefined && moved) await moveTo(context, call.chat, environment, 'end')
   return { kind: 'restored', environment, codebase: codebase.name, moved }
+}
+
+/** The same for a chat, the command line and the API. `ref`: an id, a branch, a path or a work; the latest without one. */
+export const restoreWorktree = async (
+  { context, provider, codebase }: Pick<Here, 'context' | 'provider' | 'codebase'>,
+  ref: string | undefined,
+  cwd: string,
+): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }> => {
+  const point = await findRestorePoint(context, codebase, ref, cwd)
+  await assertNotBack(context, codebase, point)
+  const own = await provider()
+  const lookAgain = () => findRestorePoint(context, codebase, ref ?? point.contents.environment.branch, cwd)
+  return recogniseFullDisk(context.worktreesBase, () => own.restore(point, lookAgain))
 }
 
 const list = async (call: Call): Promise<RestoreResult> => {

@@ -1,52 +1,33 @@
-import { environmentJson } from '../../commands/json.ts'
-import { pushCommand } from '../../commands/push-command.ts'
+import type { FailureJson } from '../../commands/failure.ts'
 import { refusalJson } from '../../commands/refusal.ts'
 import { plain, type View } from '../../commands/view.ts'
+import { type RemovalJson, removalJson, removeWorktree } from '../../commands/worktree-remove.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import type { Refused } from '../../isolation/provider.ts'
 import { settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { ErrorBody } from '../errors.ts'
 
-export type RemovalAnswer = {
-  readonly environment: ReturnType<typeof environmentJson>
-  readonly restorePoint: string | null
-  readonly branchDeleted: boolean
-  readonly leftOut: { path: string; reason: string }[]
-}
-
-/** Through the one removal function and its gates. */
 export const removeEnvironment = async (
   { context, wake, redact }: ServerDeps,
   id: string,
-  force: boolean,
+  forced: boolean,
 ): Promise<
-  { readonly removed: true; readonly answer: RemovalAnswer } | { readonly removed: false; readonly refusal: ErrorBody }
+  { readonly removed: true; readonly answer: RemovalJson } | { readonly removed: false; readonly refusal: ErrorBody }
 > => {
-  const { isolation, changes } = context
+  const { isolation, provider, changes } = context
   const { environment, codebase } = await environmentAndCodebase(isolation, id)
   await settleInterrupted(isolation, codebase)
-  const outcome = await (await context.provider()).destroy(environment, { trigger: 'command', force })
-  if (outcome.outcome === 'would-remove')
-    throw new AppError('unexpected', 'a removal answered as if it had been a dry run')
-  if (outcome.outcome === 'refused') {
-    return { removed: false, refusal: await refusalOf(isolation, codebase, outcome, force, redact) }
+  const place = { context: isolation, provider, codebase }
+  const result = await removeWorktree(place, environment, { forced, by: 'the API' })
+  if (result.outcome === 'refused') {
+    return { removed: false, refusal: redacted(refusalJson(result, viewOf(isolation)), redact) }
   }
-  changes.emit({ type: 'environment', id, codebaseId: codebase.id, status: outcome.environment.status })
+  changes.emit({ type: 'environment', id, codebaseId: codebase.id, status: result.environment.status })
   wake()
-  const removed = outcome.outcome === 'removed' ? outcome : undefined
-  return {
-    removed: true,
-    answer: {
-      environment: environmentJson(outcome.environment, () => codebase.name),
-      restorePoint: removed?.restorePoint?.id ?? null,
-      branchDeleted: removed?.branchDeleted ?? false,
-      leftOut: removed?.leftOut.map(({ path, reason }) => ({ path, reason })) ?? [],
-    },
-  }
+  return { removed: true, answer: removalJson(result) }
 }
 
 export const environmentAndCodebase = async (
@@ -61,35 +42,14 @@ export const environmentAndCodebase = async (
   })
 }
 
-const refusalOf = async (
-  isolation: IsolationContext,
-  codebase: Codebase,
-  refused: Refused,
-  forced: boolean,
-  redact: (text: string) => string,
-): Promise<ErrorBody> => {
-  const { error } = refusalJson(
-    {
-      ...refused,
-      forced,
-      restoreDays: isolation.settings.restoreDays,
-      codebase: codebase.name,
-      checkoutPath: codebase.checkoutPath,
-      repoPath: codebase.repoPath,
-      hold: { days: isolation.settings.holdDays, mergedHours: isolation.settings.holdMergedHours },
-      push: await pushCommand(isolation, codebase, refused.environment),
-    },
-    viewOf(isolation),
-  )
-  return {
-    error: {
-      code: error.code,
-      message: redact(error.message),
-      reasons: error.reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail: redact(detail) })),
-      remedies: error.remedies.map(redact),
-    },
-  }
-}
+const redacted = ({ error }: FailureJson, redact: (text: string) => string): ErrorBody => ({
+  error: {
+    code: error.code,
+    message: redact(error.message),
+    reasons: error.reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail: redact(detail) })),
+    remedies: error.remedies.map(redact),
+  },
+})
 
 /** As programs read it: plain, whole paths, the words of the command line. */
 const viewOf = ({ clock }: IsolationContext): View => ({
