@@ -1,3 +1,5 @@
+import { styleText } from 'node:util'
+
 /** How text is shown: with or without colour, at which time, with whose words for a command. */
 export type View = {
   readonly paint: Paint
@@ -15,17 +17,7 @@ export type View = {
 export type Style = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 export type Paint = (style: Style, text: string) => string
 
-const codes: Record<Style, readonly [number, number]> = {
-  bold: [1, 22],
-  dim: [2, 22],
-  red: [31, 39],
-  green: [32, 39],
-  yellow: [33, 39],
-  cyan: [36, 39],
-}
-
-export const coloured: Paint = (style, text) =>
-  text === '' ? '' : `\u001b[${codes[style][0]}m${text}\u001b[${codes[style][1]}m`
+export const coloured: Paint = (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
 export const plain: Paint = (_style, text) => text
 
 /** In a chat only what is bold stands out. */

@@ -1,3 +1,4 @@
+import { backoff } from '../domain/backoff.ts'
 import type { Clock } from '../domain/clock.ts'
 import type { Logger } from '../process/log.ts'
 import type { Redact } from '../process/redact.ts'
@@ -160,10 +161,7 @@ const postpone = async (
     return
   }
   const asked = error instanceof DeliveryError ? error.retryAfterMs : undefined
-  const pause = Math.max(asked ?? 0, Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10)))
+  const pause = Math.max(asked ?? 0, backoff(attempts, { firstMs: 1_000, longestMs: 60_000 }))
   log.warn('a reply could not be delivered yet', { id, platform, conversationId, attempts, pause, error })
   await store.outbox.update(id, { attempts, nextAttemptAt: clock() + pause, error: message })
 }
-
-const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 60_000

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import { type BigIntStats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
@@ -24,7 +25,7 @@ type Known = { readonly entries: readonly ConfigEntry[]; readonly files: readonl
 const capacity = 1_000
 
 export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions): ConfigCache => {
-  const known = new Map<string, Known>()
+  const known = new BoundedMap<string, Known>(capacity)
   const reading = new Map<string, Promise<readonly ConfigEntry[]>>()
 
   const readAnew = async (place: ConfigPlace, key: string): Promise<readonly ConfigEntry[]> => {
@@ -35,8 +36,6 @@ export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions):
     const cacheable = before === fingerprint(expected) && !hasOwnIncludes(entries) && !isFresh(files, now())
     known.delete(key)
     if (cacheable) known.set(key, { entries, files, print: fingerprint(files) })
-    const oldest = known.size > capacity ? known.keys().next().value : undefined
-    if (oldest !== undefined) known.delete(oldest)
     return entries
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import { type Dirent, lstatSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
@@ -61,8 +62,8 @@ const maxLinks = 1_000
 const maxLookMs = 10_000
 
 export const createInspector = (createSlice = createTimeSlice): Inspector => {
-  const known = new Map<string, Listing>()
-  const lastThorough = new Map<string, { at: number; took: number }>()
+  const known = new BoundedMap<string, Listing>(capacity)
+  const lastThorough = new BoundedMap<string, { at: number; took: number }>(1_000)
 
   const listingOf = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listing | undefined> => {
     const hit = known.get(path)
@@ -71,8 +72,6 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
     known.delete(path)
     // Two changes within one tick of the kernel's clock look like one: a young listing is not remembered.
     if (listing !== undefined && wallClock() - stat.ctimeMs > freshMs) known.set(path, listing)
-    const oldest = known.size > capacity ? known.keys().next().value : undefined
-    if (oldest !== undefined) known.delete(oldest)
     return listing
   }
 
@@ -116,7 +115,7 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
         ahead.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
       }
     }
-    if (everything) remember(lastThorough, key, { at: performance.now(), took: performance.now() - began })
+    if (everything) lastThorough.set(key, { at: performance.now(), took: performance.now() - began })
   }
 
   return { inspect }
@@ -141,13 +140,6 @@ const freshMs = 50
 
 /** The machine's own clock, which the kernel stamps directories with: not one that a test has set. */
 const wallClock = (): number => performance.timeOrigin + performance.now()
-
-const remember = <T>(map: Map<string, T>, key: string, value: T): void => {
-  map.delete(key)
-  map.set(key, value)
-  const oldest = map.size > 1_000 ? map.keys().next().value : undefined
-  if (oldest !== undefined) map.delete(oldest)
-}
 
 const isSame = (a: Stats, b: Stats): boolean =>
   a.ctimeMs === b.ctimeMs && a.mtimeMs === b.mtimeMs && a.ino === b.ino && a.dev === b.dev

@@ -1,3 +1,4 @@
+import { untilAborted } from '../domain/until-aborted.ts'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -182,6 +183,5 @@ const announce = (
 const untilEnded = (signal: AbortSignal, store: IsolationContext['store']): Promise<AppError | undefined> =>
   new Promise((resolve) => {
     store.onLost(resolve)
-    if (signal.aborted) resolve(undefined)
-    else signal.addEventListener('abort', () => resolve(undefined), { once: true })
+    void untilAborted(signal).then(() => resolve(undefined))
   })

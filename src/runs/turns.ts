@@ -1,3 +1,5 @@
+import { untilAborted } from '../domain/until-aborted.ts'
+
 /**
  * One at a time per key, in order of arrival. Two conversations may share an environment, and two agents that edit one
  * tree at once would undo each other's work.
@@ -24,7 +26,7 @@ export const createTurns = (): Turns => {
       }
       if (before === undefined) return done
       try {
-        await waiting(() => Promise.race([before, aborted(signal)]))
+        await waiting(() => Promise.race([before, untilAborted(signal)]))
         signal.throwIfAborted()
         return done
       } catch (error) {
@@ -37,9 +39,3 @@ export const createTurns = (): Turns => {
     },
   }
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../domain/bounded-map.ts'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
@@ -111,7 +112,7 @@ class SqliteConnection implements DatabaseConnection {
   readonly #opened: SqliteFile
   readonly #file: string
   readonly #patience: number
-  readonly #prepared = new Map<string, Prepared>()
+  readonly #prepared = new BoundedMap<string, Prepared>(preparedLimit)
 
   constructor(database: DatabaseSync, opened: SqliteFile, file: string, patience: number) {
     this.#database = database
@@ -124,7 +125,7 @@ class SqliteConnection implements DatabaseConnection {
     // Inside a transaction we are the writer already: nothing there is worth waiting for.
     const run = () => this.#run<R>(query.sql, query.parameters as readonly SQLInputValue[])
     if (this.#database.isTransaction) return this.#explain(run)
-    const result = await this.#withStoreRetry(run)
+    const result = await this.#whileBusy(run)
     if (result.numAffectedRows !== undefined) this.#opened.check()
     return result
   }
@@ -135,7 +136,7 @@ class SqliteConnection implements DatabaseConnection {
   }
 
   async command(sql: string): Promise<void> {
-    await this.#withStoreRetry(() => this.#database.exec(sql))
+    await this.#whileBusy(() => this.#database.exec(sql))
   }
 
   #run<R>(sql: string, parameters: readonly SQLInputValue[]): QueryResult<R> {
@@ -149,13 +150,11 @@ class SqliteConnection implements DatabaseConnection {
     if (known !== undefined) return known
     const statement = this.#database.prepare(sql)
     const prepared = { statement, reads: statement.columns().length > 0 }
-    const [oldest] = this.#prepared.keys()
-    if (this.#prepared.size >= preparedLimit && oldest !== undefined) this.#prepared.delete(oldest)
     this.#prepared.set(sql, prepared)
     return prepared
   }
 
-  async #withStoreRetry<T>(attempt: () => T): Promise<T> {
+  async #whileBusy<T>(attempt: () => T): Promise<T> {
     let waited = 0
     for (let delay = 2; ; delay = Math.min(delay * 2, 50)) {
       try {

@@ -1,3 +1,4 @@
+import { backoff } from '../domain/backoff.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { isAppError } from '../domain/errors.ts'
 
@@ -16,13 +17,13 @@ const MOST_PAUSES = 8
  * Only for writes that may be made twice, since a connection may break after the commit and before its answer.
  */
 export const withStoreRetry = async <T>(work: () => Promise<T>, { log, what }: StoreRetry): Promise<T> => {
-  for (let paused = 0; ; paused++) {
+  for (let failures = 1; ; failures++) {
     try {
       return await work()
     } catch (error) {
-      if (paused >= MOST_PAUSES || !mayPass(error)) throw error
-      log.warn('something could not be recorded yet', { what, paused, error })
-      await delay(FIRST_PAUSE_MS * 2 ** paused)
+      if (failures > MOST_PAUSES || !mayPass(error)) throw error
+      log.warn('something could not be recorded yet', { what, failures, error })
+      await delay(backoff(failures, { firstMs: FIRST_PAUSE_MS, longestMs: Infinity }))
     }
   }
 }

@@ -1,3 +1,4 @@
+import { untilAborted } from '../../domain/until-aborted.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Readable, Writable } from 'node:stream'
 import { client, type ClientApp, ndJsonStream, RequestError } from '@agentclientprotocol/sdk'
@@ -43,7 +44,7 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   const connection = answering(parts, { updates, terminals, silence }).connect(stream)
   const turn = converse({ options, request, agent: connection.agent, updates, session })
   const gone = connection.closed.then((): Turn => ({ kind: 'gone' }))
-  const stopped = aborted(signal).then(async (): Promise<Turn> => {
+  const stopped = untilAborted(signal).then(async (): Promise<Turn> => {
     // By the protocol's own word first, so that the agent can put down what it holds.
     if (session.id !== undefined) {
       await connection.agent.notify('session/cancel', { sessionId: session.id }).catch(() => undefined)
@@ -71,12 +72,6 @@ const webStream = (stdout: Readable, silence: Silence): ReadableStream<Uint8Arra
   stdout.on('data', silence.heard)
   return Readable.toWeb(stdout) as ReadableStream<Uint8Array>
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 
 type Hands = { readonly updates: Updates; readonly terminals: Terminals; readonly silence: Silence }
 

@@ -1,3 +1,4 @@
+import { backoff } from '../../domain/backoff.ts'
 import {
   type APIInteraction,
   Client,
@@ -75,7 +76,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
       const problem = fatal.problem ?? badToken(error)
       if (!isOpen) return
       if (problem !== undefined) return giveUp(problem)
-      const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempt, 10))
+      const pause = backoff(attempt + 1, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
       parts.log.warn('Discord was not reached', { attempt, pause, error })
       parts.onState('connecting', `Discord was not reached: ${error instanceof Error ? error.message : String(error)}`)
       timer = setTimeout(() => void connect(attempt + 1), pause)

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../domain/bounded-map.ts'
 import { createHash } from 'node:crypto'
 import type { APIMessage } from 'discord.js'
 import { DeliveryError, type OutgoingMessage } from '../../conversations/delivery.ts'
@@ -36,7 +37,7 @@ export const LIMIT = LONGEST_MESSAGE - 100
 const WRITING = '\n-# still writing …'
 
 export const createSender = ({ api, log, clock, ids, previewEveryMs }: SenderParts): Sender => {
-  const met = new Map<string, Promise<void>>()
+  const met = new BoundedMap<string, Promise<void>>(MOST_REMEMBERED)
   const lastSaid = new Map<string, string>()
   const deleted = new Set<string>()
   const previews = createPreviews({
@@ -59,7 +60,6 @@ export const createSender = ({ api, log, clock, ids, previewEveryMs }: SenderPar
     const meeting = look(conversationId)
     met.set(conversationId, meeting)
     meeting.catch(() => met.delete(conversationId))
-    if (met.size > MOST_REMEMBERED) met.delete(met.keys().next().value ?? '')
     return meeting
   }
   const look = async (conversationId: string): Promise<void> => {

@@ -1,3 +1,5 @@
+import { backoff } from '../../domain/backoff.ts'
+import { untilAborted } from '../../domain/until-aborted.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import { SocketModeReceiver, type webApi } from '@slack/bolt'
 import type { Logger } from '../../process/log.ts'
@@ -107,7 +109,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
       failed = (await once(first, signal)) ? 0 : failed + 1
       if (signal.aborted) break
       onState('connecting')
-      const pause = failed === 0 ? 0 : Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (failed - 1))
+      const pause = failed === 0 ? 0 : backoff(failed, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
       await delay(pause, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -155,9 +157,3 @@ const tooLong = async (ms: number): Promise<never> => {
   await delay(ms, undefined, { ref: false })
   throw new Error('Slack did not say hello in time')
 }
-
-const untilAborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })

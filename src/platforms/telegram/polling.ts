@@ -1,3 +1,4 @@
+import { backoff } from '../../domain/backoff.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
@@ -38,8 +39,8 @@ export const poll = async (parts: PollingParts): Promise<void> => {
     await delay(wanted, undefined, { signal }).catch(() => undefined)
   }
   const again = async (asked = 0): Promise<void> => {
-    const usual = Math.min(pauseMs * 2 ** failures, LONGEST_PAUSE_MS)
     failures += 1
+    const usual = backoff(failures, { firstMs: pauseMs, longestMs: LONGEST_PAUSE_MS })
     await pause(Math.max(usual, asked))
   }
   while (!signal.aborted) {
