@@ -1,5 +1,6 @@
 import type { AgentUsage } from '../agents/agent.ts'
 import type { Settings } from '../domain/config.ts'
+import { counted } from '../domain/words.ts'
 import type { Conversation, InboxMessage, Session, Store } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Said } from './replies.ts'
@@ -130,8 +131,8 @@ const limitReached = ({ conversation, day, limits }: Budget): Reached | undefine
     return money('conversation', conversation.micros, conversationMicros)
   if (isReached(day.micros, dayMicros)) return money('day', day.micros, dayMicros)
   if (isReached(conversation.turns, conversationTurns))
-    return counted('conversation', conversation.turns, conversationTurns)
-  if (isReached(day.turns, dayTurns)) return counted('day', day.turns, dayTurns)
+    return turnsReached('conversation', conversation.turns, conversationTurns)
+  if (isReached(day.turns, dayTurns)) return turnsReached('day', day.turns, dayTurns)
   return undefined
 }
 
@@ -144,7 +145,7 @@ const money = (of: Reached['of'], spent: number, limit: number): Reached => ({
   more: String(Math.max(1, Math.ceil((spent - limit) / MICROS) + 1)),
 })
 
-const counted = (of: Reached['of'], spent: number, limit: number): Reached => ({
+const turnsReached = (of: Reached['of'], spent: number, limit: number): Reached => ({
   of,
   spent: turnsText(spent),
   limit: turnsText(limit),
@@ -183,6 +184,6 @@ export const dollars = (amount: number): string => {
   return `$${usd > 0 && usd < 1 ? usd.toFixed(3) : usd.toFixed(2)}`
 }
 
-export const turnsText = (turns: number): string => `${turns} ${turns === 1 ? 'turn' : 'turns'}`
+export const turnsText = (turns: number): string => counted(turns, 'turn')
 
 export const spentText = (spent: Spent): string => `${dollars(spent.micros)}, ${turnsText(spent.turns)}`

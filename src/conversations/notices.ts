@@ -2,6 +2,7 @@ import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
+import { counted, sentence } from '../domain/words.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
 import type { LeftProcess } from '../process/marked-processes.ts'
@@ -36,12 +37,6 @@ export const forChat = (error: unknown): unknown =>
           'put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
       })
     : error
-
-export const sentence = (text: string): string => {
-  // A key of the configuration is written as it is.
-  const begun = /^\w+\.\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?:]$/.test(begun) ? begun : `${begun}.`
-}
 
 /** No codebase bound: no isolation, and no agent run that can write. */
 export const unboundNotice = (names: readonly string[]): string =>
@@ -145,14 +140,14 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
     ...(own.length === 0
       ? []
       : [
-          `The agent has ended, but it left ${processes(own.length)} running:`,
+          `The agent has ended, but it left ${counted(own.length, 'process', 'processes')} running:`,
           ...pids(own),
           'Run `/stop` to end them.',
         ]),
     ...(unknown.length === 0
       ? []
       : [
-          `${processes(unknown.length)} in the worktree started after the agent did and may be yours:`,
+          `${counted(unknown.length, 'process', 'processes')} in the worktree started after the agent did and may be yours:`,
           ...pids(unknown),
           `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
         ]),
@@ -172,7 +167,7 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
     ...(own.length === 0
       ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
       : [
-          `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
+          `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started could not be ended:`,
           ...pids(own),
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
@@ -182,11 +177,13 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
 }
 
 const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
-  ...(ended === 0 ? [] : [`Ended ${processes(ended)} that the repository's setup or teardown had left running.`]),
+  ...(ended === 0
+    ? []
+    : [`Ended ${counted(ended, 'process', 'processes')} that the repository's setup or teardown had left running.`]),
   ...(running.length === 0
     ? []
     : [
-        `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
+        `${counted(running.length, 'process', 'processes')} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
         ...pids(running),
         `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
       ]),
@@ -197,8 +194,6 @@ const everythingEnded = (): string =>
   process.platform === 'linux'
     ? 'Stopped: the agent and all processes it started have ended.'
     : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
-
-const processes = (count: number): string => (count === 1 ? '1 process' : `${count} processes`)
 
 const pids = (left: readonly LeftProcess[]): readonly string[] =>
   listed(
@@ -228,7 +223,7 @@ export const resumingNotice =
   'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
 export const timeLimitNotice = (minutes: number): string =>
-  `Stopped: the run reached its limit of ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
+  `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
 
 /** It was told to end and did not. */
 export const notEndedNotice =

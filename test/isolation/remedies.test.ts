@@ -133,7 +133,7 @@ test.each(['/status', '/worktree list', '/diff'])(
       expect(await chat.say(command)).toBe(
         [
           `The repository of project is gone: nothing is at ${world.repo.path}.`,
-          'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+          'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`.',
         ].join('\n'),
       )
     } finally {

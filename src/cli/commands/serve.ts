@@ -1,5 +1,6 @@
+import { counted } from '../../domain/words.ts'
 import { command, isSet, listOf, textOf } from '../../conversations/commands/command.ts'
-import { count, type View } from '../../conversations/commands/view.ts'
+import { type View } from '../../conversations/commands/view.ts'
 import { usage } from '../../conversations/commands/usage.ts'
 import type { CliCall, Serving, Stopped } from '../cli-call.ts'
 
@@ -50,8 +51,8 @@ const numberOf = (text: string | undefined, flag: string, otherwise: number, mos
 }
 
 const toText = ({ finished, left }: ServeResult, { paint }: View): string => {
-  const done = finished === 0 ? '' : ` ${count(finished, 'running message')} finished first.`
-  const rest = left === 0 ? '' : ` ${count(left, 'message')} will be taken up again at the next start.`
+  const done = finished === 0 ? '' : ` ${counted(finished, 'running message')} finished first.`
+  const rest = left === 0 ? '' : ` ${counted(left, 'message')} will be taken up again at the next start.`
   return `${paint('green', 'Stopped.')}${done}${rest}`
 }
 

@@ -80,7 +80,7 @@ describe('help', () => {
 describe('what cannot be', () => {
   test.each([
     ['/wroktree list', 'There is no /wroktree.\nDid you mean /worktree?'],
-    ['/worktree lsit', 'There is no command `/worktree lsit`\nDid you mean `/worktree list`?'],
+    ['/worktree lsit', 'There is no command `/worktree lsit`.\nDid you mean `/worktree list`?'],
     ['/qqqqqqqq', 'There is no /qqqqqqqq.\n`/help` shows what there is.'],
     ['/worktree remove x --forse', 'There is no option --forse.\nDid you mean `--force`?'],
     ['/worktree list x', '"x" is one word too many.\n`/help worktree list` shows how it is used.'],
@@ -99,7 +99,7 @@ describe('what cannot be', () => {
     const unbound = await makeChat(world, { id: 'T2', bound: false })
     for (const text of ['/worktree list', '/worktree create x', '/diff']) {
       expect(await unbound.say(text)).toBe(
-        'This conversation has no codebase yet.\nBind one with `/codebase <name>` (there are project), or bring one in with `/clone <url>`',
+        'This conversation has no codebase yet.\nBind one with `/codebase <name>` (there are project), or bring one in with `/clone <url>`.',
       )
     }
     expect(await unbound.say('/status')).toContain('**Codebase**: none: bind one with /codebase <name>')

@@ -5,6 +5,7 @@ import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/shell-word.ts'
+import { counted } from '../../domain/words.ts'
 import { printable, type View } from './view.ts'
 
 /** Why a removal was refused and the ways out that fit these reasons. */
@@ -105,7 +106,7 @@ const gitThere =
     `git -C ${shellPath(environment.path, view)} ${command}`
 
 const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
-  const idle = `${days === 1 ? '1 day' : `${days} days`} (${mergedHours === 1 ? '1 hour' : `${mergedHours} hours`} if its work is merged)`
+  const idle = `${counted(days, 'day')} (${counted(mergedHours, 'hour')} if its work is merged)`
   return `until its conversations are closed or have been idle for ${idle}; \`/stop\` there ends a run`
 }
 

@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { isStale } from '../../domain/stale.ts'
 import { workLabel } from '../../domain/work.ts'
+import { counted } from '../../domain/words.ts'
 import { presentCodebase } from '../../isolation/codebase-recognise.ts'
 import { restorablePoints } from '../../isolation/find.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
@@ -12,7 +13,7 @@ import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { codebaseHere, currentEnvironment } from './here.ts'
 import { codebaseJson, environmentJson } from './json.ts'
-import { ago, code, count, facts, tilde, type View } from './view.ts'
+import { ago, code, facts, tilde, type View } from './view.ts'
 
 type Counts = {
   readonly total: number
@@ -106,7 +107,7 @@ const toText = (result: StatusResult, view: View): string => {
   return facts(
     [
       ...(codebase === undefined
-        ? [['codebase', `none here (${count(result.codebases, 'codebase')} registered)`] as const]
+        ? [['codebase', `none here (${counted(result.codebases, 'codebase')} registered)`] as const]
         : codebaseLines(result, codebase, view)),
       [
         'you are in',

@@ -2,12 +2,13 @@ import type { EnvironmentStatus } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import { isTrusted } from '../../domain/trust.ts'
 import { workLabel } from '../../domain/work.ts'
+import { counted } from '../../domain/words.ts'
 import { type EnvironmentFacts, listWithFacts } from '../../isolation/facts.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { type Call, command } from './command.ts'
 import { currentEnvironment, here, tellMoves } from './here.ts'
 import { factsJson } from './json.ts'
-import { ago, type Cell, count, fittedTable, tilde, type View } from './view.ts'
+import { ago, type Cell, fittedTable, tilde, type View } from './view.ts'
 
 export type ListResult = {
   readonly codebase: string
@@ -53,7 +54,7 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   const paths = dropped.includes('PATH') ? `; ${elsewhere(view)}` : ''
   return [
     text,
-    view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
+    view.paint('dim', `${counted(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
   ].join('\n')
 }
 
