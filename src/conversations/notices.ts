@@ -3,6 +3,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
 import { counted, sentence } from '../domain/words.ts'
+import { type GoneCodebase, goneBecause } from './codebase-binding.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolve.ts'
 import type { LeftProcess } from '../process/marked-processes.ts'
@@ -46,14 +47,15 @@ export const unboundNotice = (names: readonly string[]): string =>
 
 /** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
 export const codebaseGoneNotice = (
-  { name, why }: { readonly name: string; readonly why: 'unregistered' | 'other-host' },
+  gone: GoneCodebase,
   names: readonly string[],
   { platform }: { readonly platform: string },
 ): string => {
-  const called = name === '' ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
+  const { name, why } = gone
+  const called = name === undefined ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
   const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
   return [
-    `${called} ${why === 'unregistered' ? 'is no longer registered' : 'is on another host'}.`,
+    `${called} is ${goneBecause(gone)}.`,
     ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
     `the conversation to another one with \`${moveWith(platform)}\`${others}.`,
   ].join(' ')

@@ -301,6 +301,25 @@ describe('status', () => {
       '**Codebase**: `project`, no longer registered: bind one with /codebase',
     )
   })
+
+  test('says which codebase is meant as messages do: also one on another host, and one that is registered again', async () => {
+    const { codebases } = world.context.store
+    const answers = async () => [await chat.say('/status'), await chat.say('/worktree list')]
+    const gone = (why: string) => [
+      expect.stringContaining(`**Codebase**: \`project\`, ${why}: bind one`),
+      expect.stringContaining(`This conversation's codebase is ${why}.`),
+    ]
+    await codebases.remove(world.codebase.id)
+    expect(await answers()).toEqual(gone('no longer registered'))
+    await codebases.insert({ ...world.codebase, host: 'another-host' })
+    expect(await answers()).toEqual(gone('on another host'))
+    await codebases.remove(world.codebase.id)
+    await codebases.insert(world.codebase)
+    expect(await answers()).toEqual([
+      expect.stringContaining('**Codebase**: `project`\n'),
+      expect.stringContaining('project has no environments yet'),
+    ])
+  })
 })
 
 describe('codebase', () => {
