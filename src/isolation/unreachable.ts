@@ -17,11 +17,23 @@ export const unreachableCommits = async (context: IsolationContext, tree: Tree):
   const found: string[] = []
   const lost = await detachedCommits(context, tree)
   if (lost > 0) found.push(`${counted(lost, 'commit')} on a detached HEAD that no branch has`)
-  for (const module of await submoduleDirs(join(tree.gitDir, 'modules'))) {
+  for (const { name, commits } of await unpushedSubmodules(context, tree)) {
+    found.push(`${counted(commits, 'commit')} in submodule ${name} that were not pushed`)
+  }
+  return found
+}
+
+/** Starts git only where the worktree's record has submodules. */
+export const unpushedSubmodules = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+): Promise<{ readonly name: string; readonly commits: number }[]> => {
+  const found: { name: string; commits: number }[] = []
+  for (const { name, dir } of await submoduleDirs(join(tree.gitDir, 'modules'))) {
     // Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`.
-    const repo: Tree = { commonDir: toRepoPath(module.dir), gitDir: module.dir, path: module.dir }
-    const lost = await countUnpushed(context.git, repo)
-    if (lost > 0) found.push(`${counted(lost, 'commit')} in submodule ${module.name} that were not pushed`)
+    const repo: Tree = { commonDir: toRepoPath(dir), gitDir: dir, path: dir }
+    const commits = await countUnpushed(git, repo)
+    if (commits > 0) found.push({ name, commits })
   }
   return found
 }

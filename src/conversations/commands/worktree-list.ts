@@ -88,6 +88,9 @@ const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
     ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
     ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
     ...(dirty.hidden > 0 ? [`${dirty.hidden} changed but hidden`] : []),
+    ...(dirty.submodules > 0 ? [`${counted(dirty.submodules, 'submodule')} changed`] : []),
+    ...(dirty.unpushed > 0 ? [`${counted(dirty.unpushed, 'submodule')} not pushed`] : []),
+    ...dirty.halfDone.map((operation) => `${operation} in progress`),
   ]
   return parts.length === 0 ? { text: 'clean', style: 'green' } : { text: parts.join(', '), style: 'yellow' }
 }
