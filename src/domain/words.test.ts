@@ -15,5 +15,7 @@ test.each([
   ['run `git status`', 'Run `git status`.'],
   ['`git status` says more', '`git status` says more.'],
   ['git failed (exit code 1)', 'git failed (exit code 1).'],
+  ['delete it: rm /a/file', 'Delete it: rm /a/file'],
+  ['add it: /codebase name', 'Add it: /codebase name'],
   ['limits.runMinutes is not a number', 'limits.runMinutes is not a number.'],
 ])('"%s" becomes a sentence', (text, expected) => expect(sentence(text)).toBe(expected))
