@@ -15,6 +15,7 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
     paint('bold', called) + wrapped(`${called} ${row.usage}`.trimEnd(), columns, 4).slice(called.length),
     '',
     wrapped(sentence(row.summary), columns, 0),
+    ...(row.details === undefined ? [] : [wrapped(row.details, columns, 0)]),
     ...optionsOf('Options', row.options, sheet),
     ...optionsOf('Global options', everywhere, sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
@@ -39,7 +40,7 @@ export const overview = (sheet: Sheet, group?: string): string => {
     '  coppice worktree create --issue 42      a tree to work in yourself',
     '  coppice <command> --help                options and examples of one command',
     '',
-    'Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety.',
+    'Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 130 interrupted.',
   ].join('\n')
 }
 
