@@ -40,7 +40,7 @@ export const overview = (sheet: Sheet, group?: string): string => {
     '  coppice worktree create --issue 42      a tree to work in yourself',
     '  coppice <command> --help                options and examples of one command',
     '',
-    'Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety, 130 interrupted.',
+    'Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety.',
   ].join('\n')
 }
 
