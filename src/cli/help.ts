@@ -1,4 +1,5 @@
 import type { CommandWords, OptionRow } from '../commands/command.ts'
+import { sentence } from '../domain/words.ts'
 import { commands, everywhere } from './table.ts'
 import { type Paint, wrapped } from '../commands/view.ts'
 
@@ -13,7 +14,8 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
     // Painted after it was broken into lines: colour has no width.
     paint('bold', called) + wrapped(`${called} ${row.usage}`.trimEnd(), columns, 4).slice(called.length),
     '',
-    wrapped(`${capital(row.summary)}.`, columns, 0),
+    wrapped(sentence(row.summary), columns, 0),
+    ...(row.details === undefined ? [] : [wrapped(row.details, columns, 0)]),
     ...optionsOf('Options', row.options, sheet),
     ...optionsOf('Global options', everywhere, sheet),
     ...(row.examples.length === 0 ? [] : ['', paint('bold', 'Examples'), ...row.examples.map((line) => `  ${line}`)]),
@@ -67,5 +69,3 @@ const refHint = ({ usage }: CommandWords): string[] =>
   usage.includes('ref>') || usage.includes('[ref]')
     ? ['', '<ref> is an id, a branch, a path, or a work such as issue-42, pr-99 or task-add-dark-mode.']
     : []
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -48,6 +48,8 @@ export const commands: readonly CliRow[] = [
     name: 'chat',
     usage: '<message> [--conversation id] [--agent name]',
     summary: 'send a message and wait for the reply',
+    details:
+      'Exits with 0 when the agent or a slash command has answered, whatever the answer, with 1 when none did, and with 130 after Ctrl-C.',
     options: {
       conversation: { type: 'string', value: 'id', summary: 'continue this conversation (default: a new one)' },
       agent: { type: 'string', value: 'name', summary: 'use this agent in the conversation from now on' },
@@ -151,6 +153,7 @@ export const commands: readonly CliRow[] = [
     name: 'import archon',
     usage: '[sqlite file | postgres url | -] [--dry-run]',
     summary: 'import from Archon (read-only)',
+    details: 'With -, the URL is read from standard input (default: ARCHON_DATABASE_URL).',
     options: { 'dry-run': dryRun },
     words: [0, 1],
     examples: [

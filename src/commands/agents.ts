@@ -3,6 +3,7 @@ import type { Agent, AgentAvailability } from '../agents/agent.ts'
 import { chooseAgent, createAgents } from '../agents/registry.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { sentence } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { codebaseHere } from './here.ts'
 import { code, table, type View } from './view.ts'
@@ -73,11 +74,6 @@ const toText = ({ agents, chosen, chat }: AgentsResult, view: View): string =>
 
 const stateText = ({ state }: AgentAvailability): string =>
   ({ ready: 'ready', missing: 'not ready', 'logged-out': 'not logged in' })[state]
-
-const sentence = (text: string): string => {
-  const begun = text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?`]$/.test(begun) ? begun : `${begun}.`
-}
 
 export const agents = command<AgentsResult>({
   run,

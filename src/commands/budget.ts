@@ -1,4 +1,5 @@
 import { type Budget, type BudgetReached, budgetOf, MICROS, type Spent } from '../runs/budget.ts'
+import { counted } from '../domain/words.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { usage } from './usage.ts'
@@ -142,6 +143,6 @@ const dollars = (amount: number): string => {
   return `$${usd > 0 && usd < 1 ? usd.toFixed(3) : usd.toFixed(2)}`
 }
 
-const turnsText = (turns: number): string => `${turns} ${turns === 1 ? 'turn' : 'turns'}`
+const turnsText = (turns: number): string => counted(turns, 'turn')
 
 export const spentText = (spent: Spent): string => `${dollars(spent.micros)}, ${turnsText(spent.turns)}`

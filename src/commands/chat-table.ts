@@ -15,7 +15,7 @@ const chatOnly = {
   codebase: {
     name: 'codebase',
     usage: '<name>',
-    summary: 'bind this conversation to a codebase',
+    summary: 'switch to a codebase (another one ends the session)',
     options: {},
     words: [1, 1],
     examples: ['coppice codebase project'],

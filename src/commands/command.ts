@@ -18,6 +18,8 @@ export type CommandWords = {
   /** What comes after the words. */
   readonly usage: string
   readonly summary: string
+  /** What --help adds to the summary. */
+  readonly details?: string
   readonly options: Readonly<Record<string, OptionRow>>
   /** How many words may follow; more or fewer is wrong usage. */
   readonly words: readonly [least: number, most: number]

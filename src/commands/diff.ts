@@ -7,10 +7,11 @@ import type { Base } from '../isolation/base-branch.ts'
 import { baseAndConfig } from '../isolation/base-and-config.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import { presenceOf } from '../isolation/presence.ts'
+import { counted } from '../domain/words.ts'
 import { type Call, command, standsIn } from './command.ts'
 import { currentEnvironment, followedHere, type Here, here } from './here.ts'
 import { environmentJson } from './json.ts'
-import { aligned, code, count, type View } from './view.ts'
+import { aligned, code, type View } from './view.ts'
 
 export type DiffResult = {
   readonly environment: IsolatedEnvironment
@@ -98,9 +99,9 @@ const toText = ({ environment, base, files }: DiffResult, view: View): string =>
       { text: state === 'committed' ? '' : state, style: 'yellow' as const },
     ])
   return [
-    `${branch} against ${code(base, view)}: ${count(files.length, 'file')}, +${sum('added')} -${sum('removed')}`,
+    `${branch} against ${code(base, view)}: ${counted(files.length, 'file')}, +${sum('added')} -${sum('removed')}`,
     aligned(rows, view),
-    ...(files.length > mostFiles ? [`… and ${count(files.length - mostFiles, 'more file', 'more files')}`] : []),
+    ...(files.length > mostFiles ? [`… and ${counted(files.length - mostFiles, 'more file', 'more files')}`] : []),
   ].join('\n')
 }
 

@@ -1,5 +1,6 @@
 import { AppError, type ErrorCode, isAppError, toAppError } from '../domain/errors.ts'
 import type { GateAnswer } from '../domain/gates.ts'
+import { sentence, withFullStop } from '../domain/words.ts'
 import type { View } from './view.ts'
 
 /** A refusal or a failure as programs read it. */
@@ -35,8 +36,9 @@ export const failureText = (
   { code, message, remedy }: AppError,
   more = 'Run it again with --verbose to see more, or look at `coppice doctor`.',
 ): string => {
-  const what = sentence(message)
-  if (remedy !== undefined) return `${what}\n${sentence(capital(remedy))}`
+  // A message may begin with a name, which is written as it is.
+  const what = withFullStop(message)
+  if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
   return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
 }
 
@@ -53,12 +55,6 @@ export const withWordsOf = (error: unknown, say: View['say']): unknown => {
   )
   return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
 }
-
-const sentence = (text: string): string => (/[.!?:)`…]$/.test(text.trim()) ? text.trim() : `${text.trim()}.`)
-
-/** A message may begin with a name, which is written as it is; a remedy with a verb, a quotation, a program or a key. */
-const capital = (text: string): string =>
-  /^(?:`|git |coppice |chmod |\w+\.\w)/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
 
 /** For --verbose: the whole chain of causes. */
 export const failureDetails = (error: unknown): string => {

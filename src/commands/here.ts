@@ -6,6 +6,7 @@ import { resolveCodebase } from '../isolation/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { environmentAround, followed, type Moved, movedNotice } from '../isolation/moved.ts'
 import { isInside } from '../isolation/paths.ts'
+import { codebaseBinding, goneBecause } from './codebase-binding.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
 
 export type Here = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
@@ -77,9 +78,8 @@ export const boundCodebase = async (
   { context }: Pick<Workplace, 'context'>,
   { conversation }: Pick<ChatCall, 'conversation'>,
 ): Promise<Codebase | undefined> => {
-  const { codebaseId } = conversation
-  const codebase = codebaseId === undefined ? undefined : await context.store.codebases.get(codebaseId)
-  return codebase?.host === context.host ? codebase : undefined
+  const binding = await codebaseBinding(context, conversation)
+  return binding.kind === 'known' ? binding.codebase : undefined
 }
 
 /** All of them, and in a thread of a repository that repository's own. */
@@ -87,9 +87,9 @@ export const visibleCodebases = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
   chat: Pick<ChatCall, 'conversation'> | undefined,
 ): Promise<Codebase[]> => {
-  const all = await store.codebases.list(host)
-  if (chat === undefined || reachOf(chat.conversation) === 'server') return all
-  return all.filter(({ id }) => id === chat.conversation.codebaseId)
+  if (chat === undefined || reachOf(chat.conversation) === 'server') return store.codebases.list(host)
+  const binding = await codebaseBinding({ store, host }, chat.conversation)
+  return binding.kind === 'known' ? [binding.codebase] : []
 }
 
 /** A thread of a repository is about that one; what else is on this server is not its readers' business. */
@@ -101,16 +101,13 @@ export const assertWholeServer = ({ conversation }: Pick<ChatCall, 'conversation
 }
 
 const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebase> => {
-  const bound = await boundCodebase(workplace, chat)
-  if (bound !== undefined) return bound
+  const binding = await codebaseBinding(workplace.context, chat.conversation)
+  if (binding.kind === 'known') return binding.codebase
   const names = (await visibleCodebases(workplace.context, chat)).map(({ name }) => name)
-  const { formerCodebase, codebaseId } = chat.conversation
   const message =
-    formerCodebase !== undefined
-      ? "this conversation's codebase is no longer registered"
-      : codebaseId === undefined
-        ? 'this conversation has no codebase yet'
-        : "this conversation's codebase is on another host"
+    binding.kind === 'none'
+      ? 'this conversation has no codebase yet'
+      : `this conversation's codebase is ${goneBecause(binding)}`
   throw new AppError('not-found', message, {
     remedy:
       names.length === 0

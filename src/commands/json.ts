@@ -2,6 +2,7 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../isolation/facts.ts'
+import { isClean } from '../isolation/uncommitted.ts'
 
 /*
  * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never
@@ -27,7 +28,7 @@ export const environmentJson = (environment: IsolatedEnvironment, nameOf: NameOf
 export const factsJson = (facts: EnvironmentFacts, nameOf: NameOf) => ({
   ...environmentJson(facts.environment, nameOf),
   current: facts.current,
-  dirty: facts.dirty === undefined ? null : facts.dirty.changed + facts.dirty.untracked + facts.dirty.hidden > 0,
+  dirty: facts.dirty === undefined ? null : !isClean(facts.dirty),
   ahead: facts.ahead ?? null,
   behind: facts.behind ?? null,
   merged: mergedJson(facts.merged),

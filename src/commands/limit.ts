@@ -1,13 +1,14 @@
 import { type LimitReport, limitMessage, unknownMergedLine } from '../isolation/room.ts'
+import { counted } from '../domain/words.ts'
 import type { FailureJson } from './failure.ts'
-import { count, type View } from './view.ts'
+import { type View } from './view.ts'
 
 /** The limit message in the words of whoever speaks. */
 export const limitText = (report: LimitReport, staleDays: number, { say, paint, chat }: View): string =>
   chat === true
     ? limitMessage(report, staleDays)
     : [
-        `You have ${count(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
+        `You have ${counted(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
         ` ${breakdown(report, staleDays).join('   ')}`,
         ...unknownMergedLine(report).map((line) => ` ${line}`),
         ...commandsFor(report).map((command) => `   ${say(command)}`),

@@ -5,6 +5,8 @@ import type { Refused } from '../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../domain/shell-word.ts'
+import { counted } from '../domain/words.ts'
+import { unhide } from './unhide.ts'
 import { printable, type View } from './view.ts'
 
 /** Why a removal was refused and the ways out that fit these reasons. */
@@ -26,10 +28,13 @@ export const refusalText = (refusal: Refusal, view: View): string => {
   const ways = waysOut(refusal, view)
   const longest = Math.max(...ways.map(({ title }) => title.length))
   return [
-    `Cannot remove worktree \`${refusal.environment.branch}\`: ${printable(detailsOf(refusal))}.`,
-    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${printable(how)}`),
+    `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(detailsOf(refusal))}.`,
+    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${onOneLine(how)}`),
   ].join('\n')
 }
+
+/** A file may be called `\n 1. Remove it anyway:  rm -rf ~`. */
+const onOneLine = (text: string): string => printable(text).replaceAll(/\s/g, ' ')
 
 export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
   error: {
@@ -57,7 +62,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
   for (const one of uncommitted) {
     if (one.kind === 'hidden')
-      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, git, environment.path) })
+      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
   }
   if (isNo('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
@@ -105,20 +110,9 @@ const gitThere =
     `git -C ${shellPath(environment.path, view)} ${command}`
 
 const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
-  const idle = `${days === 1 ? '1 day' : `${days} days`} (${mergedHours === 1 ? '1 hour' : `${mergedHours} hours`} if its work is merged)`
+  const idle = `${counted(days, 'day')} (${counted(mergedHours, 'hour')} if its work is merged)`
   return `until its conversations are closed or have been idle for ${idle}; \`/stop\` there ends a run`
 }
-
-/** Two calls: given both options, git clears only one of the bits. */
-const unhide = (paths: readonly string[], git: (command: string) => string, root: string): string => {
-  const first = paths.slice(0, MOST_PATHS)
-  const named = first.map(shellWord).join(' ')
-  const clear = (bit: string): string => git(`update-index --no-${bit} -- ${named}`)
-  // With another time git reads the file again; -c: one that is gone stays gone.
-  const touch = `touch -ch ${first.map((path) => shellWord(`${root}/${path}`)).join(' ')}`
-  return `${clear('assume-unchanged')} && ${clear('skip-worktree')} && ${touch}`
-}
-const MOST_PATHS = 20
 
 const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
 

@@ -1,9 +1,10 @@
 import { type CleanupReport, joinReports } from '../cleanup/report.ts'
 import { describeLeftOut } from '../domain/restore-point.ts'
+import { counted } from '../domain/words.ts'
 import type { Call } from './command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
-import { aligned, type Cell, count, tilde, type View } from './view.ts'
+import { aligned, type Cell, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
   readonly parts: readonly { readonly codebase: string; readonly report: CleanupReport }[]
@@ -38,7 +39,7 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
     ...failed.map(({ codebase, error }) => [cell('failed', 'red'), { text: codebase }, { text: '' }, { text: error }]),
   ].map((row) => row.filter((one) => one !== undefined))
   const removed = parts.reduce((sum, { report }) => sum + report.removed.length, 0)
-  const done = `${count(removed, 'environment')} ${dryRun ? 'would be removed' : 'removed'}`
+  const done = `${counted(removed, 'environment')} ${dryRun ? 'would be removed' : 'removed'}`
   const kept = removed > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [

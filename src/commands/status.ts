@@ -9,11 +9,13 @@ import { standings } from '../isolation/standing.ts'
 import type { Session } from '../store/store.ts'
 import type { Spent } from '../runs/budget.ts'
 import { spentText } from './budget.ts'
+import { counted } from '../domain/words.ts'
+import { type CodebaseBinding, codebaseBinding, type GoneCodebase, goneBecause } from './codebase-binding.ts'
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { codebaseHere, currentEnvironment } from './here.ts'
 import { codebaseJson, environmentJson } from './json.ts'
-import { ago, code, count, facts, tilde, type View } from './view.ts'
+import { ago, code, facts, tilde, type View } from './view.ts'
 
 type Counts = {
   readonly total: number
@@ -38,8 +40,7 @@ export type StatusResult = {
 }
 
 type ChatStatus = {
-  /** The name of the codebase it had, if that is no longer registered. */
-  readonly former: string | undefined
+  readonly binding: CodebaseBinding
   /** What holds its environment now: a run, most of the time. */
   readonly running: readonly string[]
   readonly session: Session | undefined
@@ -75,7 +76,7 @@ const chatStatus = async (
   codebase: Codebase | undefined,
   environment: IsolatedEnvironment | undefined,
 ): Promise<ChatStatus> => ({
-  former: chat.conversation.formerCodebase?.name,
+  binding: await codebaseBinding(chat.context.isolation, chat.conversation),
   running: environment === undefined ? [] : await runningIn(chat.context.isolation, environment),
   session: await chat.context.isolation.store.sessions.live(chat.conversation.id),
   agent: await currentAgent(chat, codebase),
@@ -107,7 +108,7 @@ const toText = (result: StatusResult, view: View): string => {
   return facts(
     [
       ...(codebase === undefined
-        ? [['codebase', `none here (${count(result.codebases, 'codebase')} registered)`] as const]
+        ? [['codebase', `none here (${counted(result.codebases, 'codebase')} registered)`] as const]
         : codebaseLines(result, codebase, view)),
       [
         'you are in',
@@ -123,14 +124,18 @@ const toText = (result: StatusResult, view: View): string => {
   )
 }
 
-const chatText = (result: StatusResult, { former, running, session, agent, spent }: ChatStatus, view: View): string => {
+const chatText = (
+  result: StatusResult,
+  { binding, running, session, agent, spent }: ChatStatus,
+  view: View,
+): string => {
   const { codebase, environment, counts, limit, staleDays } = result
   return facts(
     [
       [
         'Codebase',
         codebase === undefined
-          ? `${former === undefined || former === '' ? 'none' : `${code(former, view)}, no longer registered`}: bind one with ${view.say('codebase <name>')}`
+          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}: bind one with ${view.say('codebase <name>')}`
           : code(codebase.name, view),
       ],
       [
@@ -151,6 +156,9 @@ const chatText = (result: StatusResult, { former, running, session, agent, spent
     view,
   )
 }
+
+const goneText = (gone: GoneCodebase, view: View): string =>
+  `${gone.name === undefined ? 'unknown' : code(gone.name, view)}, ${goneBecause(gone)}`
 
 /** As the limit message has it: all three, also where there are none. */
 const chatBreakdown = ({ active, merged, stale, missing }: Counts, staleDays: number): string =>

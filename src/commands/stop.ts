@@ -1,3 +1,4 @@
+import { counted } from '../domain/words.ts'
 import type { LeftProcess } from '../process/marked-processes.ts'
 import type { Leftovers } from '../runs/leftovers.ts'
 import type { Stopped } from '../runs/stop-run.ts'
@@ -11,14 +12,14 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
     ...(own.length === 0
       ? []
       : [
-          `The agent has ended, but it left ${processes(own.length)} running:`,
+          `The agent has ended, but it left ${counted(own.length, 'process', 'processes')} running:`,
           ...pids(own),
           'Run `/stop` to end them.',
         ]),
     ...(unknown.length === 0
       ? []
       : [
-          `${processes(unknown.length)} in the worktree started after the agent did and may be yours:`,
+          `${counted(unknown.length, 'process', 'processes')} in the worktree started after the agent did and may be yours:`,
           ...pids(unknown),
           `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
         ]),
@@ -38,7 +39,7 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
     ...(own.length === 0
       ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
       : [
-          `Stopped the agent, but ${processes(own.length)} it started could not be ended:`,
+          `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started could not be ended:`,
           ...pids(own),
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
@@ -48,11 +49,13 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
 }
 
 const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
-  ...(ended === 0 ? [] : [`Ended ${processes(ended)} that the repository's setup or teardown had left running.`]),
+  ...(ended === 0
+    ? []
+    : [`Ended ${counted(ended, 'process', 'processes')} that the repository's setup or teardown had left running.`]),
   ...(running.length === 0
     ? []
     : [
-        `${processes(running.length)} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
+        `${counted(running.length, 'process', 'processes')} that the repository's setup or teardown started for this worktree ${running.length === 1 ? 'is' : 'are'} still running:`,
         ...pids(running),
         `To end ${running.length === 1 ? 'it' : 'them'} now: \`kill -9 ${running.map(({ pid }) => pid).join(' ')}\``,
       ]),
@@ -63,8 +66,6 @@ const everythingEnded = (): string =>
   process.platform === 'linux'
     ? 'Stopped: the agent and all processes it started have ended.'
     : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
-
-const processes = (count: number): string => (count === 1 ? '1 process' : `${count} processes`)
 
 const pids = (left: readonly LeftProcess[]): readonly string[] =>
   listed(

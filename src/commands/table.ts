@@ -132,7 +132,7 @@ export const shared = {
       name: 'clone',
       aliases: ['codebase add'],
       usage: '<url>',
-      summary: 'clone a repository and bind this conversation to it',
+      summary: 'clone a repository and switch to it (ends the session)',
       options: [],
       examples: ['coppice clone https://github.com/owner/name'],
     },

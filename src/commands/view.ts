@@ -166,8 +166,6 @@ export const facts = (rows: readonly (readonly [label: string, value: string])[]
   return rows.map(([label, value]) => `${paint('dim', label.padEnd(longest))}  ${printable(value)}`).join('\n')
 }
 
-export const count = (n: number, one: string, many = `${one}s`): string => `${n} ${n === 1 ? one : many}`
-
 /** Lines of at most `columns`, broken between words; all but the first begin with the indent. */
 export const wrapped = (text: string, columns: number, indent: number): string => {
   const lines: string[] = []

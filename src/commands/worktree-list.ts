@@ -4,10 +4,11 @@ import { isTrusted } from '../domain/trust.ts'
 import { workLabel } from '../domain/work.ts'
 import { type EnvironmentFacts, listWithFacts } from '../isolation/facts.ts'
 import type { IsolationContext } from '../isolation/context.ts'
+import { counted } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { currentEnvironment, here, tellMoves } from './here.ts'
 import { factsJson } from './json.ts'
-import { ago, type Cell, count, fittedTable, tilde, type View } from './view.ts'
+import { ago, type Cell, fittedTable, tilde, type View } from './view.ts'
 
 export type ListResult = {
   readonly codebase: string
@@ -53,7 +54,7 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   const paths = dropped.includes('PATH') ? `; ${elsewhere(view)}` : ''
   return [
     text,
-    view.paint('dim', `${count(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
+    view.paint('dim', `${counted(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
   ].join('\n')
 }
 
@@ -87,6 +88,9 @@ const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
     ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
     ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
     ...(dirty.hidden > 0 ? [`${dirty.hidden} changed but hidden`] : []),
+    ...(dirty.submodules > 0 ? [`${counted(dirty.submodules, 'submodule')} changed`] : []),
+    ...(dirty.unpushed > 0 ? [`${counted(dirty.unpushed, 'submodule')} not pushed`] : []),
+    ...dirty.halfDone.map((operation) => `${operation} in progress`),
   ]
   return parts.length === 0 ? { text: 'clean', style: 'green' } : { text: parts.join(', '), style: 'yellow' }
 }

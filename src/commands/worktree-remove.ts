@@ -10,7 +10,8 @@ import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './refusal.ts'
 import { pushCommand } from './push-command.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { code, count, printable, tilde, type View } from './view.ts'
+import { code, printable, tilde, type View } from './view.ts'
+import { counted } from '../domain/words.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
   readonly codebase: string
@@ -99,7 +100,7 @@ const toText = (result: RemoveResult, view: View): string => {
         ...result.leftOut
           .filter((left) => left.path !== path)
           .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
-        ...(result.letGo.length === 0 ? [] : [`  ${count(result.letGo.length, 'conversation')} let go of it`]),
+        ...(result.letGo.length === 0 ? [] : [`  ${counted(result.letGo.length, 'conversation')} let go of it`]),
       ].join('\n')
   }
 }

@@ -12,7 +12,8 @@ import { moveTo } from './place.ts'
 import { usage } from './usage.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { ago, code, count, fittedTable, type View } from './view.ts'
+import { ago, code, fittedTable, type View } from './view.ts'
+import { counted } from '../domain/words.ts'
 
 export type RestoreResult =
   | {
@@ -82,7 +83,7 @@ const toText = (result: RestoreResult, view: View): string => {
     { text: environment.branch, style: 'bold' as const },
     { text: workLabel(environment.work) },
     { text: ago(createdAt, view.now) },
-    { text: count(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'more day') },
+    { text: counted(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'more day') },
     { text: dirty ? 'yes' : 'no' },
     { text: id.slice(0, 8), style: 'dim' as const },
   ])

@@ -80,7 +80,7 @@ describe('help', () => {
 describe('what cannot be', () => {
   test.each([
     ['/wroktree list', 'There is no /wroktree.\nDid you mean /worktree?'],
-    ['/worktree lsit', 'There is no command `/worktree lsit`\nDid you mean `/worktree list`?'],
+    ['/worktree lsit', 'There is no command `/worktree lsit`.\nDid you mean `/worktree list`?'],
     ['/qqqqqqqq', 'There is no /qqqqqqqq.\n`/help` shows what there is.'],
     ['/worktree remove x --forse', 'There is no option --forse.\nDid you mean `--force`?'],
     ['/worktree list x', '"x" is one word too many.\n`/help worktree list` shows how it is used.'],
@@ -99,7 +99,7 @@ describe('what cannot be', () => {
     const unbound = await makeChat(world, { id: 'T2', bound: false })
     for (const text of ['/worktree list', '/worktree create x', '/diff']) {
       expect(await unbound.say(text)).toBe(
-        'This conversation has no codebase yet.\nBind one with `/codebase <name>` (there are project), or bring one in with `/clone <url>`',
+        'This conversation has no codebase yet.\nBind one with `/codebase <name>` (there are project), or bring one in with `/clone <url>`.',
       )
     }
     expect(await unbound.say('/status')).toContain('**Codebase**: none: bind one with /codebase <name>')
@@ -300,6 +300,25 @@ describe('status', () => {
     expect(await chat.say('/status')).toContain(
       '**Codebase**: `project`, no longer registered: bind one with /codebase',
     )
+  })
+
+  test('says which codebase is meant as messages do: also one on another host, and one that is registered again', async () => {
+    const { codebases } = world.context.store
+    const answers = async () => [await chat.say('/status'), await chat.say('/worktree list')]
+    const gone = (why: string) => [
+      expect.stringContaining(`**Codebase**: \`project\`, ${why}: bind one`),
+      expect.stringContaining(`This conversation's codebase is ${why}.`),
+    ]
+    await codebases.remove(world.codebase.id)
+    expect(await answers()).toEqual(gone('no longer registered'))
+    await codebases.insert({ ...world.codebase, host: 'another-host' })
+    expect(await answers()).toEqual(gone('on another host'))
+    await codebases.remove(world.codebase.id)
+    await codebases.insert(world.codebase)
+    expect(await answers()).toEqual([
+      expect.stringContaining('**Codebase**: `project`\n'),
+      expect.stringContaining('project has no environments yet'),
+    ])
   })
 })
 

@@ -20,7 +20,11 @@ const register = async (name: string, change: Partial<Codebase> = {}): Promise<C
   return codebase
 }
 
-const begin = async (conversationId: string, codebaseId: Codebase['id'] | undefined): Promise<Conversation> => {
+const begin = async (
+  conversationId: string,
+  codebaseId: Codebase['id'] | undefined,
+  more: Partial<Conversation> = {},
+): Promise<Conversation> => {
   const times = { lastActivityAt: 1, closedAt: undefined, createdAt: 1 }
   return world.context.store.conversations.ensure({
     id: conversationId,
@@ -31,6 +35,7 @@ const begin = async (conversationId: string, codebaseId: Codebase['id'] | undefi
     persistent: false,
     agent: undefined,
     ...times,
+    ...more,
   })
 }
 
@@ -88,6 +93,11 @@ test('a conversation returns to its codebase when that is registered again, and 
   await register('five')
   expect(await boundBy('returns', {})).toEqual({ to: 'five', said: [] })
   await world.context.store.codebases.remove(five.id)
+})
+
+test('a conversation whose codebase was unregistered before names were recorded takes no other', async () => {
+  await begin('nameless', undefined, { formerCodebase: { id: aCodebase('unknown').id, name: undefined } })
+  expect((await boundBy('nameless', {})).to).toMatch(/^refused: This conversation's codebase is no longer registered\./)
 })
 
 test('a new thread takes no other codebase than its channel had, and none of another host', async () => {

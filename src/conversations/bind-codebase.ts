@@ -3,6 +3,7 @@ import { AppError } from '../domain/errors.ts'
 import { addCodebase } from '../isolation/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation, InboxMessage } from '../store/store.ts'
+import { codebaseBinding } from '../commands/codebase-binding.ts'
 import type { ConversationsContext } from './context.ts'
 import * as notices from './notices.ts'
 import { about, say } from './replies.ts'
@@ -28,7 +29,7 @@ export const codebaseFor = async (
   if (named === undefined && github !== undefined) {
     return bind(context, conversation, await byGithub(isolation, github, cloneUrl))
   }
-  const own = await bindingOf(isolation, conversation)
+  const own = await codebaseBinding(isolation, conversation)
   if (own.kind === 'known') {
     if (named !== undefined && named.id !== own.codebase.id) await tellStays(context, message, own.codebase, named)
     return bind(context, conversation, own.codebase)
@@ -47,34 +48,14 @@ const ofChannel = async (
   const { store, host } = isolation
   const { channelId } = message.details
   const channel = channelId === undefined ? undefined : await store.conversations.find(message.platform, channelId)
-  const inherited = channel === undefined ? none : await bindingOf(isolation, channel)
-  if (inherited.kind === 'known') return bind(context, conversation, inherited.codebase)
+  const inherited = channel && (await codebaseBinding(isolation, channel))
+  if (inherited?.kind === 'known') return bind(context, conversation, inherited.codebase)
   const names = await namesIn(isolation)
-  if (inherited.kind === 'gone') return { refusal: notices.codebaseGoneNotice(inherited, names, message) }
+  if (inherited?.kind === 'gone') return { refusal: notices.codebaseGoneNotice(inherited, names, message) }
   const [only, ...others] = await store.codebases.list(host)
   return only !== undefined && others.length === 0
     ? bind(context, conversation, only)
     : { refusal: notices.unboundNotice(names) }
-}
-
-type Binding =
-  | { readonly kind: 'none' }
-  | { readonly kind: 'known'; readonly codebase: Codebase }
-  | { readonly kind: 'gone'; readonly name: string; readonly why: 'unregistered' | 'other-host' }
-
-const none: Binding = { kind: 'none' }
-
-const bindingOf = async (
-  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
-  { codebaseId, formerCodebase }: Conversation,
-): Promise<Binding> => {
-  const id = codebaseId ?? formerCodebase?.id
-  if (id === undefined) return none
-  const codebase = await store.codebases.get(id)
-  // A repository that is registered again keeps its id.
-  if (codebase === undefined) return { kind: 'gone', name: formerCodebase?.name ?? '', why: 'unregistered' }
-  // A path means something on one host only.
-  return codebase.host === host ? { kind: 'known', codebase } : { kind: 'gone', name: codebase.name, why: 'other-host' }
 }
 
 const namesIn = async ({ store, host }: Pick<IsolationContext, 'store' | 'host'>): Promise<string[]> =>

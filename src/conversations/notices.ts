@@ -4,6 +4,8 @@ import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/gates.ts'
+import { counted, sentence } from '../domain/words.ts'
+import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
 import { type LimitReport, limitMessage } from '../isolation/room.ts'
 import type { Resolution } from '../isolation/resolution.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
@@ -37,12 +39,6 @@ export const forChat = (error: unknown): unknown =>
       })
     : error
 
-export const sentence = (text: string): string => {
-  // A key of the configuration is written as it is.
-  const begun = /^\w+\.\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
-  return /[.!?:]$/.test(begun) ? begun : `${begun}.`
-}
-
 /** No codebase bound: no isolation, and no agent run that can write. */
 export const unboundNotice = (names: readonly string[]): string =>
   names.length === 0
@@ -51,14 +47,15 @@ export const unboundNotice = (names: readonly string[]): string =>
 
 /** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
 export const codebaseGoneNotice = (
-  { name, why }: { readonly name: string; readonly why: 'unregistered' | 'other-host' },
+  gone: GoneCodebase,
   names: readonly string[],
   { platform }: { readonly platform: string },
 ): string => {
-  const called = name === '' ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
+  const { name, why } = gone
+  const called = name === undefined ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
   const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
   return [
-    `${called} ${why === 'unregistered' ? 'is no longer registered' : 'is on another host'}.`,
+    `${called} is ${goneBecause(gone)}.`,
     ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
     `the conversation to another one with \`${moveWith(platform)}\`${others}.`,
   ].join(' ')
@@ -159,7 +156,7 @@ export const resumingNotice =
   'The concurrency limit is reached. The agent continues with your answer when a slot frees up.'
 
 export const timeLimitNotice = (minutes: number): string =>
-  `Stopped: the run reached its limit of ${minutes} ${minutes === 1 ? 'minute' : 'minutes'}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
+  `Stopped: the run reached its limit of ${counted(minutes, 'minute')}. Its work so far is in the worktree. Send a message to continue, or raise \`limits.runMinutes\` in config.yaml.`
 
 /** It was told to end and did not. */
 export const notEndedNotice =

@@ -1,9 +1,9 @@
-import { join } from 'node:path'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { lookIntoIndex } from './hidden.ts'
-import { hasNoFlags } from './index-scan.ts'
+import { scanIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { parseStatus } from './status.ts'
+import type { TreePath } from './tree-path.ts'
 
 export type Dirt = {
   readonly changed: number
@@ -12,14 +12,21 @@ export type Dirt = {
   readonly hidden: number
 }
 
+/** Places where another repository belongs; nobody has looked into those. */
+export type WithGitlinks = { readonly gitlinks: readonly TreePath[] }
+
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
-export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt> => {
+export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt & WithGitlinks> => {
   const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
   const { stdoutBytes } = await git.run(request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
   // Git is started for these only where a bit in the index hides something, or the index is of a rare kind.
-  const hidden = hasNoFlags(join(tree.gitDir, 'index')) ? [] : (await lookIntoIndex(git, tree, { signal })).hidden
-  return { changed: changed.length + unmerged.length, untracked: untracked.length, hidden: hidden.length }
+  const scan = scanIndex(tree)
+  const { hidden, gitlinks } =
+    scan?.hasFlags === false
+      ? { hidden: [], gitlinks: scan.gitlinks }
+      : await lookIntoIndex(git, tree, { signal }, scan)
+  return { changed: changed.length + unmerged.length, untracked: untracked.length, hidden: hidden.length, gitlinks }
 }
 
 const args = [

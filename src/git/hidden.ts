@@ -2,7 +2,7 @@ import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyUntrusted } from '../process/read-untrusted.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
-import { changedWithinSecond, type IndexedFile, isPlainIndex } from './index-scan.ts'
+import { changedWithinSecond, type IndexedFile, scanIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
@@ -25,15 +25,17 @@ export type IndexFlags = {
  * What `git status` does not show: edits of files with `assume-unchanged` or `skip-worktree` set, compared in a private
  * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
-export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<IndexLook> => {
-  const young = await changedWithinSecond(tree)
-  const isPlain = isPlainIndex(join(tree.gitDir, 'index'))
-  const entries = isPlain ? [] : await indexEntries(git, tree, { signal })
-  const gitlinks = entries.filter(({ mode }) => mode === '160000')
-  const skipped = isPlain ? [] : await skippedFiles(git, tree)
-  const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)
-  const flags = hasFlags ? { skippedButThere: skipped.filter((entry) => !isAbsentFromSparse(tree, entry)) } : undefined
-  const flagged = entries.filter((entry) => entry.flagged && !isAbsentFromSparse(tree, entry))
+export const lookIntoIndex = async (
+  git: Git,
+  tree: Tree,
+  { signal }: CallOptions = {},
+  scan = scanIndex(tree),
+): Promise<IndexLook> => {
+  const young = scan === undefined ? [] : await changedWithinSecond(tree, scan)
+  const { flagged, gitlinks, flags } =
+    scan?.hasFlags === false
+      ? { flagged: [], gitlinks: scan.gitlinks, flags: undefined }
+      : await askForFlags(git, tree, signal)
   if (flagged.length === 0 && young.length === 0) return { hidden: [], gitlinks, flags }
   const hidden = await withPrivateIndex(git, async (indexFile) => {
     await copyWithTime(join(tree.gitDir, 'index'), indexFile)
@@ -42,9 +44,28 @@ export const lookIntoIndex = async (git: Git, tree: Tree, { signal }: CallOption
   return { hidden, gitlinks, flags }
 }
 
-/** All files with `skip-worktree` set. In a sparse checkout git forgets the flag of a file that is there, unless told. */
-export const skippedFiles = async (git: Git, tree: Tree): Promise<Flagged[]> => {
-  if (isPlainIndex(join(tree.gitDir, 'index'))) return []
+const askForFlags = async (
+  git: Git,
+  tree: Tree,
+  signal: AbortSignal | undefined,
+): Promise<Omit<IndexLook, 'hidden'> & { readonly flagged: readonly Flagged[] }> => {
+  const entries = await indexEntries(git, tree, { signal })
+  const skipped = await askForSkipped(git, tree)
+  const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)
+  const isThere = (entry: Flagged): boolean => !isAbsentFromSparse(tree, entry)
+  return {
+    flagged: entries.filter((entry) => entry.flagged && isThere(entry)),
+    gitlinks: entries.filter(({ mode }) => mode === '160000'),
+    flags: hasFlags ? { skippedButThere: skipped.filter(isThere) } : undefined,
+  }
+}
+
+/** All files with `skip-worktree` set. */
+export const skippedFiles = async (git: Git, tree: Tree): Promise<Flagged[]> =>
+  scanIndex(tree)?.hasFlags === false ? [] : askForSkipped(git, tree)
+
+/** In a sparse checkout git ignores the flag of a file that is there, unless it is told to expect such files. */
+const askForSkipped = async (git: Git, tree: Tree): Promise<Flagged[]> => {
   const settings: readonly Setting[] = [['sparse.expectFilesOutsideOfPatterns', 'true']]
   return (await indexEntries(git, tree, { settings })).filter(({ skipWorktree }) => skipWorktree)
 }

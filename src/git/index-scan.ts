@@ -6,38 +6,40 @@ import { readUntrustedSync } from '../process/read-untrusted.ts'
 import type { Tree } from './door.ts'
 import { type TreePath, treePath } from './tree-path.ts'
 
-/**
- * Does the index certainly have neither a flagged entry (assume-unchanged, skip-worktree) nor a gitlink? Read from the
- * file itself, which takes 5 ms for 30,000 entries where `git ls-files` takes 45. Only what is plain is judged (format 2
- * or 3, not split, not sparse): anything else, and anything unexpected, is false, and git is asked.
- */
-export const isPlainIndex = (path: string): boolean => scanned(path, { gitlinks: false })
+export type IndexScan = {
+  readonly bytes: Buffer
+  /** An entry has assume-unchanged, skip-worktree or intent-to-add set: git has to be asked which. */
+  readonly hasFlags: boolean
+  /** Places where another repository belongs. */
+  readonly gitlinks: readonly TreePath[]
+}
 
-/** The same without a word about gitlinks. */
-export const hasNoFlags = (path: string): boolean => scanned(path, { gitlinks: true })
+/**
+ * Read from the file itself, which takes 5 ms for 30,000 entries where `git ls-files` takes 45. Only what is plain is
+ * judged (format 2 or 3, not split, not sparse): undefined for anything else, and git has to be asked.
+ */
+export const scanIndex = (tree: Tree): IndexScan | undefined => {
+  const bytes = readUntrustedSync(join(tree.gitDir, 'index'), { maxBytes: maxScannedBytes })
+  if (bytes === undefined) return undefined
+  let hasFlags = false
+  const gitlinks: TreePath[] = []
+  const isPlain = isPlainIndex(bytes, ({ flags, mode, nameAt, end }) => {
+    // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
+    if ((flags & 0xc000) !== 0) hasFlags = true
+    if (isGitlink(mode)) gitlinks.push(treePath(bytes.subarray(nameAt, end)))
+  })
+  return isPlain ? { bytes, hasFlags, gitlinks } : undefined
+}
 
 /** Whether some path in the index may have this in it. Only the plain formats spell every path out. */
 export const mayMention = (path: string, text: string): boolean => {
   try {
     const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
-    const end = bytes && eachEntry(bytes, () => true)
-    const isSpeltOut = bytes !== undefined && end !== undefined && hasPlainExtensions(bytes, end)
-    return !isSpeltOut || bytes.includes(text)
+    return bytes === undefined || !isPlainIndex(bytes, () => undefined) || bytes.includes(text)
   } catch {
     return true
   }
 }
-
-const scanned = (path: string, allowed: Allowed): boolean => {
-  try {
-    const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
-    return bytes !== undefined && isPlain(bytes, allowed)
-  } catch {
-    return false
-  }
-}
-
-type Allowed = { readonly gitlinks: boolean }
 
 /** Read and scanned in 50 ms: a longer look would hold up everything else. */
 const maxScannedBytes = 32 * 1024 * 1024
@@ -50,10 +52,14 @@ const sizeAt = 36
 const idAt = 40
 const idBytes = 20
 
-const isPlain = (bytes: Buffer, { gitlinks }: Allowed): boolean => {
-  // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
-  const end = eachEntry(bytes, ({ flags, mode }) => (flags & 0xc000) === 0 && (gitlinks || !isGitlink(mode)))
-  return end !== undefined && hasPlainExtensions(bytes, end)
+/** False for a format that is not judged here, and for ids of another length, whose entries end past the file's end. */
+const isPlainIndex = (bytes: Buffer, take: (entry: ScannedEntry) => void): boolean => {
+  try {
+    const end = eachEntry(bytes, take)
+    return end !== undefined && hasPlainExtensions(bytes, end)
+  } catch {
+    return false
+  }
 }
 
 type ScannedEntry = {
@@ -66,8 +72,8 @@ type ScannedEntry = {
 
 const isGitlink = (mode: number): boolean => (mode & 0xf000) === 0xe000
 
-/** Where the entries end; undefined when `take` says no, or for a format that is not judged here. */
-const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => boolean): number | undefined => {
+/** Where the entries end; undefined for a format that is not judged here. */
+const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number | undefined => {
   const version = bytes.readUInt32BE(4)
   if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return undefined
   let at = headerBytes
@@ -76,7 +82,7 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => boolean): numbe
     const nameAt = at + idAt + idBytes + ((flags & 0x4000) === 0 ? 2 : 4)
     const end = bytes.indexOf(0, nameAt)
     if (end < 0) return undefined
-    if (!take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })) return undefined
+    take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })
     // One to eight NULs, so that each entry is a multiple of eight bytes long.
     at += Math.ceil((end - at + 1) / 8) * 8
   }
@@ -87,14 +93,11 @@ export type IndexedFile = TreePath & { readonly mode: string; readonly sha: stri
 
 /**
  * Files changed within the second in which git last looked at them. Git compares whole seconds: with the size and the
- * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again. An index in another format
- * or with SHA-256 ids is not judged.
+ * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again.
  */
-export const changedWithinSecond = async (tree: Tree): Promise<IndexedFile[]> => {
-  const index = join(tree.gitDir, 'index')
-  const bytes = readUntrustedSync(index, { maxBytes: maxScannedBytes })
-  const indexStat = lstatSync(index, { throwIfNoEntry: false })
-  if (bytes === undefined || indexStat === undefined) return []
+export const changedWithinSecond = async (tree: Tree, { bytes }: IndexScan): Promise<IndexedFile[]> => {
+  const indexStat = lstatSync(join(tree.gitDir, 'index'), { throwIfNoEntry: false })
+  if (indexStat === undefined) return []
   const written = Math.floor(indexStat.mtimeMs / 1000)
   const found: IndexedFile[] = []
   const root = Buffer.from(`${tree.path}/`)
@@ -123,13 +126,8 @@ const second = 1_000_000_000n
 
 const allEntries = (bytes: Buffer): ScannedEntry[] => {
   const entries: ScannedEntry[] = []
-  try {
-    const end = eachEntry(bytes, (entry) => entries.push(entry) > 0)
-    return end !== undefined && hasPlainExtensions(bytes, end) ? entries : []
-  } catch {
-    // Read past the end: ids of another length.
-    return []
-  }
+  eachEntry(bytes, (entry) => entries.push(entry))
+  return entries
 }
 
 /** `link`: most entries are in another file. `sdir`: one entry may stand for a directory. SHA-256 ids do not fit either. */

@@ -20,6 +20,7 @@ import { type DirtySubmodule, lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, type Special, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
+import { counted } from '../domain/words.ts'
 
 /** What a tree holds beyond its commits. All paths are raw. */
 export type Dirt = {
@@ -145,7 +146,7 @@ const changedPaths = (status: Status): string[] => [
 const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules, repositories }: Found): Problem[] => {
   const problems: Problem[] = []
   const files = (detail: string): void => void problems.push({ detail, uncommitted: { kind: 'files' } })
-  if (changed.length > 0) files(`${fileCount(changed.length)} changed`)
+  if (changed.length > 0) files(`${counted(changed.length, 'file')} changed`)
   // `git add` is no way out for a repository: those with work of their own are another gate's reason.
   const inner = new Set(repositories.filter(({ work }) => work !== undefined).map(({ path }) => `${path}/`))
   const plain = untracked.filter((path) => !inner.has(path))
@@ -153,7 +154,7 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   if (hidden.length > 0) {
     const paths = hidden.map(shownPath)
     problems.push({
-      detail: `${fileCount(hidden.length)} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${paths.slice(0, 3).join(', ')}`,
+      detail: `${counted(hidden.length, 'file')} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${paths.slice(0, 3).join(', ')}`,
       uncommitted: { kind: 'hidden', paths },
     })
   }
@@ -166,8 +167,6 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   }
   return problems
 }
-
-const fileCount = (count: number): string => (count === 1 ? '1 file' : `${count} files`)
 
 /** A file written again in between has another time or size; directories (ignored, repositories inside) are walked. */
 const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<string>): Promise<string> => {

@@ -83,7 +83,8 @@ describe('listWithFacts', () => {
       merged: { value: 'no', own: 1 },
     })
     git('branch', 'kept')
-    expect(await factsOf('issue-42')).toMatchObject({ detached: 0 })
+    git('bisect', 'start')
+    expect(await factsOf('issue-42')).toMatchObject({ detached: 0, dirty: { halfDone: ['bisect'] } })
   })
 
   it('counts commits ahead and behind, and names the proof', async () => {

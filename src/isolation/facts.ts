@@ -4,7 +4,6 @@ import { isAppError, toAppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { type BranchName, type EnvironmentId, type Sha, toRepoPath } from '../domain/names.ts'
 import type { AheadBehind } from '../git/ahead-behind.ts'
-import { countDirt, type Dirt } from '../git/dirt.ts'
 import type { CallOptions, Repo } from '../git/door.ts'
 import { countAheadBehind } from '../git/history.ts'
 import { listRefs, type Ref } from '../git/refs.ts'
@@ -19,6 +18,7 @@ import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
 import { isInside } from './paths.ts'
 import { followMoves, type Moved } from './moved.ts'
+import { type UncommittedWork, uncommittedWork } from './uncommitted.ts'
 import { detachedCommits } from './unreachable.ts'
 import { healthOf, type Presence, presenceOf } from './presence.ts'
 import type { Health } from './provider.ts'
@@ -28,7 +28,7 @@ export type EnvironmentFacts = {
   /** The asker stands in it. */
   readonly current: boolean
   /** undefined: not asked, not there, or it could not be told. */
-  readonly dirty: Dirt | undefined
+  readonly dirty: UncommittedWork | undefined
   /** Commits on a detached HEAD that no branch has; undefined as above. */
   readonly detached: number | undefined
   readonly ahead: number | undefined
@@ -196,20 +196,20 @@ const placesOf = async (
 const statusLanes = 3
 
 const filesOf = async (
-  { git, log }: IsolationContext,
+  context: IsolationContext,
   places: readonly (Presence | undefined)[],
   { dirty = true, signal }: FactsOptions,
-): Promise<({ dirty: Dirt; detached: number } | undefined)[]> =>
+): Promise<({ dirty: UncommittedWork; detached: number } | undefined)[]> =>
   inLanes(statusLanes, places, async (place) => {
     if (!dirty || place?.state !== 'present') return undefined
     try {
       return {
-        dirty: await countDirt(git, place.tree, { signal }),
-        detached: await detachedCommits({ git }, place.tree),
+        dirty: await uncommittedWork(context, place.tree, { signal }),
+        detached: await detachedCommits(context, place.tree),
       }
     } catch (error) {
       if (isAppError(error, 'cancelled')) throw error
-      log.warn('a worktree could not be looked at', { path: place.tree.path, error })
+      context.log.warn('a worktree could not be looked at', { path: place.tree.path, error })
       return undefined
     }
   })

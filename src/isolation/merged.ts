@@ -2,6 +2,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
+import { counted } from '../domain/words.ts'
 import type { AheadBehind } from '../git/ahead-behind.ts'
 import type { CallOptions } from '../git/door.ts'
 import { countAheadBehind } from '../git/history.ts'
@@ -179,7 +180,7 @@ export const describeProof = (merged: Merged, base: Pick<Base, 'name' | 'branch'
     case 'yes':
       return `merged: ${merged.detail}`
     case 'no':
-      return `${merged.own} ${merged.own === 1 ? 'commit' : 'commits'} not on ${base.branch ?? base.name}`
+      return `${counted(merged.own, 'commit')} not on ${base.branch ?? base.name}`
     case 'empty':
       return 'no commits of its own'
     case 'cannot-tell':

@@ -2,6 +2,7 @@ import type { Codebase } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'
 import { shownPath } from '../domain/raw-path.ts'
+import { counted } from '../domain/words.ts'
 import { readAdminDirs } from '../git/admin-dir.ts'
 import { fetchRemote } from '../git/fetch.ts'
 import { listRefs, type Ref } from '../git/refs.ts'
@@ -25,7 +26,7 @@ export const onlyHere = async (context: IsolationContext, codebase: Codebase): P
   const worktrees = await readAdminDirs(repo.commonDir)
   return [
     ...(await notOnRemote(context, codebase, refs)),
-    ...(points.length > 0 ? [`${points.length} restore ${points.length === 1 ? 'point' : 'points'}`] : []),
+    ...(points.length > 0 ? [counted(points.length, 'restore point')] : []),
     ...worktrees.map(({ worktreePath, name }) => `a worktree at ${worktreePath ?? name}`),
     ...(await insideClone(context, codebase.repoPath)),
   ]
@@ -62,7 +63,7 @@ const notOnRemote = async (context: IsolationContext, codebase: Codebase, refs: 
     if (remote !== undefined) await fetchUnknown(context, codebase, remote, there)
     const commits = await commitsNotOn(context.git, repoOf(codebase), [...there.values()], countedByRef)
     return [
-      ...(commits > 0 ? [`${commits} ${commits === 1 ? 'commit' : 'commits'} that the remote does not have`] : []),
+      ...(commits > 0 ? [`${counted(commits, 'commit')} that the remote does not have`] : []),
       ...refsNotOn(there, refs),
     ]
   } catch (error) {
@@ -95,7 +96,7 @@ const refsNotOn = (there: ReadonlyMap<string, Sha>, refs: readonly Ref[]): strin
   const own = refs.filter(({ name }) => !/^refs\/(?:heads|remotes|coppice)\//.test(name))
   const kept = own.filter(({ name, sha }) => there.get(name) !== sha)
   return [...Map.groupBy(kept, ({ name }) => kindOf(name))].map(([kind, { length }]) =>
-    kind === 'stash' ? 'a stash' : `${length} ${length === 1 ? kind : `${kind}s`} that the remote does not have`,
+    kind === 'stash' ? 'a stash' : `${counted(length, kind)} that the remote does not have`,
   )
 }
 

@@ -2,6 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
+import { counted } from '../domain/words.ts'
 import { halfDone, inProgress, readAdminDirs } from '../git/admin-dir.ts'
 import { lastValue } from '../git/config-entries.ts'
 import type { Repo } from '../git/door.ts'
@@ -44,7 +45,7 @@ const commitsOf = async ({ git }: IsolationContext, repo: Repo): Promise<string 
   const [operation] = halfDone(repo.commonDir)
   if (operation !== undefined) return inProgress(operation)
   const commits = await countOnNoRemote(git, repo)
-  if (commits > 0) return `${commits === 1 ? '1 commit' : `${commits} commits`} on no remote`
+  if (commits > 0) return `${counted(commits, 'commit')} on no remote`
   const [ref] = await refsWithoutCommits(git, repo)
   return ref === undefined ? undefined : `${ref} is on no remote`
 }
@@ -58,6 +59,6 @@ const filesOf = async (
   const tree = { commonDir, gitDir, path }
   const [status, index] = await Promise.all([readStatus(git, tree), lookIntoIndex(git, tree)])
   const changed = status.changed.length + status.unmerged.length + index.hidden.length
-  if (changed > 0) return `${changed === 1 ? '1 file' : `${changed} files`} changed`
+  if (changed > 0) return `${counted(changed, 'file')} changed`
   return status.untracked.length > 0 ? `${status.untracked.length} untracked` : undefined
 }

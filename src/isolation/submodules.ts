@@ -20,6 +20,8 @@ export type DirtySubmodule = { readonly path: string; readonly problem: 'has cha
 export type Inner = {
   readonly dirty: readonly DirtySubmodule[]
   readonly ignored: readonly string[]
+  /** Those with their git directory among their files: repositories inside the tree like any other. */
+  readonly embedded: readonly Tree[]
 }
 
 /**
@@ -32,7 +34,7 @@ export const lookIntoSubmodules = async (
   gitlinks: readonly TreePath[],
   prefix = '',
 ): Promise<Inner> => {
-  const found = { dirty: [] as DirtySubmodule[], ignored: [] as string[] }
+  const found = { dirty: [] as DirtySubmodule[], ignored: [] as string[], embedded: [] as Tree[] }
   // An unmerged one is in the index up to three times.
   for (const name of new Set(gitlinks.map(({ bytes }) => toRaw(bytes)))) {
     const path = `${prefix}${name}`
@@ -40,8 +42,11 @@ export const lookIntoSubmodules = async (
     if (!(await isDirectoryBelow(tree.path, name))) continue
     if (await hasFilesWithoutGit(tree, name)) found.dirty.push({ path, problem: 'has files but no .git' })
     const inner = await submoduleTree(tree, name)
-    // One with its git directory among its files is a repository inside the tree like any other.
-    if (inner === undefined || inner.gitDir === (await realpath(join(inner.path, '.git')))) continue
+    if (inner === undefined) continue
+    if (inner.gitDir === (await realpath(join(inner.path, '.git')))) {
+      found.embedded.push(inner)
+      continue
+    }
     const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
     if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push({ path, problem: 'has changes' })
@@ -49,6 +54,7 @@ export const lookIntoSubmodules = async (
     const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
     found.dirty.push(...deeper.dirty)
     found.ignored.push(...deeper.ignored)
+    found.embedded.push(...deeper.embedded)
   }
   return found
 }

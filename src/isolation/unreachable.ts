@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { toRepoPath } from '../domain/names.ts'
+import { counted } from '../domain/words.ts'
 import { readHead } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { countUnpushed, countUnreachable } from '../git/unreachable.ts'
@@ -15,12 +16,24 @@ import type { IsolationContext } from './context.ts'
 export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
   const found: string[] = []
   const lost = await detachedCommits(context, tree)
-  if (lost > 0) found.push(`${commits(lost)} on a detached HEAD that no branch has`)
-  for (const module of await submoduleDirs(join(tree.gitDir, 'modules'))) {
+  if (lost > 0) found.push(`${counted(lost, 'commit')} on a detached HEAD that no branch has`)
+  for (const { name, commits } of await unpushedSubmodules(context, tree)) {
+    found.push(`${counted(commits, 'commit')} in submodule ${name} that were not pushed`)
+  }
+  return found
+}
+
+/** Starts git only where the worktree's record has submodules. */
+export const unpushedSubmodules = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+): Promise<{ readonly name: string; readonly commits: number }[]> => {
+  const found: { name: string; commits: number }[] = []
+  for (const { name, dir } of await submoduleDirs(join(tree.gitDir, 'modules'))) {
     // Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`.
-    const repo: Tree = { commonDir: toRepoPath(module.dir), gitDir: module.dir, path: module.dir }
-    const lost = await countUnpushed(context.git, repo)
-    if (lost > 0) found.push(`${commits(lost)} in submodule ${module.name} that were not pushed`)
+    const repo: Tree = { commonDir: toRepoPath(dir), gitDir: dir, path: dir }
+    const commits = await countUnpushed(git, repo)
+    if (commits > 0) found.push({ name, commits })
   }
   return found
 }
@@ -31,8 +44,6 @@ export const detachedCommits = async ({ git }: Pick<IsolationContext, 'git'>, tr
   if (head === undefined) throw new Error('its HEAD cannot be read')
   return 'sha' in head ? countUnreachable(git, tree, ['HEAD']) : 0
 }
-
-const commits = (count: number): string => (count === 1 ? '1 commit' : `${count} commits`)
 
 /** Submodules' git directories, also nested ones (`modules/a/modules/b`, `modules/dir/a`). */
 const submoduleDirs = async (root: string, prefix = ''): Promise<{ name: string; dir: string }[]> => {

@@ -15,16 +15,26 @@ export const namedProcess = ({ identity, command }: ProcessRow): LeftProcess => 
 export const markedProcesses = async (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> =>
   (await processesOfRuns(marks)).filter(({ identity }) => liveness(identity) !== 'dead').map(namedProcess)
 
-/** Those that stay. A `git gc` in the background, say, is over in a moment and not worth a word. */
-export const lingeringProcesses = async (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> => {
-  let found = await markedProcesses(marks)
-  for (const pause of LOOK_AGAIN_MS) {
-    if (found.length === 0) break
+/** Those that stay. */
+export const lingeringProcesses = (marks: readonly RunMark[]): Promise<readonly LeftProcess[]> =>
+  lookAgainWhile(
+    ({ length }) => length > 0,
+    () => markedProcesses(marks),
+  )
+
+/**
+ * Looks again for a moment while something is there: a `git gc` in the background, or a `git status` that a person runs
+ * in the worktree, ends by itself and isn't worth mentioning. Each look gets what the previous one found.
+ */
+export const lookAgainWhile = async <Found>(
+  isAnything: (found: Found) => boolean,
+  look: (before: Found | undefined) => Promise<Found>,
+): Promise<Found> => {
+  let found = await look(undefined)
+  for (const pause of [50, 100, 200, 400]) {
+    if (!isAnything(found)) break
     await delay(pause)
-    found = await markedProcesses(marks)
+    found = await look(found)
   }
   return found
 }
-
-/** How long to wait before each further look. */
-export const LOOK_AGAIN_MS = [50, 100, 200, 400]

@@ -1,10 +1,9 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { liveness, startedBefore } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
-import { type LeftProcess, LOOK_AGAIN_MS, markedProcesses, namedProcess } from '../process/marked-processes.ts'
+import { type LeftProcess, lookAgainWhile, markedProcesses, namedProcess } from '../process/marked-processes.ts'
 import { processesOfRuns, type RunMark } from '../process/run-mark.ts'
 import { processTable } from '../process/table.ts'
 import type { ProcessRow } from '../process/process-row.ts'
@@ -33,10 +32,7 @@ export type EndedRun = {
   readonly directory: string | undefined
 }
 
-/**
- * Looks again for a moment while somebody is there: a `git gc` in the background, or a `git status` that a person runs
- * in the worktree just now, is nothing to speak of.
- */
+/** What a run left running. */
 export const leftoversOf = async (context: Context, run: EndedRun): Promise<Leftovers> => {
   // The demo works in our own process: then nothing that is there came from it.
   if (run.child === undefined || run.child.pid === context.self.pid) return nothingLeft
@@ -51,17 +47,12 @@ export const leftoversOf = async (context: Context, run: EndedRun): Promise<Left
 
 type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<IsolationContext['git'], 'running'> }
 
-const settled = async (context: Context, run: EndedRun): Promise<Leftovers> => {
-  let found = await lookOnce(context, run)
-  for (const pause of LOOK_AGAIN_MS) {
-    if (found.own.length + found.unknown.length === 0) return found
-    await delay(pause)
-    const again = await lookOnce(context, run)
-    const before = new Set(found.unknown.map(({ pid }) => pid))
-    found = { own: again.own, unknown: again.unknown.filter(({ pid }) => before.has(pid)) }
-  }
-  return found
-}
+const settled = (context: Context, run: EndedRun): Promise<Leftovers> =>
+  lookAgainWhile(isAnythingLeft, async (before) => {
+    const { own, unknown } = await lookOnce(context, run)
+    const seen = new Set((before?.unknown ?? unknown).map(({ pid }) => pid))
+    return { own, unknown: unknown.filter(({ pid }) => seen.has(pid)) }
+  })
 
 const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
   const marked = (await processesOfRuns([mark])).map(({ identity }) => identity)

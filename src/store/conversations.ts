@@ -90,7 +90,7 @@ const fromRow = (row: ConversationRow): Conversation => ({
   conversationId: row.conversation_id,
   codebaseId: row.codebase_id === null ? undefined : toCodebaseId(row.codebase_id),
   ...(row.former_codebase_id !== null && {
-    formerCodebase: { id: toCodebaseId(row.former_codebase_id), name: row.former_codebase_name ?? '' },
+    formerCodebase: { id: toCodebaseId(row.former_codebase_id), name: row.former_codebase_name || undefined },
   }),
   environmentId: row.environment_id === null ? undefined : toEnvironmentId(row.environment_id),
   persistent: fromFlag(row.persistent),

@@ -103,8 +103,8 @@ export type Conversation = {
   readonly platform: string
   readonly conversationId: string
   readonly codebaseId: CodebaseId | undefined
-  /** The one it had when that was unregistered. */
-  readonly formerCodebase?: { readonly id: CodebaseId; readonly name: string }
+  /** The one it had when that was unregistered. Earlier versions did not record its name. */
+  readonly formerCodebase?: { readonly id: CodebaseId; readonly name: string | undefined }
   readonly environmentId: EnvironmentId | undefined
   /** Telegram and its like: the environment is the user's own, no automation removes it. */
   readonly persistent: boolean

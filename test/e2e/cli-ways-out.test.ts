@@ -145,7 +145,7 @@ describe('restore', () => {
     const { code, err } = await world.run(repo.path, 'worktree', 'restore', 'issue-1')
     expect(code).toBe(1)
     expect(err).toBe(
-      `coppice: issue-1 is not restored: issue #1 has an environment again, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1.\n`,
+      `coppice: issue-1 is not restored: issue #1 has an environment again, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1\n`,
     )
   })
 

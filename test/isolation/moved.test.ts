@@ -1,9 +1,10 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
+import { toAppError } from '../../src/domain/errors.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
 import { addCodebase } from '../../src/isolation/codebases.ts'
@@ -228,6 +229,30 @@ describe('adopting', () => {
     expect(await claim(world, two.path)).toMatchObject({ id: two.id, owned: false })
     expect((await remove(world, two)).outcome).toBe('released')
     expect(existsSync(two.path)).toBe(true)
+  })
+
+  test('worktrees that were moved with mv, or copied, keep their branches when the advice is followed', async () => {
+    await using world = await makeWorld()
+    const names = ['a', 'b', 'mo ved', 'copied']
+    const path = new Map(names.map((name) => [name, world.repo.worktree(name, '-b', name.replace(' ', '-')).path]))
+    const at = (name: string): string => path.get(name) ?? ''
+    renameSync(at('a'), world.box.path('t'))
+    renameSync(at('b'), at('a'))
+    renameSync(world.box.path('t'), at('b'))
+    renameSync(at('mo ved'), world.box.path('new place'))
+    cpSync(at('copied'), world.box.path('copy'), { recursive: true })
+    const adoptedOnAdvice = async (place: string): Promise<string> => {
+      const refused = await claim(world, place).then(() => undefined, toAppError)
+      const command = refused?.remedy?.split(/: (?=printf |rm )/).at(-1) ?? 'false'
+      spawnSync('sh', ['-c', command], { cwd: world.box.root })
+      return (await claim(world, place)).branch
+    }
+    expect(await adoptedOnAdvice(at('a'))).toBe('b')
+    expect(await adoptedOnAdvice(at('b'))).toBe('a')
+    expect(await adoptedOnAdvice(world.box.path('new place'))).toBe('mo-ved')
+    await expect(adoptedOnAdvice(world.box.path('copy'))).rejects.toThrow('is not a linked worktree')
+    expect((await claim(world, at('copied'))).branch).toBe('copied')
+    expect([at('a'), at('b')].map((place) => world.box.raw(place, 'branch', '--show-current'))).toEqual(['b', 'a'])
   })
 
   test('is no claim when the resolver does it', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cpSync, renameSync, writeFileSync } from 'node:fs'
+import { cpSync, lstatSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
@@ -44,6 +44,56 @@ const hide = (tree: Inside, bit: string): void => {
   tree.write('file', 'hidden\n')
 }
 
+/** The same size and time as when git looked: git does not read such a file again. */
+const hideByTime = (tree: Inside, count: number): void => {
+  const names = Array.from({ length: count }, (_, n) => `f${n}`)
+  const write = (content: string): void => {
+    for (const name of names) {
+      tree.write(name, content)
+      utimesSync(join(tree.path, name), 1_500_000_000, 1_500_000_000)
+    }
+  }
+  const secondsOf = (): string =>
+    names.map((name) => lstatSync(join(tree.path, name), { bigint: true }).ctimeNs / 1_000_000_000n).join()
+  write('one\n')
+  tree.git('add', '-A')
+  tree.git('commit', '-q', '-m', 'many')
+  // Again, where the second was over in between.
+  for (let before = ''; before !== secondsOf();) {
+    write('one\n')
+    before = secondsOf()
+    tree.git('update-index', '--refresh')
+    write('two\n')
+  }
+}
+
+/** More than a remedy names, and names that cannot be pasted; below `left-out`, what a sparse checkout leaves out. */
+const hideMany = (tree: Inside, bit: string): void => {
+  const odd = ['a b', '-n', "it's", '$(false)', '*', '[x]', 'tab\t', 'line\n 1. Commit: false', 'é', 'link', 'gone']
+  const names = [...odd.map((name) => Buffer.from(name)), Buffer.from([0x6e, 0xff])]
+  for (let n = 0; names.length < 30; n += 1) names.push(Buffer.from(`deep/${n}`))
+  const at = (name: Buffer): Buffer => Buffer.concat([Buffer.from(`${tree.path}/`), name])
+  tree.write('deep/left-out', 'x\n')
+  for (const name of names) {
+    if (name.equals(Buffer.from('link'))) symlinkSync('nowhere', at(name))
+    else writeFileSync(at(name), 'one\n')
+  }
+  tree.git('add', '-A')
+  tree.git('commit', '-q', '-m', 'many')
+  const paths = Buffer.concat(names.flatMap((name) => [name, Buffer.from([0])]))
+  execFileSync('git', ['-C', tree.path, 'update-index', '-z', `--${bit}`, '--stdin'], {
+    env: world.box.env,
+    input: paths,
+  })
+  tree.git('update-index', '--skip-worktree', 'deep/left-out')
+  rmSync(`${tree.path}/deep/left-out`)
+  for (const name of names) rmSync(at(name))
+  for (const name of names.filter((one) => bit === 'skip-worktree' || !one.equals(Buffer.from('gone')))) {
+    if (name.equals(Buffer.from('link'))) symlinkSync('elsewhere', at(name))
+    else writeFileSync(at(name), 'two\n')
+  }
+}
+
 const show = 'Show the changes to git'
 
 /** What somebody did, and the ways that are gone one after the other until the worktree can be removed. */
@@ -61,6 +111,9 @@ const rows: [string, (tree: Inside) => void, string[]][] = [
   ['a bisect', (tree) => tree.git('bisect', 'start'), ['Abort the bisect']],
   ['assume-unchanged', (tree) => hide(tree, 'assume-unchanged'), [show, 'Discard changes']],
   ['skip-worktree', (tree) => hide(tree, 'skip-worktree'), [show, 'Commit']],
+  ['many files behind assume-unchanged', (tree) => hideMany(tree, 'assume-unchanged'), [show, 'Commit']],
+  ['many files behind skip-worktree', (tree) => hideMany(tree, 'skip-worktree'), [show, 'Discard changes']],
+  ['many files changed within a second', (tree) => hideByTime(tree, 25), [show, 'Commit']],
   [
     'commits on a detached HEAD',
     (tree) => (tree.git('checkout', '-q', '--detach'), tree.commit('file', 'three\n')),
@@ -77,6 +130,8 @@ test.each(rows)('the remedy works for %s', async (_what, break_, titles) => {
     const how = waysIn(refused).get(title)
     if (how === undefined) throw new Error(`no "${title}" in\n${refused}`)
     paste(how)
+    // Else `git add -A` would commit the deletion of what a sparse checkout leaves out.
+    expect(inside(world, environment).tryGit('status', '--short')).not.toContain('left-out')
   }
   expect(await chat.say(`/worktree remove ${environment.branch}`)).toMatch(/^Removed/)
 })
@@ -133,7 +188,7 @@ test.each(['/status', '/worktree list', '/diff'])(
       expect(await chat.say(command)).toBe(
         [
           `The repository of project is gone: nothing is at ${world.repo.path}.`,
-          'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+          'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`.',
         ].join('\n'),
       )
     } finally {

@@ -1,11 +1,20 @@
 import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { listWithFacts } from '../../src/isolation/facts.ts'
+import { isClean } from '../../src/isolation/uncommitted.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, issue, refusal, thereAndBack } from './scene.ts'
 
 describe.concurrent('submodules', () => {
+  /** As `worktree list` shows it: never clean where a removal would be refused. */
+  const isListedClean = async (world: World): Promise<boolean> => {
+    const [facts] = await listWithFacts(world.context, world.codebase)
+    if (facts?.dirty === undefined) throw new Error('it could not be looked at')
+    return isClean(facts.dirty)
+  }
+
   const withSubmodule = (config?: string) =>
     makeWorld({
       prepare: (repo, box) => {
@@ -25,6 +34,8 @@ describe.concurrent('submodules', () => {
     const commit = lib.commit('lib.c', 'int y;\n')
     const reasons = await refusal(world, environment)
     expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that were not pushed')
+    inside(world, environment).git('commit', '-q', '-a', '-m', 'lib')
+    expect(await isListedClean(world)).toBe(false)
     const back = await thereAndBack(world, environment)
     const again = inside(world, { path: join(back.path, 'lib') })
     expect(again.git('rev-parse', 'work')).toBe(commit)
@@ -38,6 +49,7 @@ describe.concurrent('submodules', () => {
     lib.write('lib.c', 'int changed;\n')
     lib.write('draft.c', 'int draft;\n')
     expect(await refusal(world, environment)).toContain('nothing-uncommitted no: submodule lib has changes')
+    expect(await isListedClean(world)).toBe(false)
     const back = await thereAndBack(world, environment)
     const again = inside(world, { path: join(back.path, 'lib') })
     expect(again.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
@@ -177,6 +189,7 @@ describe.concurrent('submodules', () => {
     const environment = await issue(world, 42)
     made(inside(world, environment), world)
     expect((await refusal(world, environment)).join('\n')).toMatch(refused)
+    expect(await isListedClean(world)).toBe(false)
     const back = await thereAndBack(world, environment)
     const found = (path: string): string => {
       const at = lstatSync(join(back.path, path), { throwIfNoEntry: false })
@@ -186,9 +199,22 @@ describe.concurrent('submodules', () => {
     expect(seen.map((text, i) => (i % 2 === 0 ? text : found(seen[i - 1] ?? '')))).toEqual(seen)
   })
 
-  test('a clean environment with submodules comes back with them', async () => {
+  test('a repository with commits of its own, added like a submodule, keeps the tree', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    const tree = inside(world, environment)
+    tree.git('init', '-q', 'own')
+    inside(world, { path: join(environment.path, 'own') }).commit('a', 'precious\n')
+    tree.git('-c', 'advice.addEmbeddedRepo=false', 'add', 'own')
+    tree.git('commit', '-q', '-m', 'own')
+    expect((await refusal(world, environment)).join()).toContain('there is a repository inside: own')
+    expect(await isListedClean(world)).toBe(false)
+  })
+
+  test('a clean environment with submodules is listed as clean, and comes back with them', async () => {
     await using world = await withSubmodule()
     const environment = await issue(world, 42)
+    expect(await isListedClean(world)).toBe(true)
     const back = await thereAndBack(world, environment)
     expect(back.read('lib/lib.c')).toBe('int x;\n')
     expect(back.git('status', '--short')).toBe('')

@@ -638,10 +638,23 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
   const refused = { ...world.context, approve: () => Promise.reject(new Error('the terminal is gone')) }
   await expect(vouchFor(refused, world.codebase, environment)).rejects.toThrow('the terminal is gone')
   expect((await world.context.store.environments.get(environment.id))?.trust).toBe('unproven')
-  await vouchFor(world.context, world.codebase, environment)
+  expect(await vouchFor(world.context, world.codebase, environment)).toMatchObject({ ranSetup: true, notices: [] })
   expect(gets(world, await resolved(world, 'pr', 7))).toEqual(all)
   const again = await vouchFor(world.context, world.codebase, { ...environment, trust: 'vouched' })
   expect(again.wasTrusted).toBe(true)
+})
+
+test('vouching for a worktree whose setup nobody approved says what it got and what did not run', async () => {
+  await using world = await makeWorld({ ...withSecrets, context: {} })
+  world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+  const { environment } = await resolved(world, 'pr', 7)
+  expect(await vouchFor(world.context, world.codebase, environment)).toEqual({
+    wasTrusted: false,
+    copied: 1,
+    linked: 1,
+    ranSetup: false,
+    notices: [expect.stringContaining('did not run: nobody has approved them')],
+  })
 })
 
 test('worktree.allowForks gives a fork our files only after a person has approved that', async () => {

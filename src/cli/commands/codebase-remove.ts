@@ -1,9 +1,10 @@
 import { AppError } from '../../domain/errors.ts'
+import { counted } from '../../domain/words.ts'
 import type { KeptDirectory } from '../../isolation/codebase-release.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebase-remove.ts'
 import { type Call, command, isSet } from '../../commands/command.ts'
 import { codebaseJson } from '../../commands/json.ts'
-import { count, tilde, type View } from '../../commands/view.ts'
+import { tilde, type View } from '../../commands/view.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()
@@ -28,7 +29,7 @@ const toText = (result: CodebaseRemoved, view: View): string => {
       : [`  ${place} is gone`, ...released.map((kept) => `  kept: ${keptText(kept, view)}`)]),
     ...cloneKept.map((what) => `  the clone stays: ${what}`),
     ...(restorePoints > 0 && !cloneDeleted
-      ? [`  ${count(restorePoints, 'restore point')}: there again when it is registered again`]
+      ? [`  ${counted(restorePoints, 'restore point')}: there again when it is registered again`]
       : []),
   ].join('\n')
 }

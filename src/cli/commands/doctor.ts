@@ -1,5 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
+import { counted } from '../../domain/words.ts'
 import { settleClones } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { movedNotice } from '../../isolation/moved.ts'
@@ -11,7 +12,7 @@ import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
 import { exitCodes } from '../../commands/failure.ts'
-import { count, printable, type View } from '../../commands/view.ts'
+import { printable, type View } from '../../commands/view.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 
@@ -50,7 +51,7 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
   const fixed: string[] = []
   const failed: Finding[] = []
   const clones = await settleClones(context)
-  if (clones.settled > 0) fixed.push(`cleared ${count(clones.settled, 'interrupted clone')}`)
+  if (clones.settled > 0) fixed.push(`cleared ${counted(clones.settled, 'interrupted clone')}`)
   for (const codebase of codebases) {
     const { name } = codebase
     // Found right after, and reported there with what to do.
@@ -65,7 +66,7 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
         ...settled.map((what) => `${name}: settled an interrupted ${what}`),
         ...moved.map((one) => `${name}: ${movedNotice(one)}`),
         ...returned.map(({ branch }) => `${name}: ${branch} is there again`),
-        ...(dropped > 0 ? [`${name}: dropped ${count(dropped, 'lease')} of dead processes`] : []),
+        ...(dropped > 0 ? [`${name}: dropped ${counted(dropped, 'lease')} of dead processes`] : []),
       )
       failed.push(...left.map((what) => problem(name, what, `when that is out of the way, run it again: ${fix}`)))
     } catch (error) {
@@ -88,7 +89,7 @@ const toText = ({ findings, fixed }: DoctorResult, { paint }: View): string => {
       `${signs[state]}  ${about.padEnd(longest)}  ${printable(detail)}`,
       ...(remedy === undefined ? [] : [`${' '.repeat(11 + longest)}${paint('dim', `→ ${printable(remedy)}`)}`]),
     ]),
-    problems === 0 ? paint('green', 'No problems found.') : paint('red', `${count(problems, 'problem')}.`),
+    problems === 0 ? paint('green', 'No problems found.') : paint('red', `${counted(problems, 'problem')}.`),
   ].join('\n')
 }
 

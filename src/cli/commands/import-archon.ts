@@ -1,9 +1,10 @@
 import { resolve } from 'node:path'
 import { type Call, command, isSet, standsIn } from '../../commands/command.ts'
-import { aligned, count, printable, tilde, type View } from '../../commands/view.ts'
+import { aligned, printable, tilde, type View } from '../../commands/view.ts'
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'
+import { counted } from '../../domain/words.ts'
 import { passwordsIn } from '../../process/secret-names.ts'
 import { type ArchonTarget, readArchon } from '../../store/archon.ts'
 
@@ -57,7 +58,7 @@ const firstLine = async (input: NodeJS.ReadableStream): Promise<string> => {
 const toText = (report: ImportReport, view: View): string => {
   const { counts, dryRun, environments, leftOut } = report
   const sum = (key: 'taken' | 'known'): string => {
-    const parts = kinds.flatMap((kind) => (counts[kind][key] > 0 ? [count(counts[kind][key], kind)] : []))
+    const parts = kinds.flatMap((kind) => (counts[kind][key] > 0 ? [counted(counts[kind][key], kind)] : []))
     return parts.length < 2 ? (parts[0] ?? '') : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
   }
   const rows = environments.map(({ codebase, work, branch, path }) => [

@@ -1,6 +1,7 @@
 import { command, isSet, listOf, textOf } from '../../commands/command.ts'
-import { count, type View } from '../../commands/view.ts'
+import { type View } from '../../commands/view.ts'
 import { usage } from '../../commands/usage.ts'
+import { counted } from '../../domain/words.ts'
 import type { CliCall, Serving, Stopped } from '../cli-call.ts'
 
 export type ServeResult = Stopped & { readonly url: string }
@@ -50,8 +51,8 @@ const numberOf = (text: string | undefined, flag: string, otherwise: number, mos
 }
 
 const toText = ({ finished, left }: ServeResult, { paint }: View): string => {
-  const done = finished === 0 ? '' : ` ${count(finished, 'running message')} finished first.`
-  const rest = left === 0 ? '' : ` ${count(left, 'message')} will be taken up again at the next start.`
+  const done = finished === 0 ? '' : ` ${counted(finished, 'running message')} finished first.`
+  const rest = left === 0 ? '' : ` ${counted(left, 'message')} will be taken up again at the next start.`
   return `${paint('green', 'Stopped.')}${done}${rest}`
 }
 

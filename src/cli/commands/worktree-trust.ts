@@ -1,30 +1,41 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { type Vouched, vouchFor } from '../../isolation/worktree/vouch.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { hereToChange } from '../../commands/here.ts'
 import { environmentJson } from '../../commands/json.ts'
+import type { View } from '../../commands/view.ts'
 
 export type TrustResult = {
   readonly environment: IsolatedEnvironment
   readonly codebase: string
-} & Pick<Vouched, 'wasTrusted' | 'gained'>
+} & Omit<Vouched, 'notices'>
 
 const run = async (call: Call): Promise<TrustResult> => {
   const { context, codebase } = await hereToChange(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
-  const { wasTrusted, notices, gained } = await vouchFor(context, codebase, environment, { signal: call.signal })
+  const { notices, ...vouched } = await vouchFor(context, codebase, environment, { signal: call.signal })
   for (const notice of notices) call.notice(notice)
-  return { environment, codebase: codebase.name, wasTrusted, gained }
+  return { environment, codebase: codebase.name, ...vouched }
+}
+
+export const trustText = (
+  { environment: { branch }, wasTrusted, copied, linked, ranSetup }: TrustResult,
+  { paint }: View,
+): string => {
+  if (wasTrusted) return `${branch} is trusted already.`
+  const done = [
+    ...(copied > 0 ? [`copied ${counted(copied, 'file')}`] : []),
+    ...(linked > 0 ? [`made ${counted(linked, 'link')}`] : []),
+    ...(ranSetup ? ['ran setup'] : []),
+  ]
+  const also = done.length === 0 ? '' : ` ${sentence(done.join(', '))}`
+  return `${paint('green', 'Trusted')} ${paint('bold', branch)}: agents there read its settings from now on.${also}`
 }
 
 export const worktreeTrust = command<TrustResult>({
   run,
-  toText: ({ environment: { branch }, wasTrusted, gained }, { paint }) => {
-    if (wasTrusted) return `${branch} is trusted already.`
-    const done = gained.map((what) => (what === 'files' ? 'copied the configured files' : 'ran setup'))
-    const also = done.length === 0 ? '' : `; ${done.join(' and ')}`
-    return `${paint('green', 'Trusted')} ${paint('bold', branch)}: agents there read its settings from now on${also}.`
-  },
+  toText: trustText,
   toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),
 })

@@ -5,7 +5,7 @@ import { copiedRecords, orphans } from '../../isolation/orphans.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { brokenRecords, type FileContent, type RecordFault, recordFault } from '../../isolation/record-health.ts'
 import { forgottenSpares } from '../../isolation/worktree/forgotten-spares.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import { shellWord, writeLine } from '../../domain/shell-word.ts'
 import { basename, join } from 'node:path'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
@@ -92,7 +92,7 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
   }
 }
 
-const write = ({ file, content }: FileContent): string => `printf '%s\\n' ${shellWord(content)} > ${shellWord(file)}`
+const write = ({ file, content }: FileContent): string => writeLine(file, content)
 
 /** Its files are all that is left: they become the user's and stay where they are. */
 const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>

@@ -4,6 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../domain/names.ts'
 import { aliasesFor, type Trust } from '../../domain/trust.ts'
+import { shellWord, writeLine } from '../../domain/shell-word.ts'
 import { type Work, parseWorkRef, toWork } from '../../domain/work.ts'
 import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { resolveCommit } from '../../git/refs.ts'
@@ -116,9 +117,7 @@ const examine = async (
   await assertNotInternal(context, codebase, path, real, record)
   await assertNoOtherHome(context, real, record.dir)
   if (record.worktreePath !== real) {
-    throw new AppError('not-adoptable', `git has ${path} at ${record.worktreePath ?? 'an unknown place'}`, {
-      remedy: `if you moved it there: git worktree repair ${path}`,
-    })
+    throw await misplaced(path, real, record)
   }
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   if (branch === undefined) {
@@ -127,6 +126,19 @@ const examine = async (
     })
   }
   return { branch: toBranchName(branch), adminName: record.name }
+}
+
+/** Never `git worktree repair`, which would give two worktrees that changed places each other's branch. */
+const misplaced = async (path: string, real: string, { dir, worktreePath }: AdminDir): Promise<AppError> => {
+  const there = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
+  if (worktreePath !== undefined && there === dir) {
+    return new AppError('not-adoptable', `${path} is a copy of the worktree at ${worktreePath}`, {
+      remedy: `adopt that one, or unlink the copy to keep its files: rm ${shellWord(join(real, '.git'))}`,
+    })
+  }
+  return new AppError('not-adoptable', `git has ${path} at ${worktreePath ?? 'an unknown place'}`, {
+    remedy: `if you moved it, tell git where it is now: ${writeLine(join(dir, 'gitdir'), join(real, '.git'))}`,
+  })
 }
 
 /** What Coppice is making or taking away is nobody's to adopt, wherever it lies and whatever it is called. */

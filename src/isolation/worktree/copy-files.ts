@@ -16,27 +16,32 @@ import { trackedFiles } from '../../git/tracked-files.ts'
 
 /**
  * Brings `worktree.copy` into the tree: untracked and ignored files only, since git has brought the others.
- * A file that cannot be copied is told and loses nothing: its source stays where it is.
+ * Each file that cannot be copied gets a notice; its source stays where it is.
  */
-export const copyFiles = async (context: IsolationContext, dressing: Dressing): Promise<string[]> => {
+export const copyFiles = async (
+  context: IsolationContext,
+  dressing: Dressing,
+): Promise<{ copied: number; notices: string[] }> => {
   const { codebase, config, tree, signal } = dressing
   const source = fileSource(context, codebase)
-  if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return []
+  if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return { copied: 0, notices: [] }
   const notices: string[] = []
   const matches = await matchingFiles(source, config.copy, (directory, error) => {
     if (directory === '') throw error
     notices.push(`Not copied: ${directory} in ${source} cannot be read.`)
   })
-  if (matches.length === 0) return notices
+  if (matches.length === 0) return { copied: 0, notices }
   const tracked = await trackedFiles(context.git, tree, signal)
   const trackedThere = await trackedInSource(context, codebase, signal)
+  let copied = 0
   for (const match of matches) {
     if (signal?.aborted === true) throw new AppError('cancelled', 'copying files was cancelled')
     if (tracked.has(match.path) || trackedThere.has(match.path)) continue
-    const problem = await copyOne(dressing, source, match)
-    if (problem !== undefined) notices.push(`Not copied: ${match.path} ${problem}.`)
+    const outcome = await copyOne(dressing, source, match)
+    if (outcome === 'copied') copied += 1
+    else if (outcome !== 'exists') notices.push(`Not copied: ${match.path} ${outcome.problem}.`)
   }
-  return notices
+  return { copied, notices }
 }
 
 /** Nobody has to fill the area of a bare repository; a checkout that is not there is a fault. */
@@ -53,12 +58,13 @@ const trackedInSource = async (
   return trackedFiles(context.git, { commonDir, gitDir: codebase.repoPath, path: codebase.checkoutPath }, signal)
 }
 
-/** Why it was not copied, or undefined when it is there. */
-const copyOne = async (dressing: Dressing, source: string, match: Match): Promise<string | undefined> => {
-  if (!match.exact) return 'has a name that is not UTF-8'
-  if (match.kind === 'other') return 'is neither a file nor a link'
+type CopyOutcome = 'copied' | 'exists' | { readonly problem: string }
+
+const copyOne = async (dressing: Dressing, source: string, match: Match): Promise<CopyOutcome> => {
+  if (!match.exact) return { problem: 'has a name that is not UTF-8' }
+  if (match.kind === 'other') return { problem: 'is neither a file nor a link' }
   const from = join(source, match.path)
-  if (match.kind === 'link' && !(await staysInside(source, match.path))) return 'is a link that leads out'
+  if (match.kind === 'link' && !(await staysInside(source, match.path))) return { problem: 'is a link that leads out' }
   const make = async (temporary: string): Promise<void> => {
     if (match.kind === 'link') await symlink(await readlink(from), temporary)
     // Shares the blocks where the file system can, and keeps the mode.
@@ -67,11 +73,12 @@ const copyOne = async (dressing: Dressing, source: string, match: Match): Promis
   const { tree, environment } = dressing
   try {
     const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
-    return laid.outcome === 'blocked' ? `would go through ${laid.at}, which is not a real directory` : undefined
+    if (laid.outcome === 'blocked') return { problem: `would go through ${laid.at}, which is not a real directory` }
+    return laid.outcome === 'laid' ? 'copied' : 'exists'
   } catch (error) {
-    if (isForbidden(error)) return 'cannot be read'
-    if (isAppError(error, 'unusable-file')) return 'is not a regular file'
-    if (isMissing(error)) return 'went away meanwhile'
+    if (isForbidden(error)) return { problem: 'cannot be read' }
+    if (isAppError(error, 'unusable-file')) return { problem: 'is not a regular file' }
+    if (isMissing(error)) return { problem: 'went away meanwhile' }
     throw error
   }
 }

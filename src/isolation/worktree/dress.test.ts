@@ -18,16 +18,31 @@ describe('dressing an environment', () => {
       ports: ['PORT'],
       setup: ['cat .beads/redirect .env && test -d cache && test -n "$PORT" && echo ran >> runs'],
     }
-    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({ notices: [] })
+    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({
+      copied: 1,
+      linked: 1,
+      ranSetup: true,
+      notices: [],
+    })
     const ports = await portVariables(made.context, made.environment)
-    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({ notices: [] })
+    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({
+      copied: 0,
+      linked: 0,
+      ranSetup: true,
+      notices: [],
+    })
     expect(await portVariables(made.context, made.environment)).toEqual(ports)
     expect(readFileSync(join(made.tree.path, 'runs'), 'utf8')).toBe('ran\nran\n')
   })
 
   it('starts no program for a repository that asks for nothing', async () => {
     await using made = await makeDressed()
-    expect(await dressEnvironment(made.context, made.dressing())).toEqual({ notices: [] })
+    expect(await dressEnvironment(made.context, made.dressing())).toEqual({
+      copied: 0,
+      linked: 0,
+      ranSetup: false,
+      notices: [],
+    })
     expect(made.context.git.spawned()).toBe(0)
   })
 

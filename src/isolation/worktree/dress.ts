@@ -9,27 +9,31 @@ import { leasePorts } from './ports.ts'
 import { runSetup } from './scripts.ts'
 import { bringSubmodules } from './submodules.ts'
 
+export type Provisioned = {
+  /** Files and links that were made now, without those that were there already. */
+  readonly copied: number
+  readonly linked: number
+  readonly ranSetup: boolean
+  readonly notices: readonly string[]
+}
+
 /**
  * All that a tree gets beside its commit, after git has made it and before it is active. Each step leaves alone what is
  * there already, so doing it again after a crash is harmless. Setup comes last: it may need all of the others.
  */
-export const dressEnvironment = async (
-  context: IsolationContext,
-  dressing: Dressing,
-): Promise<{ notices: string[] }> => {
+export const dressEnvironment = async (context: IsolationContext, dressing: Dressing): Promise<Provisioned> => {
   const { codebase, config, environment } = dressing
   const { trust } = environment
   const forks = isTrusted(trust) ? undefined : await mayRunScripts(context, codebase, config, trust)
   const gets = privilegesOf(trust, forks?.run === true)
   const notices: string[] = []
   notices.push(...(await bringSubmodules(context, dressing, gets.submodules)))
-  if (gets.files) {
-    notices.push(...(await layBeadsRedirect(dressing)))
-    notices.push(...(await copyFiles(context, dressing)))
-    notices.push(...(await makeLinks(context, dressing)))
-  }
+  if (gets.files) notices.push(...(await layBeadsRedirect(dressing)))
+  const copied = gets.files ? await copyFiles(context, dressing) : { copied: 0, notices: [] }
+  const linked = gets.files ? await makeLinks(context, dressing) : { linked: 0, notices: [] }
   await leasePorts(context, environment, config.ports)
-  if (gets.scripts) notices.push(...(await runSetup(context, dressing)))
-  else if (forks?.run === false && forks.notice !== undefined) notices.push(forks.notice)
-  return { notices }
+  const setup = gets.scripts ? await runSetup(context, dressing) : { ran: false, notices: [] }
+  notices.push(...copied.notices, ...linked.notices, ...setup.notices)
+  if (!gets.scripts && forks?.run === false && forks.notice !== undefined) notices.push(forks.notice)
+  return { copied: copied.copied, linked: linked.linked, ranSetup: setup.ran, notices }
 }

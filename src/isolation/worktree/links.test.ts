@@ -11,8 +11,8 @@ describe('links into the shared area', () => {
     made.repo.write('node_modules/x', 'of the checkout')
     const two = await made.another('issue-43')
     const config = { link: ['node_modules', 'build/cache'] }
-    expect(await makeLinks(made.context, made.dressing(config))).toEqual([])
-    expect(await makeLinks(made.context, made.dressing(config, two))).toEqual([])
+    expect(await makeLinks(made.context, made.dressing(config))).toEqual({ linked: 2, notices: [] })
+    expect(await makeLinks(made.context, made.dressing(config, two))).toEqual({ linked: 2, notices: [] })
     const shared = join(made.context.home, 'shared/project/links')
     expect(readlinkSync(join(made.tree.path, 'node_modules'))).toBe(join(shared, 'node_modules'))
     expect(readlinkSync(join(two.tree.path, 'build/cache'))).toBe(join(shared, 'build/cache'))
@@ -24,14 +24,14 @@ describe('links into the shared area', () => {
   it('are made once: the second time nothing changes and nothing is told', async () => {
     await using made = await makeDressed()
     await makeLinks(made.context, made.dressing({ link: ['cache'] }))
-    expect(await makeLinks(made.context, made.dressing({ link: ['cache'] }))).toEqual([])
+    expect(await makeLinks(made.context, made.dressing({ link: ['cache'] }))).toEqual({ linked: 0, notices: [] })
     expect(await isOurLink(made.context, made.codebase, made.tree.path, 'cache')).toBe(true)
   })
 
   it('do not replace what the branch tracks or what is there', async () => {
     await using made = await makeDressed({ prepare: (repo) => void repo.commit('vendor/lib.c', 'x') })
     mkdirSync(join(made.tree.path, 'out'))
-    const notices = await makeLinks(made.context, made.dressing({ link: ['vendor', 'README', 'out'] }))
+    const { notices } = await makeLinks(made.context, made.dressing({ link: ['vendor', 'README', 'out'] }))
     expect(notices).toEqual([
       'Not linked: vendor is tracked by git on this branch.',
       'Not linked: README is tracked by git on this branch.',
@@ -47,7 +47,7 @@ describe('links into the shared area', () => {
     const outside = made.box.path('outside')
     mkdirSync(outside)
     symlinkSync(outside, join(made.tree.path, 'packages'))
-    const notices = await makeLinks(made.context, made.dressing({ link: ['packages/cache'] }))
+    const { notices } = await makeLinks(made.context, made.dressing({ link: ['packages/cache'] }))
     expect(readdirSync(outside)).toEqual([])
     expect(notices).toEqual(['Not linked: packages/cache would go through packages, which is not a real directory.'])
   })

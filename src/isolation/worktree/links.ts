@@ -11,11 +11,15 @@ import { linkRoot } from './shared-area.ts'
 import { trackedFiles } from '../../git/tracked-files.ts'
 
 /** Makes `worktree.link` point into the area that all environments of the codebase share. */
-export const makeLinks = async (context: IsolationContext, dressing: Dressing): Promise<string[]> => {
+export const makeLinks = async (
+  context: IsolationContext,
+  dressing: Dressing,
+): Promise<{ linked: number; notices: string[] }> => {
   const { codebase, config, environment, tree, signal } = dressing
-  if (config.link.length === 0) return []
+  if (config.link.length === 0) return { linked: 0, notices: [] }
   const tracked = await trackedFiles(context.git, tree, signal)
   const notices: string[] = []
+  let linked = 0
   for (const entry of config.link) {
     if (isTracked(tracked, entry)) {
       notices.push(`Not linked: ${entry} is tracked by git on this branch.`)
@@ -24,13 +28,14 @@ export const makeLinks = async (context: IsolationContext, dressing: Dressing): 
     const target = await sharedTarget(context, codebase, entry)
     const make = (temporary: string) => symlink(target, temporary)
     const laid = await layFile({ tree, environmentId: environment.id, relativePath: entry, like: undefined, make })
-    if (laid.outcome === 'blocked') {
+    if (laid.outcome === 'laid') linked += 1
+    else if (laid.outcome === 'blocked') {
       notices.push(`Not linked: ${entry} would go through ${laid.at}, which is not a real directory.`)
-    } else if (laid.outcome === 'exists' && !(await isOurLink(context, codebase, tree.path, entry))) {
+    } else if (!(await isOurLink(context, codebase, tree.path, entry))) {
       notices.push(`Not linked: ${entry} is there already.`)
     }
   }
-  return notices
+  return { linked, notices }
 }
 
 /** Whether `<tree>/<entry>` is the link that `makeLinks` makes, still with our target. */

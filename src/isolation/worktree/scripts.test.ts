@@ -17,7 +17,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     await leasePorts(made.context, made.environment, ['PORT'])
     const setup = ['env > variables; pwd > where', 'echo "$PORT" > port']
-    expect(await runSetup(made.context, made.dressing({ setup }))).toEqual([])
+    expect(await runSetup(made.context, made.dressing({ setup }))).toEqual({ ran: true, notices: [] })
     const variables = readFileSync(join(made.tree.path, 'variables'), 'utf8').split('\n')
     expect(variables).toContain(`COPPICE_DIR=${made.tree.path}`)
     expect(variables).toContain('COPPICE_CODEBASE=project')
@@ -51,7 +51,7 @@ describe('setup', () => {
 
   it('does not run without approval, and the notice says how to give it', async () => {
     await using made = await makeDressed()
-    const notices = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }))
+    const { notices } = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }))
     expect(notices).toEqual([expect.stringContaining('coppice codebase trust project')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
@@ -59,7 +59,7 @@ describe('setup', () => {
   it('does not run in the tree of a fork', async () => {
     await using made = await makeDressed(approving)
     const environment = { ...made.environment, trust: 'unproven' } as const
-    const notices = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }, { environment }))
+    const { notices } = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }, { environment }))
     expect(notices).toEqual([expect.stringContaining('fork')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
@@ -98,7 +98,7 @@ describe('setup', () => {
 
   it('that ends well names what it left running, and leaves it alone', async () => {
     await using made = await makeDressed(approving)
-    const notices = await runSetup(made.context, made.dressing({ setup: [daemon] }))
+    const { notices } = await runSetup(made.context, made.dressing({ setup: [daemon] }))
     const left = daemonIn(made.tree.path)
     expect([notices, isAlive(left)]).toEqual([[`setup left 1 process running: sleep (${left})`], true])
     await killRun([scriptMark(made.context.home, made.environment.id, 'setup')], { graceMs: 100, clock: Date.now })
@@ -119,7 +119,10 @@ describe('setup', () => {
 describe('teardown', () => {
   it('runs like setup, and its failure is not called a failed setup', async () => {
     await using made = await makeDressed(approving)
-    expect(await runTeardown(made.context, made.dressing({ teardown: ['touch gone'] }))).toEqual({ notices: [] })
+    expect(await runTeardown(made.context, made.dressing({ teardown: ['touch gone'] }))).toMatchObject({
+      ran: true,
+      notices: [],
+    })
     expect(existsSync(join(made.tree.path, 'gone'))).toBe(true)
     const failing = runTeardown(made.context, made.dressing({ teardown: ['exit 1'] }))
     await expect(failing).rejects.toMatchObject({ code: 'program-failed' })

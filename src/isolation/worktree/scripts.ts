@@ -1,6 +1,7 @@
 import type { IsolationContext } from '../context.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
+import { counted } from '../../domain/words.ts'
 import { killRun } from '../../process/kill.ts'
 import { lingeringProcesses } from '../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../process/run-mark.ts'
@@ -16,13 +17,18 @@ export type ScriptRun = Pick<Dressing, 'codebase' | 'environment' | 'tree' | 'co
 }
 
 /** Runs `worktree.setup` if it may; what it prints is kept, and its end is shown when it fails. */
-export const runSetup = (context: IsolationContext, run: ScriptRun): Promise<string[]> =>
+export const runSetup = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
   runScripts(context, run, 'setup')
 
 /** Runs `worktree.teardown` if it may, in the tree that is about to go. */
-export const runTeardown = async (context: IsolationContext, run: ScriptRun): Promise<{ notices: string[] }> => ({
-  notices: await runScripts(context, run, 'teardown'),
-})
+export const runTeardown = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
+  runScripts(context, run, 'teardown')
+
+export type ScriptsRun = {
+  /** False when there are none, or they may not run; then a notice says why. */
+  readonly ran: boolean
+  readonly notices: readonly string[]
+}
 
 type Kind = 'setup' | 'teardown'
 
@@ -30,11 +36,11 @@ const defaultTimeoutMs = 15 * 60_000
 const shownLines = 40
 const shownBytes = 64 * 1024
 
-const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind): Promise<string[]> => {
+const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind): Promise<ScriptsRun> => {
   const { codebase, config, environment } = run
   const permission = await mayRunScripts(context, codebase, config, environment.trust)
-  if (!permission.run) return permission.notice === undefined ? [] : [permission.notice]
-  if (config[kind].length === 0) return []
+  if (!permission.run) return { ran: false, notices: permission.notice === undefined ? [] : [permission.notice] }
+  if (config[kind].length === 0) return { ran: false, notices: [] }
   const mark = scriptMark(context.home, environment.id, kind)
   const env = { ...(await scriptEnvironment(context, run)), [runVariable]: mark.id }
   const log = await openScriptLog(context.home, kind, environment.id)
@@ -51,7 +57,7 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind)
   } finally {
     log.close()
   }
-  return leftRunning(context, environment, kind)
+  return { ran: true, notices: await leftRunning(context, environment, kind) }
 }
 
 /** A script that failed leaves nothing running, however it put it into the background. */
@@ -76,9 +82,7 @@ export const leftRunning = async (
   if (left.length === 0) return []
   const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
   const more = left.length > names.length ? [`${left.length - names.length} more`] : []
-  return [
-    `${kind} left ${left.length === 1 ? '1 process' : `${left.length} processes`} running: ${[...names, ...more].join(', ')}`,
-  ]
+  return [`${kind} left ${counted(left.length, 'process', 'processes')} running: ${[...names, ...more].join(', ')}`]
 }
 
 type Command = {

@@ -6,14 +6,10 @@ import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { acquireLease } from '../lease.ts'
 import { presenceOf } from '../presence.ts'
-import { dressEnvironment } from './dress.ts'
+import { dressEnvironment, type Provisioned } from './dress.ts'
 
-export type Vouched = {
-  readonly wasTrusted: boolean
-  readonly notices: readonly string[]
-  /** What it got now, as far as the repository configures any of it. */
-  readonly gained: readonly ('files' | 'setup')[]
-}
+/** What it got now, besides the trust. */
+export type Vouched = Provisioned & { readonly wasTrusted: boolean }
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -26,21 +22,21 @@ export const vouchFor = async (
   environment: IsolatedEnvironment,
   { signal }: CallOptions = {},
 ): Promise<Vouched> => {
-  if (isTrusted(environment.trust)) return { wasTrusted: true, notices: [], gained: [] }
+  if (isTrusted(environment.trust)) return { wasTrusted: true, ...nothing }
   const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
-  const { notices, gained } = environment.owned
-    ? await provision(context, codebase, vouched, signal)
-    : { notices: [], gained: [] }
+  const provisioned = environment.owned ? await provision(context, codebase, vouched, signal) : nothing
   await context.store.environments.update(environment.id, { trust: 'vouched' })
-  return { wasTrusted: false, notices, gained }
+  return { wasTrusted: false, ...provisioned }
 }
+
+const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
 
 const provision = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   signal: AbortSignal | undefined,
-): Promise<Pick<Vouched, 'notices' | 'gained'>> => {
+): Promise<Provisioned> => {
   const presence = await presenceOf(codebase, environment)
   if (presence.state !== 'present') {
     throw new IsolationBlockedError(`couldn't set up ${environment.branch}: its worktree isn't there`, {
@@ -52,12 +48,7 @@ const provision = async (
   const lease = await acquireLease(context, codebase, environment, { purpose, ...(signal && { signal }) })
   try {
     const { tree } = presence
-    const { notices } = await dressEnvironment(context, { codebase, environment, tree, config, signal })
-    const files = config.copy.length + config.link.length > 0
-    return {
-      notices,
-      gained: [...(files ? ['files' as const] : []), ...(config.setup.length > 0 ? ['setup' as const] : [])],
-    }
+    return await dressEnvironment(context, { codebase, environment, tree, config, signal })
   } finally {
     await lease.release()
   }

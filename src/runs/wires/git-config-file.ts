@@ -17,8 +17,11 @@ export type Entry = {
   readonly remote?: string
 }
 
+/** Something about a file as a whole: it is a link, or cannot be read. */
+export type FileNote = Pick<Entry, 'shown' | 'print'>
+
 /** What git reads from a file, and what there is to say about the file itself. */
-export type ConfigFile = { readonly settings: readonly Setting[]; readonly notes: readonly Entry[] }
+export type ConfigFile = { readonly settings: readonly Setting[]; readonly notes: readonly FileNote[] }
 
 const MOST_CONFIG_BYTES = 1_000_000
 /** Longer keys are neither kept nor compared with the names of everyday ones. */
@@ -32,9 +35,9 @@ export const readOwnConfig = async (file: string, budget: Budget): Promise<Confi
   const stat = unlessMissingSync(() => lstatSync(file))
   if (stat === undefined) return { settings: [], notes: [] }
   if (stat.isFile()) return readConfig(file, { followLink: false }, budget)
-  if (!stat.isSymbolicLink()) return { settings: [], notes: [noteOf('it is no file')] }
+  if (!stat.isSymbolicLink()) return { settings: [], notes: [noteOf('not a file')] }
   const { settings, notes } = await readConfig(file, { followLink: true }, budget)
-  return { settings, notes: [noteOf(`it is link ${readlinkSync(file)}`), ...notes] }
+  return { settings, notes: [noteOf(`a link to ${readlinkSync(file)}`), ...notes] }
 }
 
 /** One that git or we cannot read gets a note that changes whenever the file does. */
@@ -48,7 +51,7 @@ export const readConfig = async (
   try {
     content = readUntrustedSync(file, { maxBytes: MOST_CONFIG_BYTES, followLink }) ?? Buffer.alloc(0)
   } catch (error) {
-    return { settings: [], notes: [noteOf(`it cannot be read: ${toAppError(error).message}`, stampsOf(file))] }
+    return { settings: [], notes: [noteOf(`cannot be read: ${toAppError(error).message}`, stampsOf(file))] }
   }
   budget.takeBytes(content.length)
   return parsed(content.toString('latin1'), budget)
@@ -60,7 +63,7 @@ const parsed = async (text: string, budget: Budget): Promise<ConfigFile> => {
     await budget.giveWay()
     if ('invalidLine' in found) {
       const { invalidLine, rest } = found
-      return { settings, notes: [noteOf(`line ${invalidLine} is invalid, and git stops reading there`, rest)] }
+      return { settings, notes: [noteOf(`invalid in line ${invalidLine}, where git stops reading`, rest)] }
     }
     budget.takeItems(1)
     // A long section counts once for every setting in it.
@@ -74,8 +77,8 @@ const parsed = async (text: string, budget: Budget): Promise<ConfigFile> => {
  * `git push -u` and a pull request's checkout record which branch belongs to which: that happens every day, and runs
  * nothing.
  */
-export const entriesOf = async ({ settings, notes }: ConfigFile, redact: Redact, budget: Budget): Promise<Entry[]> => {
-  const entries = [...notes]
+export const entriesOf = async ({ settings }: ConfigFile, redact: Redact, budget: Budget): Promise<Entry[]> => {
+  const entries: Entry[] = []
   for (const setting of settings) {
     await budget.giveWay()
     if (!BRANCH_RECORD.test(setting.key)) entries.push(entryOf(setting, redact))
@@ -99,9 +102,8 @@ const entryOf = ({ key, written, value }: Setting, redact: Redact): Entry => ({
   ...(value !== undefined && BRANCH_REMOTE.test(key) && { remote: hashOf(value) }),
 })
 
-/** About the file as a whole. `more` is what else must not change unnoticed. */
-const noteOf = (text: string, more = ''): Entry => ({
-  key: cut(text),
+/** `more` is what else must not change unnoticed. */
+const noteOf = (text: string, more = ''): FileNote => ({
   shown: cut(text),
   print: hashOf(`note\0${text}\0${more}`),
 })

@@ -279,17 +279,38 @@ test.each([
   expect((await wire()).join('\n')).toMatch(/cannot be read|could not be looked at/)
 })
 
+test('a configuration that becomes a link is reported as such, apart from its settings, and so is one that is none again', async () => {
+  const config = join(world.repo.commonDir, 'config')
+  writeFileSync(world.box.path('linked'), `${clean}[core]\n\tpager = evil\n`)
+  rmSync(config)
+  symlinkSync(world.box.path('linked'), config)
+  const link = `a link to ${world.box.path('linked')}`
+  expect(await wire()).toEqual([
+    "the repository's configuration: set `core.pager = evil`",
+    `the repository's configuration is now: ${link}`,
+  ])
+  await arm()
+  rmSync(config)
+  writeFileSync(config, clean)
+  expect(await wire()).toEqual([
+    "the repository's configuration: removed `core.pager = evil`",
+    `the repository's configuration is no longer: ${link}`,
+  ])
+})
+
 test('a configuration that cannot be read is reported whenever it changes', async () => {
   const config = join(world.repo.commonDir, 'config')
   for (const text of ['[core\n[core]\n\tfsmonitor = /evil\n', `#${' '.repeat(1_000_000)}\n`]) {
     writeFileSync(config, text)
-    expect((await wire()).join('\n')).toMatch(/set `(?:line 1 is invalid|it cannot be read: .* too large)/)
+    expect((await wire()).join('\n')).toMatch(
+      /configuration is now: (?:invalid in line 1|cannot be read: .* too large)/,
+    )
     await arm()
     writeFileSync(
       config,
       text.replaceAll(/evil|#/g, (found) => (found === '#' ? ';' : 'good')),
     )
-    expect((await wire()).join('\n')).toMatch(/set `(?:line 1 is invalid|it cannot be read)/)
+    expect((await wire()).join('\n')).toMatch(/configuration is now: (?:invalid in line 1|cannot be read)/)
     writeFileSync(config, clean)
     await arm()
   }

@@ -4,7 +4,7 @@ import { toAppError } from '../../domain/errors.ts'
 import { readWorktreeLink } from '../../git/admin-dir.ts'
 import type { Redact } from '../../process/redact.ts'
 import { type Budget, createBudget } from './git-budget.ts'
-import { BRANCH_REMOTE, entriesOf, type Entry, readOwnConfig, remoteHash } from './git-config-file.ts'
+import { BRANCH_REMOTE, entriesOf, type Entry, type FileNote, readOwnConfig, remoteHash } from './git-config-file.ts'
 import { type ConfigSource, hooksElsewhere, includedBy, userConfigs, type UserFiles } from './git-follow.ts'
 import { hooksIn, type Named, submodulesIn } from './git-places.ts'
 import { createPrinter, type Printer } from './git-print.ts'
@@ -14,6 +14,8 @@ export type GitLook =
   | {
       readonly configs: Record<string, readonly Entry[]>
       readonly files: Record<string, string>
+      /** What there is to say about configuration files themselves. Missing in a look by a version that did not keep it. */
+      readonly notes?: Record<string, readonly FileNote[]>
       /** What those lead to outside of the repository. Missing in a look by a version that did not follow them. */
       readonly followed?: {
         readonly configs: Record<string, readonly Entry[]>
@@ -141,6 +143,7 @@ const look = async ({ configs, files, gitDir, hooksFrom, options }: Places): Pro
         ...(gitDir === undefined ? {} : { [SUBMODULES]: [] }),
       },
       files: await prints(own, print.file, budget),
+      notes: notesByName([...sources, ...included], redact),
       followed: {
         configs: await entriesByName(included, redact, budget),
         files: {
@@ -183,6 +186,16 @@ const entriesByName = async (
   return Object.fromEntries(found)
 }
 
+const notesByName = (sources: readonly ConfigSource[], redact: Redact): Record<string, readonly FileNote[]> => {
+  const found = Map.groupBy(sources, ({ name }) => name)
+  return Object.fromEntries(
+    [...found].flatMap(([name, same]) => {
+      const notes = same.flatMap(({ config }) => config.notes)
+      return notes.length === 0 ? [] : [[name, notes.map((note) => ({ ...note, shown: redact(note.shown) }))]]
+    }),
+  )
+}
+
 const prints = async (
   named: readonly Named[],
   print: Printer['file'],
@@ -212,6 +225,7 @@ const differences = (before: Seen, after: Seen): string[] => {
     const planted = entries.filter(({ key }) => !OF_NEW_SUBMODULE.test(key))
     return changedEntries(name, planted, [], ['origin'])
   })
+  lines.push(...changedNotes(before.notes, after.notes))
   const files = changedFiles(before.files, after.files)
   if (before.followed === undefined || after.followed === undefined) return [...lines, ...files.values()]
   for (const [name, entries] of Object.entries(after.followed.configs)) {
@@ -241,6 +255,17 @@ const changedEntries = (
   ]
 }
 
+const changedNotes = (before: Seen['notes'], after: Seen['notes']): string[] => {
+  if (before === undefined || after === undefined) return []
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((name) => {
+    const [old, now] = [before[name] ?? [], after[name] ?? []]
+    return [
+      ...lacking(now, old).map(({ shown }) => `${name} is now: ${shown}`),
+      ...lacking(old, now).map(({ shown }) => `${name} is no longer: ${shown}`),
+    ]
+  })
+}
+
 /** Lines for a person, by the name of the file. */
 const changedFiles = (before: Record<string, string>, after: Record<string, string>): Map<string, string> => {
   const lines = new Map<string, string>()
@@ -261,7 +286,7 @@ const remotesIn = (entries: readonly Entry[]): string[] =>
   entries.flatMap(({ key }) => /^remote\.(.+)\.url$/is.exec(key)?.[1] ?? [])
 
 /** Those of the first list that the second has fewer times. */
-const lacking = (entries: readonly Entry[], others: readonly Entry[]): Entry[] => {
+const lacking = <T extends Pick<Entry, 'print'>>(entries: readonly T[], others: readonly T[]): T[] => {
   const left = new Map<string, number>()
   for (const { print } of others) left.set(print, (left.get(print) ?? 0) + 1)
   return entries.filter(({ print }) => {

@@ -49,7 +49,7 @@ describe('a message that cannot be worked on is answered with what happened and 
       'No codebase is bound to this conversation. Bind one with `/codebase <name>`: `one`, `two`.',
     ])
     expect(textsOf(await server.ask('somebody', '/codebase three'))).toEqual([
-      'There is no codebase "three".\nThere are one, two; bring another in with `/clone <url>`',
+      'There is no codebase "three".\nThere are one, two; bring another in with `/clone <url>`.',
     ])
     expect(textsOf(await server.ask('somebody', '/codebase two'))[0]).toMatch(/^This conversation is about `two` now/)
     const [place, answer] = await server.ask('somebody', 'go on')

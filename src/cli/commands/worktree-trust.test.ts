@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { plain } from '../../commands/view.ts'
+import { trustText } from './worktree-trust.ts'
+
+const view = { paint: plain, now: 0, userHome: undefined, say: (words: string) => words, columns: undefined }
+const result = {
+  environment: { branch: 'pr-7-review' } as IsolatedEnvironment,
+  codebase: 'app',
+  wasTrusted: false,
+  copied: 0,
+  linked: 0,
+  ranSetup: false,
+}
+const trusted = 'Trusted pr-7-review: agents there read its settings from now on.'
+
+test.each([
+  [{}, trusted],
+  [{ copied: 1, linked: 2 }, `${trusted} Copied 1 file, made 2 links.`],
+  [{ copied: 2, ranSetup: true }, `${trusted} Copied 2 files, ran setup.`],
+  [{ wasTrusted: true }, 'pr-7-review is trusted already.'],
+])('the answer to `worktree trust` says what happened: %j', (change, text) =>
+  expect(trustText({ ...result, ...change }, view)).toBe(text),
+)
