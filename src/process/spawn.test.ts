@@ -53,21 +53,25 @@ test('of long output the end is kept and the cut is told', async () => {
 
 test('a time-out ends the whole tree, what it put in the background included', async () => {
   const family: ProcessIdentity[] = []
-  const result = await runProgram({
-    ...base,
-    shell: `trap '' TERM; sleep 60 & echo $!; (trap '' TERM; sleep 60) & echo $!; wait; sleep 60`,
-    timeoutMs: 500,
-    graceMs: 200,
-    onStart: (identity) => family.push(identity),
-    onOutput: (text) =>
-      family.push(
-        ...text
-          .trim()
-          .split('\n')
-          .flatMap((pid) => identifySync(Number(pid)) ?? []),
-      ),
-  })
-  expect(result.timedOut).toBe(true)
+  // On a busy machine the shell may need longer to start both.
+  for (let timeoutMs = 500; family.length < 3; timeoutMs *= 4) {
+    family.length = 0
+    const result = await runProgram({
+      ...base,
+      shell: `trap '' TERM; sleep 60 & echo $!; (trap '' TERM; sleep 60) & echo $!; wait; sleep 60`,
+      timeoutMs,
+      graceMs: 200,
+      onStart: (identity) => family.push(identity),
+      onOutput: (text) =>
+        family.push(
+          ...text
+            .trim()
+            .split('\n')
+            .flatMap((pid) => identifySync(Number(pid)) ?? []),
+        ),
+    })
+    expect(result.timedOut).toBe(true)
+  }
   expect(family.map(liveness)).toEqual(['dead', 'dead', 'dead'])
 })
 
@@ -89,9 +93,8 @@ test('an abort ends the tree and is an error of its own', async () => {
 })
 
 test('a server left in the background does not keep us waiting, and lives on', async () => {
-  const before = clock()
-  const { stdout } = await runProgram({ ...base, shell: 'sleep 60 & echo $!' })
-  expect(clock() - before).toBeLessThan(10_000)
+  // Far longer than this test may take.
+  const { stdout } = await runProgram({ ...base, shell: 'sleep 600 & echo $!' })
   const server = identifySync(Number(stdout))
   if (server === undefined) throw new Error('it did not live on')
   await killTree(server, { graceMs: 1_000, clock })

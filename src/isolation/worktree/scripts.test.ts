@@ -85,7 +85,8 @@ describe('setup', () => {
     const ready = join(made.tree.path, 'ready')
     const running = runSetup(made.context, {
       ...made.dressing({ setup: [`${daemon}${then}`] }),
-      ...(then.endsWith('wait') && { timeoutMs: 1_000 }),
+      // Long enough for the daemon to be there on a busy machine.
+      ...(then.endsWith('wait') && { timeoutMs: 3_000 }),
       signal: stop.signal,
       onSpawn: (identity) => (started = identity),
     })
@@ -109,7 +110,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     const setup = ['(sleep 0.7; echo late; touch late) & echo started']
     await runSetup(made.context, made.dressing({ setup }))
-    await expect.poll(() => existsSync(join(made.tree.path, 'late')), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(made.tree.path, 'late'))).toBe(true)
     const log = readFileSync(join(made.context.home, 'logs/setup', `${made.environment.id}.log`), 'utf8')
     expect(log).toContain('started')
     expect(log).not.toContain('late\n')
