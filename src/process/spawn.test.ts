@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -34,9 +34,12 @@ test('a program gets its arguments, directory, input and environment, and nothin
 })
 
 test('exit code and signal are told apart, and the two streams are also kept in their order', async () => {
+  const seen = join(dir, 'seen')
+  const until = (text: string): string => `until grep -q ${text} '${seen}' 2>/dev/null; do sleep 0.01; done`
   const failed = await runProgram({
     ...base,
-    shell: 'echo one; sleep 0.05; echo two >&2; sleep 0.05; echo three; exit 3',
+    shell: `echo one; ${until('one')}; echo two >&2; ${until('two')}; echo three; exit 3`,
+    onOutput: (text) => appendFileSync(seen, text),
   })
   expect(failed).toMatchObject({ exitCode: 3, output: 'one\ntwo\nthree\n', stdout: 'one\nthree\n', stderr: 'two\n' })
   expect(await runProgram({ ...base, shell: 'kill -9 $$' })).toMatchObject({ exitCode: null, signal: 'SIGKILL' })

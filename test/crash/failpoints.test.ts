@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Expectations, checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
 import type { World } from '../helpers/world.ts'
-import { takeInventory } from './inventory.ts'
+import { branchesOf, takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
@@ -37,13 +37,13 @@ afterAll(() => {
 const prepare = async (scenario: Scenario, world: World): Promise<Expectations> => {
   await scenario.arrange?.(world)
   const strangers = scenario.strangers?.(world) ?? []
-  const early = await takeInventory(world)
+  const branches = branchesOf(world)
   await scenario.interrupt?.(world)
   if (scenario.interrupt !== undefined) counts.kills += 1
   const before = await takeInventory(world, strangers)
   // A branch that the first crash left half-made is debris, not something that was there.
   return {
-    before: { ...before, branches: early.branches },
+    before: { ...before, branches },
     mayKeep: scenario.mayKeep ?? [],
     strangers,
     temporary: temporaryOf(world),

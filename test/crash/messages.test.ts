@@ -137,7 +137,8 @@ test(
     expect(served.killed).toBe(true)
     counts.kills += 1
     const grandchild = readFileSync(world.box.path('grandchild'), 'utf8').trim()
-    expect(stateOf(grandchild), 'it outlives the server').toBe('sleep')
+    // It outlives the server. Before it is `sleep`, it is called `setsid`.
+    await expect.poll(() => stateOf(grandchild)).toBe('sleep')
     await recovers(slow, world, expectations, served.acknowledged)
     expect(stateOf(grandchild)).not.toBe('sleep')
     expect(agentLog(world.box).map(({ what, attempt }) => `${what} ${attempt}`)).toEqual([

@@ -9,6 +9,7 @@ import { scriptMark } from '../../process/run-mark.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { leasePorts } from './ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
+import { untilSleeps } from '../../../test/helpers/shell.ts'
 
 const approving = { context: { approve: () => Promise.resolve(true) } }
 
@@ -67,7 +68,7 @@ describe('setup', () => {
   /** Leaves a process that has lost its environment, session and parent, and goes on when it has written its pid. */
   const daemon =
     'env -i PATH="$PATH" setsid sh -c \'sh -c "echo \\$\\$ > daemon; exec sleep 600" &\' </dev/null >/dev/null 2>&1; ' +
-    'while [ ! -s daemon ]; do sleep 0.01; done; '
+    `while [ ! -s daemon ]; do sleep 0.01; done; ${untilSleeps('$(cat daemon)')}; `
   const daemonIn = (path: string): number => Number(readFileSync(join(path, 'daemon'), 'utf8'))
   const isAlive = (pid: number): boolean => {
     const identity = identifySync(pid)

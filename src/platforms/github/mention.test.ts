@@ -56,6 +56,8 @@ describe('the bot is not spoken to', () => {
     ['~~~~\n@coppice\n~~~\n@coppice\n~~~~'],
     ['- step\n  ```\n  @coppice\n  ```'],
     ['like this:\n\n    @coppice fix it\n'],
+    ['    first\n    @coppice fix it\n'],
+    ['\tfirst\n\n \n\t@coppice fix it\n'],
     ['> @coppice fix it'],
     ['  >> @coppice fix it'],
     ['- > @coppice fix it'],
