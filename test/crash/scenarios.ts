@@ -105,7 +105,7 @@ export const scenarios: readonly Scenario[] = [
     // Adopting twice gives the same environment.
     after: async ({ context, codebase }) => expect(await context.store.environments.live(codebase.id)).toHaveLength(1),
   },
-  { name: 'remove a clean one', operation: 'remove-clean', arrange: makeFive },
+  { name: 'remove a clean one', usually: /^remove\./, operation: 'remove-clean', arrange: makeFive },
   {
     name: 'remove one with commits of its own',
     only: /^remove\./,
@@ -171,6 +171,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a create that somebody has worked in',
+    usually: /save\.ref|undo/,
     operation: 'reconcile',
     interrupt: async (world) => {
       await killAt(world, 'create-fresh', 'create.attached')
@@ -179,6 +180,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a create from a spare',
+    usually: /undo/,
     operation: 'reconcile',
     options: spared,
     arrange: warm,
@@ -186,12 +188,14 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a spare',
+    usually: /undo/,
     operation: 'reconcile',
     options: spared,
     interrupt: (world) => killAt(world, 'spare', 'spare.tree'),
   },
   {
     name: 'recover a restore',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: async (world) => {
       await makeDirty(world)
@@ -202,6 +206,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal by undoing it',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: makeDirty,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.moved'),
@@ -209,6 +214,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal whose path somebody has taken',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: makeDirty,
     interrupt: async (world) => {
@@ -220,12 +226,14 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal by finishing it',
+    usually: /^remove\./,
     operation: 'reconcile',
     arrange: makeFive,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.forgotten'),
   },
   {
     name: 'recover the removal of a missing one',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: loseDirectory,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.missing-saved'),
