@@ -12,7 +12,7 @@ await build({
   platform: 'node',
   target: 'node24',
   plugins: [plainBuiltins],
-  banner: { js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);" },
+  banner: { js: "const require = globalThis.process.getBuiltinModule('node:module').createRequire(import.meta.url);" },
   external: ['pg-native'],
   logLevel: 'error',
 })
