@@ -23,7 +23,7 @@ beforeEach(async () => {
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   platform = await createDiscordPlatform(
     { settings: { github: {}, slack: {}, telegram: {}, discord: own }, log, clock: Date.now, ids: randomUUID },
-    { requestTimeoutMs: 300, previewEveryMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20 },
   )
 })
 afterEach(async () => {

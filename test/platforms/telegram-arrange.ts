@@ -60,5 +60,5 @@ export const telegramOver = (telegram: PlatformSettings['telegram'], log: string
       ids: () => crypto.randomUUID(),
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
-    { requestTimeoutMs: 500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
   )
