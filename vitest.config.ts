@@ -29,6 +29,8 @@ export default defineConfig({
     maxWorkers: availableParallelism() + 1,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // What is waited for comes within milliseconds, but not on a machine that is busy with something else.
+    expect: { poll: { timeout: 30_000, interval: 20 } },
     globalSetup: ['test/helpers/global-setup.ts'],
   },
 })

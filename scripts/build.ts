@@ -36,9 +36,10 @@ const result = await build({
   minifyWhitespace: true,
   sourcemap: 'linked',
   sourcesContent: false,
-  // Bundled CommonJS (pg, yaml) calls require for Node's own modules, which an ES module does not have.
+  // Bundled CommonJS (pg, yaml) calls require for Node's own modules, which an ES module does not have. `globalThis`:
+  // grammy brings a variable `process` of its own, which the bundler does not know to rename for a banner.
   banner: {
-    js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);",
+    js: "const require = globalThis.process.getBuiltinModule('node:module').createRequire(import.meta.url);",
   },
   // pg tries the native binding and does without it.
   external: ['pg-native'],

@@ -1,5 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -127,7 +136,14 @@ test('a script can keep state under its session', async () => {
 })
 
 test('a character that comes in two pieces is one', async () => {
-  const { text, events } = await run(String.raw`printf 'a\342'; sleep 0.1; printf '\202'; sleep 0.1; printf '\254b'`)
+  const events: AgentEvent[] = []
+  // The rest comes when the first piece has been read.
+  const command = String.raw`printf 'a\342'; while [ ! -e ../read ]; do sleep 0.01; done; printf '\202'; printf '\254b'`
+  const emit = (event: AgentEvent): void => {
+    events.push(event)
+    if (event.type === 'text') writeFileSync(join(root, 'read'), '')
+  }
+  const { text } = await run(command, { emit })
   expect(text).toBe('a€b')
   expect(events.filter(({ type }) => type === 'text').length).toBeGreaterThan(1)
 })

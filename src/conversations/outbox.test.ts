@@ -187,7 +187,7 @@ describe('the outbox', () => {
     })
     await record('a', 'one')
     await deliverAll(to)
-    await expect.poll(() => to.sent.length, { timeout: 10_000 }).toBe(1)
+    await expect.poll(() => to.sent.length).toBe(1)
     await to.outbox.stop()
   })
 

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Agent, AgentRequest } from '../agents/agent.ts'
 import type { Settings } from '../domain/config-settings.ts'
 import { chatContext } from '../../test/helpers/chat.ts'
@@ -88,8 +88,6 @@ const asks: Script = async (request) => {
   return `${prompt}: ${String(await ask?.({ agent: 'scripted', what: 'run it' }))}`
 }
 
-const soon = { timeout: 20_000 }
-
 test('fifty runs that wait for an answer keep no place; answered, they continue in turn and within the limit', async () => {
   const most = { now: 0, ever: 0 }
   const gate = Promise.withResolvers<void>()
@@ -106,16 +104,14 @@ test('fifty runs that wait for an answer keep no place; answered, they continue 
   )
   const names = Array.from({ length: 50 }, (_, n) => `ask ${n}`)
   await Promise.all(names.map((name) => say(name, name)))
-  await vi.waitFor(() => expect(working.size).toBe(50), soon)
+  await expect.poll(() => working.size).toBe(50)
   // Another conversation is worked on all the same.
   await say('other', 'work')
-  await vi.waitFor(() => expect(most.now).toBe(1), soon)
+  await expect.poll(() => most.now).toBe(1)
   await Promise.all(names.map((name) => say(name, '/allow')))
-  await vi.waitFor(() => expect(most.now).toBe(3), soon)
+  await expect.poll(() => most.now).toBe(3)
   gate.resolve()
-  await vi.waitFor(async () => {
-    for (const name of names) expect(await heard(name)).toContain(`${name}: true`)
-  }, soon)
+  for (const name of names) await expect.poll(() => heard(name)).toContain(`${name}: true`)
   expect(await heard('other')).toContain('did work')
   expect(most.ever).toBe(3)
   const told = await Promise.all(names.map(heard))
@@ -132,16 +128,16 @@ test('a run that waits for its turn in a shared worktree keeps no place', async 
     { concurrentConversations: 2 },
   )
   await say('a', 'first')
-  await vi.waitFor(() => expect(working).toContain('first'), soon)
+  await expect.poll(() => working).toContain('first')
   await say('b', '/worktree link thread-a')
   const [environment] = await world.context.store.environments.live(world.codebase.id)
   await say('b', `/worktree link ${environment?.branch ?? ''}`)
   await say('b', 'second')
-  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('This message is next'), soon)
+  await expect.poll(async () => (await heard('b')).join()).toContain('This message is next')
   await say('c', 'third')
-  await vi.waitFor(async () => expect(await heard('c')).toContain('did third'), soon)
+  await expect.poll(() => heard('c')).toContain('did third')
   gate.resolve()
-  await vi.waitFor(async () => expect(await heard('b')).toContain('did second'), soon)
+  await expect.poll(() => heard('b')).toContain('did second')
 })
 
 test('/stop ends a run that waits, and one that waits to continue', async () => {
@@ -156,16 +152,16 @@ test('/stop ends a run that waits, and one that waits to continue', async () => 
   )
   await say('a', 'ask a')
   await say('b', 'ask b')
-  await vi.waitFor(() => expect(working.size).toBe(2), soon)
+  await expect.poll(() => working.size).toBe(2)
   await say('c', 'work')
-  await vi.waitFor(() => expect(working.size).toBe(3), soon)
+  await expect.poll(() => working.size).toBe(3)
   await say('a', '/stop')
   await say('b', '/allow')
-  await vi.waitFor(async () => expect((await heard('b')).join()).toContain('The concurrency limit is reached'), soon)
+  await expect.poll(async () => (await heard('b')).join()).toContain('The concurrency limit is reached')
   await say('b', '/stop')
-  await vi.waitFor(() => expect([...working]).toEqual(['work']), soon)
+  await expect.poll(() => [...working]).toEqual(['work'])
   gate.resolve()
-  await vi.waitFor(async () => expect(await heard('c')).toContain('did work'), soon)
+  await expect.poll(() => heard('c')).toContain('did work')
   for (const name of ['a', 'b']) expect((await heard(name)).join()).toContain('Stopped. What was done')
 })
 
@@ -178,7 +174,7 @@ test('a run that never ends is ended at the limit: what it said is posted with w
   )
   await say('a', 'never')
   await say('b', 'work')
-  await vi.waitFor(async () => expect(await heard('b')).toContain('did work'), soon)
+  await expect.poll(() => heard('b')).toContain('did work')
   expect((await heard('a')).slice(1)).toEqual([
     'half of never',
     'Stopped: the run reached its limit of 0.04 minutes. Its work so far is in the worktree. Send a message to continue, or raise `limits.runMinutes` in config.yaml.',
@@ -186,20 +182,20 @@ test('a run that never ends is ended at the limit: what it said is posted with w
   expect(working.size).toBe(0)
   expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })
   await say('a', 'again')
-  await vi.waitFor(async () => expect(await heard('a')).toContain('did again'), soon)
+  await expect.poll(() => heard('a')).toContain('did again')
 })
 
 test('time that a run waits for a person does not count', async () => {
   const { say, heard, working } = await running(asks, { runMinutes: 0.05, concurrentConversations: 2 })
   const never = running(aborted, { runMinutes: 0.05 })
   await say('a', 'ask a')
-  await vi.waitFor(() => expect(working.size).toBe(1), soon)
+  await expect.poll(() => working.size).toBe(1)
   // As long as the limit lasts for somebody else.
   const other = await never
   await other.say('b', 'never')
-  await vi.waitFor(async () => expect((await other.heard('b')).join()).toContain('Stopped: the run'), soon)
+  await expect.poll(async () => (await other.heard('b')).join()).toContain('Stopped: the run')
   await say('a', '/allow')
-  await vi.waitFor(async () => expect(await heard('a')).toContain('ask a: true'), soon)
+  await expect.poll(() => heard('a')).toContain('ask a: true')
 })
 
 // Before its agent has begun, and after it has ended.
@@ -214,8 +210,8 @@ test.each(['run.leased', 'run.ended'])(
     })
     await say('a', 'hangs')
     await say('b', 'work')
-    await vi.waitFor(async () => expect((await heard('a')).join()).toContain('It has not ended yet.'), soon)
-    await vi.waitFor(async () => expect(await heard('b')).toContain('did work'), soon)
+    await expect.poll(async () => (await heard('a')).join()).toContain('It has not ended yet.')
+    await expect.poll(() => heard('b')).toContain('did work')
     expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })
   },
 )
@@ -230,13 +226,13 @@ test('a question that its agent did not wait for does not stop the clock', async
     (name) => (name === 'run.ended' ? new Promise(() => undefined) : Promise.resolve()),
   )
   await say('a', 'asks and goes')
-  await vi.waitFor(async () => expect((await heard('a')).join()).toContain('Stopped: the run'), soon)
+  await expect.poll(async () => (await heard('a')).join()).toContain('Stopped: the run')
 })
 
 test('a shutdown does not wait for runs that wait for a person', async () => {
   const { say, conversations, working, world } = await running(asks)
   await say('a', 'ask a')
-  await vi.waitFor(() => expect(working.size).toBe(1), soon)
+  await expect.poll(() => working.size).toBe(1)
   expect(await conversations.stop(60_000)).toEqual({ finished: 0, left: 1 })
   expect(await world.context.store.inbox.counts()).toEqual({ waiting: 1, running: 0 })
 })
@@ -258,7 +254,7 @@ test('a place is given up with the first of several waits and taken again after 
   one.end()
   await one.ended
   two.end()
-  await vi.waitFor(() => expect(places.taken()).toBe(1))
+  await expect.poll(() => places.taken()).toBe(1)
   expect(two.isOver(), 'the other one has the place').toBe(false)
   // It waits for something else before it has got its place: then it needs none.
   const three = wait(first)
@@ -275,7 +271,7 @@ test('a place is given up with the first of several waits and taken again after 
   const last = wait(places.take())
   const other = places.take()
   last.end()
-  await vi.waitFor(() => expect(places.available()).toBe(false))
+  await expect.poll(() => places.available()).toBe(false)
   cancel.abort()
   await last.ended
   other.leave()
@@ -287,7 +283,7 @@ test('a limit counts the time between pauses, and none after the end', async () 
   const limit = createRunLimit(1, () => (reached += 1))
   await limit.pausedFor(async () => limit.pausedFor(async () => new Promise((resolve) => setTimeout(resolve, 20))))
   expect(reached).toBe(0)
-  await vi.waitFor(() => expect(reached).toBe(1))
+  await expect.poll(() => reached).toBe(1)
   const other = createRunLimit(1, () => (reached += 1))
   const paused = other.pausedFor(async () => other.end())
   await paused

@@ -15,6 +15,7 @@ import { stopNotice } from '../commands/stop.ts'
 import { createOutbox } from './outbox.ts'
 import { createStoreQueue } from './queue-of-store.ts'
 import { nothingRunning } from '../runs/stop-run.ts'
+import { untilSleeps } from '../../test/helpers/shell.ts'
 
 /** Conversations with a real command as their agent: `agent.sh`, which each test writes. */
 
@@ -95,7 +96,8 @@ echo $$ >> '${file('pids')}'
 ${script}
 END
 env -i PATH="$PATH" HOME="$HOME" setsid sh -c "sh '${file('escaped.sh')}' &" < /dev/null > /dev/null 2>&1
-while [ ! -e '${file('pids')}' ]; do sleep 0.01; done`
+while [ ! -s '${file('pids')}' ]; do sleep 0.01; done
+${script.includes('exec sleep') ? untilSleeps(`$(tail -n 1 '${file('pids')}')`) : ''}`
 
 const pids = (): number[] =>
   existsSync(file('pids')) ? readFileSync(file('pids'), 'utf8').trim().split('\n').map(Number) : []
@@ -108,7 +110,10 @@ const open = (name: string): void => writeFileSync(file(name), '')
 
 /** A person's own shell in a directory, which nothing of ours has started. */
 const personIn = async (directory: string): Promise<number> => {
-  const started = spawnSync('sh', ['-c', 'sleep 300 > /dev/null 2>&1 & echo $!'], { cwd: directory, encoding: 'utf8' })
+  const started = spawnSync('sh', ['-c', `sleep 300 > /dev/null 2>&1 & ${untilSleeps('$!')}; echo $!`], {
+    cwd: directory,
+    encoding: 'utf8',
+  })
   const pid = Number(started.stdout)
   people.push(pid)
   return pid

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import type { Agent } from '../agents/agent.ts'
 import type { Store } from '../store/store.ts'
 import { chatContext } from '../../test/helpers/chat.ts'
@@ -36,9 +36,9 @@ test('who waits long is told so once, and is not written to again however often 
     for (let looks = 1; looks <= 3; looks += 1) {
       const before = counts.looks
       conversations.wake()
-      await vi.waitFor(() => expect(counts.looks).toBeGreaterThan(before))
+      await expect.poll(() => counts.looks).toBeGreaterThan(before)
     }
-    await vi.waitFor(() => expect(counts.told).toBe(1))
+    await expect.poll(() => counts.told).toBe(1)
     const said = await world.context.store.outbox.ofConversation({ platform: 'test', conversationId: 'second' }, 10)
     expect(said.map(({ key }) => key)).toEqual(['waiting'])
   } finally {

@@ -83,15 +83,14 @@ test('what ignores SIGTERM gets SIGKILL after the grace, and not before', async 
 test('what ends by itself is not waited for', async () => {
   const [root] = await started('echo ready; exec sleep 60')
   if (root === undefined) throw new Error('not started')
-  const before = clock()
-  await expect(killTree(root, { graceMs: 30_000, clock })).resolves.toEqual({ outcome: 'dead' })
-  expect(clock() - before).toBeLessThan(5_000)
+  // Far longer than this test may take.
+  await expect(killTree(root, { graceMs: 600_000, clock })).resolves.toEqual({ outcome: 'dead' })
 })
 
 test('what a trap starts on SIGTERM is found by looking again', async () => {
   const [root] = await started(`trap 'sleep 61 & exit 0' TERM; echo ready; while :; do sleep 0.02; done`)
   if (root === undefined) throw new Error('not started')
-  await expect(killTree(root, { graceMs: 5_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  await expect(killTree(root, { graceMs: 30_000, clock })).resolves.toEqual({ outcome: 'dead' })
   const left = (await processTable()).filter((row) => row.session === root.pid && !row.zombie)
   expect(left).toEqual([])
 })
@@ -159,7 +158,7 @@ test('a group of our own session is not ended for one process that was found in 
     [session, false],
   ])
   const target = { known: [], find: async () => [row], untouchable: new Set([process.pid]) }
-  await endAll(target, { graceMs: 0, clock, confirmMs: 100 })
+  await endAll(target, { graceMs: 0, clock })
   expect(states([found, bystander])).toEqual(['dead', 'alive'])
 })
 
@@ -173,7 +172,7 @@ test.runIf(process.getuid?.() === 0)(
     import { endAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
     const [root, hidden] = JSON.parse(process.argv[1])
     const target = { known: [root, hidden], find: async () => [], untouchable: new Set() }
-    const options = { graceMs: 50, confirmMs: 20, clock: () => performance.now() }
+    const options = { graceMs: 50, confirmMs: 200, clock: () => performance.now() }
     console.log(JSON.stringify(await endAll(target, options)))`
     const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`
     const script = ['--input-type=module', '-e', kill]

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { cpuTimeOf } from '../../test/helpers/cpu-time.ts'
 import { createSecrets } from './redact.ts'
 
 const SECRET = 'hunter2/ä "pass"+word'
@@ -231,7 +232,5 @@ test.each([
   'sk-\u200b',
   '\u200b',
 ])('half a megabyte of %j takes no quadratic time', (piece) => {
-  const before = performance.now()
-  redact(piece.repeat(500_000 / piece.length))
-  expect(performance.now() - before).toBeLessThan(2_000)
+  expect(cpuTimeOf(() => redact(piece.repeat(500_000 / piece.length)))).toBeLessThan(2_000)
 })

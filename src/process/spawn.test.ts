@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -34,9 +34,12 @@ test('a program gets its arguments, directory, input and environment, and nothin
 })
 
 test('exit code and signal are told apart, and the two streams are also kept in their order', async () => {
+  const seen = join(dir, 'seen')
+  const until = (text: string): string => `until grep -q ${text} '${seen}' 2>/dev/null; do sleep 0.01; done`
   const failed = await runProgram({
     ...base,
-    shell: 'echo one; sleep 0.05; echo two >&2; sleep 0.05; echo three; exit 3',
+    shell: `echo one; ${until('one')}; echo two >&2; ${until('two')}; echo three; exit 3`,
+    onOutput: (text) => appendFileSync(seen, text),
   })
   expect(failed).toMatchObject({ exitCode: 3, output: 'one\ntwo\nthree\n', stdout: 'one\nthree\n', stderr: 'two\n' })
   expect(await runProgram({ ...base, shell: 'kill -9 $$' })).toMatchObject({ exitCode: null, signal: 'SIGKILL' })
@@ -53,21 +56,25 @@ test('of long output the end is kept and the cut is told', async () => {
 
 test('a time-out ends the whole tree, what it put in the background included', async () => {
   const family: ProcessIdentity[] = []
-  const result = await runProgram({
-    ...base,
-    shell: `trap '' TERM; sleep 60 & echo $!; (trap '' TERM; sleep 60) & echo $!; wait; sleep 60`,
-    timeoutMs: 500,
-    graceMs: 200,
-    onStart: (identity) => family.push(identity),
-    onOutput: (text) =>
-      family.push(
-        ...text
-          .trim()
-          .split('\n')
-          .flatMap((pid) => identifySync(Number(pid)) ?? []),
-      ),
-  })
-  expect(result.timedOut).toBe(true)
+  // On a busy machine the shell may need longer to start both.
+  for (let timeoutMs = 500; family.length < 3; timeoutMs *= 4) {
+    family.length = 0
+    const result = await runProgram({
+      ...base,
+      shell: `trap '' TERM; sleep 60 & echo $!; (trap '' TERM; sleep 60) & echo $!; wait; sleep 60`,
+      timeoutMs,
+      graceMs: 200,
+      onStart: (identity) => family.push(identity),
+      onOutput: (text) =>
+        family.push(
+          ...text
+            .trim()
+            .split('\n')
+            .flatMap((pid) => identifySync(Number(pid)) ?? []),
+        ),
+    })
+    expect(result.timedOut).toBe(true)
+  }
   expect(family.map(liveness)).toEqual(['dead', 'dead', 'dead'])
 })
 
@@ -89,9 +96,8 @@ test('an abort ends the tree and is an error of its own', async () => {
 })
 
 test('a server left in the background does not keep us waiting, and lives on', async () => {
-  const before = clock()
-  const { stdout } = await runProgram({ ...base, shell: 'sleep 60 & echo $!' })
-  expect(clock() - before).toBeLessThan(10_000)
+  // Far longer than this test may take.
+  const { stdout } = await runProgram({ ...base, shell: 'sleep 600 & echo $!' })
   const server = identifySync(Number(stdout))
   if (server === undefined) throw new Error('it did not live on')
   await killTree(server, { graceMs: 1_000, clock })

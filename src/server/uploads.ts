@@ -112,7 +112,8 @@ export const createUploads = (limits: UploadLimits, clock: Clock): Uploads => {
         },
       }
       receiving.add(upload)
-      timer ??= setInterval(cutOffSlow, Math.min(1_000, limits.patienceMs / 5)).unref()
+      // After a pause of this process, what has arrived meanwhile is read first: `setImmediate` comes after that.
+      timer ??= setInterval(() => setImmediate(cutOffSlow), Math.min(1_000, limits.patienceMs / 5)).unref()
       incoming.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
     })
 

@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Expectations, checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
 import type { World } from '../helpers/world.ts'
-import { takeInventory } from './inventory.ts'
+import { branchesOf, takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations, recover } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
 import { type Scenario, scenarios } from './scenarios.ts'
+import { isSoak } from './soak.ts'
 import { failpointsIn } from './source-failpoints.ts'
 
 /** A scenario is a dozen worlds, and the others run beside it. */
@@ -36,13 +37,13 @@ afterAll(() => {
 const prepare = async (scenario: Scenario, world: World): Promise<Expectations> => {
   await scenario.arrange?.(world)
   const strangers = scenario.strangers?.(world) ?? []
-  const early = await takeInventory(world)
+  const branches = branchesOf(world)
   await scenario.interrupt?.(world)
   if (scenario.interrupt !== undefined) counts.kills += 1
   const before = await takeInventory(world, strangers)
   // A branch that the first crash left half-made is debris, not something that was there.
   return {
-    before: { ...before, branches: early.branches },
+    before: { ...before, branches },
     mayKeep: scenario.mayKeep ?? [],
     strangers,
     temporary: temporaryOf(world),
@@ -55,8 +56,16 @@ const hold = async (world: World, expectations: Expectations, when: string): Pro
   if (broken.length > 0) throw new Error(`${when}:\n  ${broken.join('\n  ')}`)
 }
 
-/** The names that the operation passes, in order. */
-const record = async (scenario: Scenario): Promise<string[]> => {
+const recorded = new Map<Scenario, Promise<string[]>>()
+
+/** The names that the operation passes, in order. Kills and errors of a scenario share the recording. */
+const record = (scenario: Scenario): Promise<string[]> => {
+  const names = recorded.get(scenario) ?? recordNow(scenario)
+  recorded.set(scenario, names)
+  return names
+}
+
+const recordNow = async (scenario: Scenario): Promise<string[]> => {
   const names: string[] = []
   await using world = await makeScenarioWorld(scenario)
   const expectations = await prepare(scenario, world)
@@ -101,12 +110,12 @@ const failed = async (scenario: Scenario, at: number, name: string): Promise<voi
 /** Every failure of a scenario in one report: the pattern says more than the first of them. */
 const all = async (
   names: readonly string[],
-  { only = /^/ }: Scenario,
+  { only = /^/, usually = /^/ }: Scenario,
   one: (at: number, name: string) => Promise<void>,
 ): Promise<void> => {
   const problems: string[] = []
   for (const [at, name] of names.entries()) {
-    if (!only.test(name)) continue
+    if (!only.test(name) || !(isSoak || usually.test(name))) continue
     exercised.add(name)
     await one(at, name).catch((error: unknown) => {
       problems.push(`${name}: ${error instanceof Error ? error.message : String(error)}`)

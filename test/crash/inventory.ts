@@ -33,7 +33,7 @@ export const takeInventory = async (world: World, foreign: readonly string[] = [
   return {
     blobs,
     commits,
-    branches: [...refs.keys()].filter((name) => name.startsWith('refs/heads/')),
+    branches: headsIn(refs),
     environments: await context.store.environments.live(codebase.id),
     foreign: new Map([repo.path, ...foreign].map((path) => [path, fingerprint(path)])),
   }
@@ -99,6 +99,11 @@ export const refsOf = ({ repo }: World): Map<string, string> =>
       .filter((line) => line !== '')
       .map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]),
   )
+
+const headsIn = (refs: ReadonlyMap<string, string>): string[] =>
+  [...refs.keys()].filter((name) => name.startsWith('refs/heads/'))
+
+export const branchesOf = (world: World): string[] => headsIn(refsOf(world))
 
 export const adminNames = ({ repo }: World): string[] => namesIn(join(repo.commonDir, 'worktrees'))
 

@@ -33,16 +33,22 @@ export type Scenario = {
   readonly mayKeep?: readonly string[]
   /** The failpoints of interest, where the others are another scenario's. */
   readonly only?: RegExp
+  /** Of those, the ones where it differs from the scenario that it varies. `npm run test:soak` takes the others, too. */
+  readonly usually?: RegExp
   /** Errors are injected at its failpoints, too. */
   readonly errors?: boolean
   /** What has to be true when the operation was done again. */
   readonly after?: (world: World) => Promise<unknown>
 }
 
+/** An existing branch is kept, and a fork's comes from elsewhere: the steps around the tree and the branch. */
+const differsInCreate = /adding|tree|attached|active/
+
 export const scenarios: readonly Scenario[] = [
   { name: 'create on a fresh branch', errors: true, operation: 'create-fresh' },
   {
     name: 'create on an existing branch',
+    usually: differsInCreate,
     operation: 'create-existing',
     arrange: async ({ repo }) => {
       repo.git('checkout', '-q', '-b', 'issue-2')
@@ -63,6 +69,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'create of a pull request from a fork',
+    usually: differsInCreate,
     operation: 'create-fork-pr',
     options: remote,
     arrange: pushPullRequest,
@@ -75,10 +82,17 @@ export const scenarios: readonly Scenario[] = [
     options: remote,
     arrange: pushPullRequest,
   },
-  { name: 'create with copies, ports and setup', errors: true, operation: 'create-fresh', options: dressed },
+  {
+    name: 'create with copies, ports and setup',
+    usually: /attached|dressed|unlocked|active/,
+    errors: true,
+    operation: 'create-fresh',
+    options: dressed,
+  },
   {
     name: 'create where the old directory is missing',
     only: /^(?:remove|save)\./,
+    usually: /intent|missing|branch|recorded$/,
     operation: 'take-up-again',
     arrange: loseDirectory,
     mayKeep: ['issue-5'],
@@ -91,15 +105,23 @@ export const scenarios: readonly Scenario[] = [
     // Adopting twice gives the same environment.
     after: async ({ context, codebase }) => expect(await context.store.environments.live(codebase.id)).toHaveLength(1),
   },
-  { name: 'remove a clean one', operation: 'remove-clean', arrange: makeFive },
+  { name: 'remove a clean one', usually: /^remove\./, operation: 'remove-clean', arrange: makeFive },
   {
     name: 'remove one with commits of its own',
     only: /^remove\./,
+    usually: /moved|forgotten|branch|given-up/,
     operation: 'remove-clean',
     arrange: async (world) => ownCommit(world, (await makeFive(world)).path),
     mayKeep: ['issue-5'],
   },
-  { name: 'remove a dressed one', only: /^remove\./, operation: 'remove-clean', options: dressed, arrange: makeFive },
+  {
+    name: 'remove a dressed one',
+    only: /^remove\./,
+    usually: /saved|checked|given-up|recorded/,
+    operation: 'remove-clean',
+    options: dressed,
+    arrange: makeFive,
+  },
   {
     name: 'remove a dirty one by force',
     errors: true,
@@ -110,6 +132,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'remove a detached one by force',
     only: /^remove\.|objects/,
+    usually: /objects|moved|forgotten|branch/,
     operation: 'remove-forced',
     arrange: detach,
     mayKeep: ['issue-5'],
@@ -148,6 +171,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a create that somebody has worked in',
+    usually: /save\.ref|undo/,
     operation: 'reconcile',
     interrupt: async (world) => {
       await killAt(world, 'create-fresh', 'create.attached')
@@ -156,6 +180,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a create from a spare',
+    usually: /undo/,
     operation: 'reconcile',
     options: spared,
     arrange: warm,
@@ -163,12 +188,14 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a spare',
+    usually: /undo/,
     operation: 'reconcile',
     options: spared,
     interrupt: (world) => killAt(world, 'spare', 'spare.tree'),
   },
   {
     name: 'recover a restore',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: async (world) => {
       await makeDirty(world)
@@ -179,6 +206,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal by undoing it',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: makeDirty,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.moved'),
@@ -186,6 +214,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal whose path somebody has taken',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: makeDirty,
     interrupt: async (world) => {
@@ -197,12 +226,14 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: 'recover a removal by finishing it',
+    usually: /^remove\./,
     operation: 'reconcile',
     arrange: makeFive,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.forgotten'),
   },
   {
     name: 'recover the removal of a missing one',
+    usually: /undo/,
     operation: 'reconcile',
     arrange: loseDirectory,
     interrupt: (world) => killAt(world, 'remove-forced', 'remove.missing-saved'),

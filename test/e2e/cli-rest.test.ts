@@ -311,7 +311,7 @@ describe('the program itself', () => {
     const child = world.start(repo.path, 'worktree', 'create', 'x')
     const end = ended(child)
     const path = join(world.home, 'worktrees/project/x')
-    await expect.poll(() => existsSync(join(path, 'started')), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(path, 'started'))).toBe(true)
     child.kill('SIGINT')
     expect(await end).toEqual({
       code: 130,
@@ -329,7 +329,7 @@ describe('the program itself', () => {
     const child = world.start(repo.path, 'worktree', 'create', 'x')
     let err = ''
     child.stderr?.on('data', (chunk: Buffer) => (err += chunk.toString()))
-    await expect.poll(() => err, { timeout: 20_000 }).toContain('…')
+    await expect.poll(() => err).toContain('…')
     writeFileSync(join(world.home, 'worktrees/project/x/go'), '')
     expect((await ended(child)).code).toBe(0)
   })

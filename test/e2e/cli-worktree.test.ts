@@ -117,7 +117,7 @@ describe('worktree create', () => {
         timeout: 20_000,
       })
       .toBe(1)
-    await expect.poll(() => own.git('worktree', 'list').includes('locked'), { timeout: 20_000 }).toBe(true)
+    await expect.poll(() => own.git('worktree', 'list')).toContain('locked')
     const listed = await warm.json<EnvironmentJson[]>(own.path, 0, 'worktree', 'list')
     expect(listed.map(({ branch }) => branch)).toEqual(['one'])
     // The background process is done when a second one would find nothing to do.

@@ -149,9 +149,15 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
     await fill(generation)
   })
 
-  test('is taken over, and the rest is named with its reason', async () => {
+  const isTakenOver = async (): Promise<void> => {
     const [before, dump] = [outside(), await archon.dump()]
+    const { dryRun, ...announced } = await imported('--dry-run')
+    expect(outside()).toEqual(before)
+    expect(await world.json('/', 0, 'codebase', 'list')).toEqual([])
+    expect(await found('github', 'acme/shop#42')).toBeUndefined()
     const report = await imported()
+    expect(dryRun).toBe(true)
+    expect({ ...announced, dryRun: false }).toEqual(report)
     expect(report).toMatchObject({
       dryRun: false,
       codebases: { taken: 1, known: 0, leftOut: 1 },
@@ -179,10 +185,9 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
     const own = ['coppice.lock', 'coppice-id'].map((name) => join(repo.commonDir, name))
     const after = Object.entries(outside()).filter(([path]) => !own.includes(path))
     expect(Object.fromEntries(after)).toEqual(before)
-  })
+  }
 
-  test('leaves conversations bound, with their sessions and their times', async () => {
-    await imported()
+  const conversationsAreBound = async (): Promise<void> => {
     const at =
       generation === 'worktree-path' || generation === 'text-id'
         ? '2026-01-02T03:04:05.678Z'
@@ -212,11 +217,10 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
       expect(codebase).toMatchObject({ repoPath: repo.commonDir, github: 'acme/shop' })
       expect(JSON.stringify(codebase)).not.toContain('secret-token')
     })
-  })
+  }
 
-  test('twice is once', async () => {
-    await imported()
-    const before = await found('github', 'acme/shop#42')
+  const twiceIsOnce = async (): Promise<void> => {
+    const conversation = await found('github', 'acme/shop#42')
     const again = await imported()
     expect(again).toMatchObject({
       codebases: { taken: 0, known: 1 },
@@ -225,24 +229,11 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
       sessions: { taken: 0, known: 2 },
       taken: { codebases: [], environments: [] },
     })
-    expect(await found('github', 'acme/shop#42')).toEqual(before)
+    expect(await found('github', 'acme/shop#42')).toEqual(conversation)
     expect(await world.json<unknown[]>(repo.path, 0, 'worktree', 'list')).toHaveLength(3)
-  })
+  }
 
-  test('a dry run says the same and leaves nothing', async () => {
-    const before = outside()
-    const dry = await imported('--dry-run')
-    expect(outside()).toEqual(before)
-    expect(await world.json('/', 0, 'codebase', 'list')).toEqual([])
-    expect(await found('github', 'acme/shop#42')).toBeUndefined()
-    const { dryRun, ...rest } = dry
-    const { dryRun: _, ...real } = await imported()
-    expect(dryRun).toBe(true)
-    expect(rest).toEqual(real)
-  })
-
-  test('a worktree that comes back is taken over the next time, with conversation and session', async () => {
-    await imported()
+  const returnedIsTaken = async (): Promise<void> => {
     repo.worktree('trees/issue-7', '-b', 'issue-7')
     expect(await imported()).toMatchObject({
       environments: { taken: 1, known: 3 },
@@ -254,5 +245,13 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
       expect(conversation?.environmentId).toBeDefined()
       expect(await store.sessions.live(conversation?.id ?? '')).toMatchObject({ agentSessionId: 'claude-7' })
     })
+  }
+
+  // One installation for all of it: to fill one and to start the command line is most of the time.
+  test('is taken over as a dry run said, once, and completed when a worktree comes back', async () => {
+    await isTakenOver()
+    await conversationsAreBound()
+    await twiceIsOnce()
+    await returnedIsTaken()
   })
 })

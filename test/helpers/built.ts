@@ -1,6 +1,7 @@
-import { copyFileSync, mkdtempSync } from 'node:fs'
+import { execFile, execFileSync } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { buildSync } from 'esbuild'
+import { promisify } from 'node:util'
 import { runDirectory } from './run-directory.ts'
 
 const root = resolve(import.meta.dirname, '../..')
@@ -16,37 +17,49 @@ const programs = {
   'test/model/child.ts': 'model-child',
 } as const
 
+type Program = keyof typeof programs
+
 const shared = 'COPPICE_TEST_PROGRAMS'
 
-/** Bundles the programs as they are published: from source, half of a short program's time goes into loading it. */
-const buildAll = (): string => {
-  const directory = mkdtempSync(join(runDirectory(), 'built-'))
-  buildSync({
-    absWorkingDir: root,
-    entryPoints: Object.entries(programs).map(([source, out]) => ({ in: source, out })),
-    outdir: join(directory, 'dist'),
-    bundle: true,
-    splitting: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    banner: {
-      js: "import { createRequire as __createRequire } from 'node:module';const require = __createRequire(import.meta.url);",
-    },
-    external: ['pg-native'],
-    logLevel: 'error',
-  })
-  copyFileSync(join(root, 'package.json'), join(directory, 'package.json'))
+const directoryOf = (source: Program, directory: string): string => join(directory, programs[source])
+
+/**
+ * The arguments of Node that bundle it: from source, half of a short program's time goes into loading it. Coppice itself
+ * is bundled as it is published.
+ */
+const bundling = (source: Program, directory: string): string[] => {
+  const outdir = join(directoryOf(source, directory), 'dist')
+  const bundler =
+    source === 'src/main.ts' ? ['scripts/build.ts', outdir] : [buildProgram, source, programs[source], outdir]
+  mkdirSync(outdir, { recursive: true })
+  copyFileSync(join(root, 'package.json'), join(directoryOf(source, directory), 'package.json'))
+  return bundler
+}
+
+const buildProgram = 'test/helpers/build-program.ts'
+
+const newDirectory = (): string => mkdtempSync(join(runDirectory(), 'built-'))
+
+/** Before a whole run, so that its test files share one build. */
+export const shareBuild = async (): Promise<void> => {
+  const directory = newDirectory()
+  const sources = Object.keys(programs) as Program[]
+  const run = promisify(execFile)
+  await Promise.all(sources.map((source) => run(process.execPath, bundling(source, directory), { cwd: root })))
+  process.env[shared] = directory
+}
+
+const own = new Map<Program, string>()
+
+const ownDirectory = (source: Program): string => {
+  const known = own.get(source)
+  if (known !== undefined) return known
+  const directory = newDirectory()
+  execFileSync(process.execPath, bundling(source, directory), { cwd: root })
+  own.set(source, directory)
   return directory
 }
 
-/** Before a whole run, so that its test files share one build. */
-export const shareBuild = (): void => {
-  process.env[shared] = buildAll()
-}
-
-let own: string | undefined
-
 /** The bundle of one of the programs. */
-export const built = (source: keyof typeof programs): string =>
-  join(process.env[shared] ?? (own ??= buildAll()), 'dist', `${programs[source]}.js`)
+export const built = (source: Program): string =>
+  join(directoryOf(source, process.env[shared] ?? ownDirectory(source)), 'dist', `${programs[source]}.js`)

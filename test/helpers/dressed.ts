@@ -10,8 +10,8 @@ import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import type { Dressing } from '../../src/isolation/worktree/dressing.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
-import { openStore } from '../../src/store/open.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
+import { openCopiedStore } from './store.ts'
 import { createSecrets } from '../../src/process/redact.ts'
 
 /** A registered repository with one environment, made with plain git, in a sandbox of its own. */
@@ -47,7 +47,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
   const home = box.path('state')
   mkdirSync(home)
   const progress: string[] = []
-  const store = await openStore({ sqliteFile: join(home, 'coppice.db') })
+  const store = await openCopiedStore(join(home, 'coppice.db'))
   let ids = 0
   const context: IsolationContext = {
     store,

@@ -14,8 +14,7 @@ export const setup = async ({ config }: TestProject): Promise<() => void | Promi
   process.env['TMPDIR'] = { ...config.env }['TMPDIR'] ?? tmpdir()
   const removeDirectory = makeRunDirectory()
   if (!isWholeRun) return removeDirectory
-  shareBuild()
-  const stopPostgres = await sharePostgres()
+  const [stopPostgres] = await Promise.all([sharePostgres(), shareBuild()])
   return async () => {
     await stopPostgres()
     removeDirectory()

@@ -190,9 +190,9 @@ export const processesAt = (root: string): [number, string][] =>
     .flatMap((name) => {
       try {
         const command = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')
-        const zombie = /^\d+ \(.*\) Z /s.test(readFileSync(`/proc/${name}/stat`, 'utf8'))
-        const there = command.includes(root) || readlinkSync(`/proc/${name}/cwd`).startsWith(root)
-        return there && !zombie ? [[Number(name), command.slice(0, 200)] satisfies [number, string]] : []
+        if (!command.includes(root) && !readlinkSync(`/proc/${name}/cwd`).startsWith(root)) return []
+        const isZombie = /^\d+ \(.*\) Z /s.test(readFileSync(`/proc/${name}/stat`, 'utf8'))
+        return isZombie ? [] : [[Number(name), command.slice(0, 200)] satisfies [number, string]]
       } catch {
         return []
       }

@@ -13,10 +13,10 @@ import { deleteTreeSync } from '../../src/process/delete-tree.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import { createLogger } from '../../src/process/log.ts'
-import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { randomUUID } from 'node:crypto'
 import { makeSandbox, type Sandbox, type Template, type TestRepo } from './repo.ts'
+import { openCopiedStore } from './store.ts'
 import { createSecrets } from '../../src/process/redact.ts'
 
 /** A sandbox with a registered repository and everything isolation stands on: real git, real SQLite, real files. */
@@ -77,7 +77,7 @@ export const makeContext = async (
   const home = box.path('state')
   mkdirSync(home, { recursive: true })
   return {
-    store: options.store ?? (await openStore({ sqliteFile: join(home, 'coppice.db') })),
+    store: options.store ?? (await openCopiedStore(join(home, 'coppice.db'))),
     git: box.git({ home }),
     lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     clock: Date.now,

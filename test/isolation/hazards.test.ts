@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { toBranchName } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
@@ -196,7 +196,7 @@ describe.concurrent('what git does not protect', () => {
     {
       using holder = await program('tail', ['-f', join(environment.path, 'README')], { env: world.box.env })
       const open = () => readdirSync(`/proc/${holder.pid}/fd`).map((fd) => readlinkSync(`/proc/${holder.pid}/fd/${fd}`))
-      await vi.waitFor(() => expect(open()).toContain(join(environment.path, 'README')))
+      await expect.poll(open).toContain(join(environment.path, 'README'))
       expect(await refusal(world, environment, { force: true })).toEqual([
         `not-in-use no: process ${holder.pid} (tail) is inside it`,
       ])
@@ -213,7 +213,7 @@ describe.concurrent('what git does not protect', () => {
     copyFileSync(library, mapped)
     using sleeper = await program('sleep', ['600'], { env: { ...world.box.env, LD_PRELOAD: mapped } })
     const maps = () => readFileSync(`/proc/${sleeper.pid}/maps`, 'utf8')
-    await expect.poll(maps, { timeout: 5000 }).toContain(mapped)
+    await expect.poll(maps).toContain(mapped)
     expect(await refusal(world, environment, { force: true })).toEqual([
       `not-in-use no: process ${sleeper.pid} (sleep) is inside it`,
     ])

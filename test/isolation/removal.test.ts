@@ -24,6 +24,7 @@ import {
   removed,
   resolved,
 } from './scene.ts'
+import { untilSleeps } from '../helpers/shell.ts'
 
 const hour = 60 * 60 * 1000
 const day = 24 * hour
@@ -608,7 +609,7 @@ describe.concurrent('removal', () => {
 
   test('names what setup and teardown left running elsewhere, and leaves it alone', async () => {
     const started = (name: string, box: Sandbox): string =>
-      `(cd / && setsid sh -c 'echo $$ > ${box.path(name)}; exec sleep 300') </dev/null >/dev/null 2>&1 & while [ ! -s ${box.path(name)} ]; do sleep 0.01; done`
+      `(cd / && setsid sh -c 'echo $$ > ${box.path(name)}; exec sleep 300') </dev/null >/dev/null 2>&1 & while [ ! -s ${box.path(name)} ]; do sleep 0.01; done; ${untilSleeps(`$(cat ${box.path(name)})`)}`
     const { world, environment } = await start({
       prepare: (repo, box) =>
         config(

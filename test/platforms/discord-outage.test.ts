@@ -24,7 +24,7 @@ beforeEach(async () => {
   platform = await createDiscordPlatform(
     own,
     { log, clock: Date.now, ids: randomUUID },
-    { requestTimeoutMs: 300, previewEveryMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20 },
   )
 })
 afterEach(async () => {

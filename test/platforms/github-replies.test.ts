@@ -19,7 +19,7 @@ afterEach(() => double.close())
 
 const make = async (clock: () => number = Date.now): Promise<Platform> => {
   const settings = { token: 'ghp_test', bot: 'coppice', apiUrl: double.url }
-  const { platform } = await makeGithub(settings, { previewEveryMs: 20, timeoutMs: 300 }, clock)
+  const { platform } = await makeGithub(settings, { previewEveryMs: 20, timeoutMs: 1_500 }, clock)
   await platform.start({ accept: async () => ({ outcome: 'accepted', id: 'id' }) })
   double.requests.length = 0
   return platform

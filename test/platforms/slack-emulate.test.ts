@@ -1,7 +1,7 @@
 import { webApi } from '@slack/bolt'
 import { createEmulator } from 'emulate'
 import { createServer } from 'node:net'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { slackScopes } from '../../src/platforms/slack/setup.ts'
 import { SECRET, slackScene } from './slack-arrange.ts'
 import { signedRequest } from './slack-double.ts'
@@ -72,7 +72,7 @@ test('from a mention in a thread to the answer in it, with exactly the scopes th
     return messages.map((message) => message.text ?? '')
   }
   platform.preview?.(conversationId, 'Looking')
-  await vi.waitUntil(async () => (await thread()).includes('Looking …'), { timeout: 10_000 })
+  await expect.poll(thread).toContain('Looking …')
   const answer = { id: 'r.0', conversationId, role: 'agent', text: '**Fixed** it.', part: 1, parts: 1 } as const
   await platform.send(answer)
   const second = await slackScene({

@@ -1,4 +1,4 @@
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
 import { slackScene, type SlackScene } from './slack-arrange.ts'
 import { BOT, type Fault, mentionOf, type Posted } from './slack-double.ts'
@@ -138,10 +138,10 @@ test('a preview is one message that is edited, and becomes the answer', async ()
   const { platform } = scene
   platform.preview?.(conversationId, 'Look')
   platform.preview?.(conversationId, 'Looking **now**')
-  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(1)
   expect(texts(scene)).toEqual(['Looking *now* …'])
   platform.preview?.(conversationId, 'Looking **now**. Found it.')
-  await vi.waitUntil(() => texts(scene)[0] === 'Looking *now*. Found it. …', { timeout: 10_000 })
+  await expect.poll(() => texts(scene)[0]).toBe('Looking *now*. Found it. …')
   await platform.send(reply('r.0', 'Looking now. Found it. Fixed.'))
   expect(texts(scene)).toEqual(['Looking now. Found it. Fixed.'])
   expect(ours(scene)[0]?.metadata).toEqual({ event_type: 'coppice_reply', event_payload: { id: 'r.0' } })
@@ -157,7 +157,7 @@ test('a short answer needs no preview, and none comes after it', async () => {
   await platform.send(reply('r.0', 'Done.'))
   // Another thread's preview is shown later than this one's would have been.
   platform.preview?.('C1:1700000001.000100', 'Elsewhere')
-  await vi.waitUntil(() => texts(scene).includes('Elsewhere …'), { timeout: 10_000 })
+  await expect.poll(() => texts(scene)).toContain('Elsewhere …')
   expect(texts(scene)).toEqual(['Done.', 'Elsewhere …'])
 })
 
@@ -166,7 +166,7 @@ test('when somebody spoke below the preview, the answer goes further down and th
   const { slack, platform, inbox } = scene
   await platform.start(inbox)
   platform.preview?.(conversationId, 'Looking')
-  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(1)
   await slack.deliver(mentionOf(slack.say('C1', 'U1', `<@${BOT.user}> and hurry`, root), 'Ev1'))
   await platform.send(reply('r.0', 'Done.'))
   expect(slack.messages.map(({ text }) => text)).toEqual([`<@${BOT.user}> and hurry`, 'Done.'])
@@ -176,7 +176,7 @@ test('an answer that is too long for an edit is posted, and the preview goes awa
   await using scene = await slackScene()
   const { platform } = scene
   platform.preview?.(conversationId, '<')
-  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(1)
   await platform.send(reply('r.0', '<'.repeat(platform.limit ?? 0)))
   expect(texts(scene)).toEqual(['&lt;'.repeat(3_000)])
 })
@@ -184,7 +184,7 @@ test('an answer that is too long for an edit is posted, and the preview goes awa
 test('what a run that was killed had shown is taken away by the next life', async () => {
   await using first = await slackScene()
   first.platform.preview?.(conversationId, 'Half a sen')
-  await vi.waitUntil(() => texts(first).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(first).length).toBe(1)
   const second = await slackScene({ slack: first.slack })
   await second.platform.send(reply('r.0', 'A whole sentence.'))
   expect(texts(first)).toEqual(['A whole sentence.'])
@@ -194,10 +194,10 @@ test('another run’s preview does not continue the one of a run that was stoppe
   await using scene = await slackScene()
   const { platform } = scene
   platform.preview?.(conversationId, 'First run')
-  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(1)
   await platform.send(reply('s.0', 'Stopped.', { role: 'system' }))
   platform.preview?.(conversationId, 'Second')
-  await vi.waitUntil(() => texts(scene).includes('Second …'), { timeout: 10_000 })
+  await expect.poll(() => texts(scene)).toContain('Second …')
   expect(texts(scene)).toEqual(['Stopped.', 'Second …'])
 })
 
@@ -206,7 +206,7 @@ test('a preview that Slack slows down harms nothing, and the answer arrives', as
   const { slack, platform } = scene
   slack.fail('chat.postMessage', [{ status: 429, retryAfter: 60 }])
   platform.preview?.(conversationId, 'Looking')
-  await vi.waitUntil(() => called(scene, 'chat.postMessage') === 1, { timeout: 10_000 })
+  await expect.poll(() => called(scene, 'chat.postMessage')).toBe(1)
   await platform.send(reply('r.0', 'Done.'))
   expect(texts(scene)).toEqual(['Done.'])
 })
@@ -215,7 +215,7 @@ test('when the edit to the answer fails in a way that passes, the same message b
   await using scene = await slackScene()
   const { slack, platform } = scene
   platform.preview?.(conversationId, 'Looking')
-  await vi.waitUntil(() => texts(scene).length === 1, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(1)
   slack.fail('chat.update', [{ status: 502 }, 'lose'])
   await expect(platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
   await expect(platform.send(reply('r.0', 'Done.'))).rejects.toMatchObject({ kind: 'unreachable' })
@@ -223,7 +223,7 @@ test('when the edit to the answer fails in a way that passes, the same message b
   expect(texts(scene)).toEqual(['Done.'])
   slack.fail('chat.update', [{ error: 'message_not_found' }])
   platform.preview?.(conversationId, 'Again')
-  await vi.waitUntil(() => texts(scene).length === 2, { timeout: 10_000 })
+  await expect.poll(() => texts(scene).length).toBe(2)
   await platform.send(reply('r.1', 'Done again.'))
   expect(texts(scene)).toEqual(['Done.', 'Done again.'])
 })

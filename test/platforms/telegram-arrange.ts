@@ -54,5 +54,5 @@ export const telegramOver = (telegram: TelegramSettings, log: string[] = []): Pr
       clock: Date.now,
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
-    { requestTimeoutMs: 500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
   )

@@ -80,7 +80,7 @@ describe('long polling', () => {
     await platform.start(inbox)
     await until('a long poll is open', async () => telegram.polls > 0 || undefined)
     await platform.stop()
-    await until('it is closed', async () => telegram.polls === 0 || undefined, 5_000)
+    await until('it is closed', async () => telegram.polls === 0 || undefined)
     expect(platform.status?.().state).toBe('disconnected')
   })
 

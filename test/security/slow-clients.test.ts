@@ -101,6 +101,17 @@ describe('a body that comes slowly', () => {
     expect(await Promise.all([pace(1, 100), pace(10_000, 100)])).toEqual([408, 202])
   })
 
+  test('is not cut off for a pause of the server itself', async () => {
+    await using server = await serverWith({ patienceMs: 300, bytesPerSecond: 20_000 })
+    const { send, socket, ended } = client(server)
+    await send(`${head('content-length: 200000\r\nconnection: close\r\n')}${'x'.repeat(100_000)}`)
+    await othersAreAnswered(server)
+    // Waits in the kernel for longer than the patience.
+    socket.write('x'.repeat(100_000))
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 700)
+    expect(statusOf(await ended)).toBe(202)
+  })
+
   test('needs the same rate with the token', async () => {
     await using server = await serverWith({ patienceMs: 250 })
     const { send, ended } = client(server)

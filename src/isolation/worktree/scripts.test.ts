@@ -9,6 +9,7 @@ import { scriptMark } from '../../process/run-mark.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import { leasePorts } from './ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
+import { untilSleeps } from '../../../test/helpers/shell.ts'
 
 const approving = { context: { approve: () => Promise.resolve(true) } }
 
@@ -67,7 +68,7 @@ describe('setup', () => {
   /** Leaves a process that has lost its environment, session and parent, and goes on when it has written its pid. */
   const daemon =
     'env -i PATH="$PATH" setsid sh -c \'sh -c "echo \\$\\$ > daemon; exec sleep 600" &\' </dev/null >/dev/null 2>&1; ' +
-    'while [ ! -s daemon ]; do sleep 0.01; done; '
+    `while [ ! -s daemon ]; do sleep 0.01; done; ${untilSleeps('$(cat daemon)')}; `
   const daemonIn = (path: string): number => Number(readFileSync(join(path, 'daemon'), 'utf8'))
   const isAlive = (pid: number): boolean => {
     const identity = identifySync(pid)
@@ -85,7 +86,8 @@ describe('setup', () => {
     const ready = join(made.tree.path, 'ready')
     const running = runSetup(made.context, {
       ...made.dressing({ setup: [`${daemon}${then}`] }),
-      ...(then.endsWith('wait') && { timeoutMs: 1_000 }),
+      // Long enough for the daemon to be there on a busy machine.
+      ...(then.endsWith('wait') && { timeoutMs: 3_000 }),
       signal: stop.signal,
       onSpawn: (identity) => (started = identity),
     })
@@ -109,7 +111,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     const setup = ['(sleep 0.7; echo late; touch late) & echo started']
     await runSetup(made.context, made.dressing({ setup }))
-    await expect.poll(() => existsSync(join(made.tree.path, 'late')), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => existsSync(join(made.tree.path, 'late'))).toBe(true)
     const log = readFileSync(join(made.context.home, 'logs/setup', `${made.environment.id}.log`), 'utf8')
     expect(log).toContain('started')
     expect(log).not.toContain('late\n')

@@ -62,6 +62,8 @@ type State = {
   quotedUntil: number
   /** The end of a footnote that is not shown. */
   footnoteUntil: number
+  /** The end of the indented lines before, which the next one continues. */
+  indentedUntil: number | undefined
   /** Where the address of a link or picture begins, and where its title does. */
   address: number | undefined
   title: number | undefined
@@ -74,6 +76,7 @@ const createState = (text: string, footnotes: ReadonlySet<string>): State => ({
   block: blockAt(text, 0),
   quotedUntil: 0,
   footnoteUntil: 0,
+  indentedUntil: undefined,
   address: undefined,
   title: undefined,
 })
@@ -95,7 +98,7 @@ const special = (text: string, at: number, state: State): Found | undefined => {
   // Something long may have ended in the middle of another paragraph.
   if (at >= state.block.end) state.block = blockAt(text, at)
   if (isLineStart(text, at)) {
-    const block = definitionAt(text, at, state.block) ?? fenceAt(text, at) ?? indentedAt(text, at)
+    const block = definitionAt(text, at, state.block) ?? fenceAt(text, at) ?? indentedAt(text, at, state)
     if (block !== undefined) return block
   }
   const found = at === state.title ? titleAt(text, at, state) : undefined
@@ -233,12 +236,22 @@ const isQuote = (text: string, at: number): boolean => {
 }
 
 /** Four blanks after an empty line. Below a list it is the list's own text, so only what follows no item counts. */
-const indentedAt = (text: string, at: number): Found | undefined => {
+const indentedAt = (text: string, at: number, state: State): Found | undefined => {
+  const end = lineEnd(text, at)
+  const isContinued = at === state.indentedUntil
+  // Blank lines between indented ones change nothing.
+  if (isContinued && text.slice(at, end).trim() === '') state.indentedUntil = end
   if (!/^(?: {4}|\t)/.test(text.slice(at, at + 4))) return undefined
+  if (!isContinued && !beginsIndented(text, at)) return undefined
+  state.indentedUntil = end
+  return { kind: 'code', end }
+}
+
+const beginsIndented = (text: string, at: number): boolean => {
   const before = text.slice(Math.max(0, at - 2_000), at)
   const isAfterEmptyLine = before.trim() === '' || /\n[ \t]*\n$/.test(before) || /\n(?: {4}|\t)[^\n]*\n$/.test(before)
   const isInList = /(?:^|\n) {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]/.test(before.slice(lastPlainLine(before)))
-  return isAfterEmptyLine && !isInList ? { kind: 'code', end: lineEnd(text, at) } : undefined
+  return isAfterEmptyLine && !isInList
 }
 
 /** Where the last line begins that stands at the margin: it is what an indented line belongs to. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { cgroupsOf } from '../../helpers/cgroups.ts'
 import { isAlive, makeServerWorld, onEachDatabase, textsOf, until } from '../../helpers/server-process.ts'
+import { untilSleeps } from '../../helpers/shell.ts'
 
 /** Shell: a child without parent, session or environment of the run, whose pid is in the file. */
 const escaped = (file: string): string =>
@@ -102,7 +103,10 @@ onEachDatabase((database) => {
     // A person's own shell, opened while the agent ran.
     const tree = readFileSync(world.box.path('tree'), 'utf8').trim()
     const person = Number(
-      spawnSync('sh', ['-c', 'sleep 300 > /dev/null 2>&1 & echo $!'], { cwd: tree, encoding: 'utf8' }).stdout,
+      spawnSync('sh', ['-c', `sleep 300 > /dev/null 2>&1 & ${untilSleeps('$!')}; echo $!`], {
+        cwd: tree,
+        encoding: 'utf8',
+      }).stdout,
     )
     await server.stop('SIGKILL')
     expect(isAlive(pidIn(world.box.path('escaped'))), 'it outlives the server').toBe(true)
