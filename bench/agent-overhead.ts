@@ -10,7 +10,7 @@ import { startAnthropicServer } from '../test/helpers/model-servers/anthropic.ts
 import { startOpenAiServer } from '../test/helpers/model-servers/openai.ts'
 import { interleaved, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage } from './stage.ts'
-import { createSecrets } from '../src/process/redact.ts'
+import { createSecrets } from '../src/process/redaction/redact.ts'
 
 const rounds = 15
 

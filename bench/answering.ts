@@ -2,7 +2,7 @@ import type { Agent } from '../src/agents/agent.ts'
 import { createConversations } from '../src/conversations/conversations.ts'
 import type { Delivery } from '../src/conversations/delivery.ts'
 import { createEngine, type Engine } from '../src/main/engine.ts'
-import { createSecrets } from '../src/process/redact.ts'
+import { createSecrets } from '../src/process/redaction/redact.ts'
 import type { World } from './stage.ts'
 
 /** The product's engine with one agent that answers at once and starts no process: what is measured is ours alone. */

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Conversations } from '../src/conversations/conversations.ts'
 import { localPlatforms, startPlatforms } from '../src/platforms/registry.ts'
-import { createSecrets } from '../src/process/redact.ts'
+import { createSecrets } from '../src/process/redaction/redact.ts'
 import { startServer } from '../src/server/listen.ts'
 import { createMetrics } from '../src/server/metrics.ts'
 import { ensureToken } from '../src/server/token-file.ts'

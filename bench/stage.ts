@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Settings } from '../src/domain/config-settings.ts'
+import type { Settings } from '../src/domain/config/settings.ts'
 import type { Codebase, IsolatedEnvironment } from '../src/domain/environment.ts'
 import { toCodebaseId } from '../src/domain/names.ts'
 import { toWork } from '../src/domain/work.ts'
@@ -84,7 +84,7 @@ export const makeStage = (log: (line: string) => void): Stage => {
 const deletion = [
   '--input-type=module',
   '--eval',
-  `import { deleteTreeSync } from ${JSON.stringify(new URL('../src/process/delete-tree.ts', import.meta.url).href)}
+  `import { deleteTreeSync } from ${JSON.stringify(new URL('../src/process/files/delete-tree.ts', import.meta.url).href)}
    for (const path of process.argv.slice(1)) deleteTreeSync(path)`,
 ]
 

@@ -30,7 +30,7 @@ const doors: Record<string, readonly string[]> = {
 
 /** The outside world comes in as arguments; here is who may reach for it all the same, and why. */
 const reachOutside: readonly { file: string; what: string; why: string }[] = [
-  { file: 'src/store/sqlite-driver.ts', what: 'Math.random()', why: 'jitter between tries; no answer depends on it' },
+  { file: 'src/store/sqlite/driver.ts', what: 'Math.random()', why: 'jitter between tries; no answer depends on it' },
 ]
 
 /** Files that do a door's dangerous part. Nobody but the door opens them. */
@@ -46,16 +46,16 @@ const domainMayUse = new Set(['node:path', 'node:crypto', 'yaml'])
  * opened in process/; here is who opens files all the same, and why that cannot wait.
  */
 const opensFiles: Record<string, string> = {
-  'src/process/read-untrusted.ts': 'is the reader',
-  'src/process/replace-file.ts': 'is the writer',
-  'src/process/sync-path.ts': 'syncs, with the flags of the reader',
-  'src/process/delete-tree.ts': 'opens directories with O_PATH, and reads /proc',
+  'src/process/files/read-untrusted.ts': 'is the reader',
+  'src/process/files/replace-file.ts': 'is the writer',
+  'src/process/files/sync-path.ts': 'syncs, with the flags of the reader',
+  'src/process/files/delete-tree.ts': 'opens directories with O_PATH, and reads /proc',
   'src/process/git-processes.ts': 'reads /proc',
   'src/process/identity-linux.ts': 'reads /proc',
   'src/process/inside-linux.ts': 'reads /proc',
   'src/process/run-mark.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
-  'src/process/mounts.ts': 'reads /proc',
+  'src/process/files/mounts.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/isolation/durable.ts': 'writes with O_NONBLOCK and O_NOFOLLOW',
   'src/isolation/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
@@ -63,8 +63,8 @@ const opensFiles: Record<string, string> = {
   'src/agents/acp/inside.ts': 'writes, and opens directories, with O_NONBLOCK and O_NOFOLLOW',
   'src/server/connections.ts': 'reads /proc',
   'src/server/token-file.ts': 'opens with O_NONBLOCK and O_NOFOLLOW: it also corrects the mode',
-  'src/store/sqlite.ts': 'makes a new file (O_EXCL)',
-  'src/store/archon-sqlite.ts': "reads another program's database, which a person named",
+  'src/store/sqlite/open.ts': 'makes a new file (O_EXCL)',
+  'src/store/archon/sqlite.ts': "reads another program's database, which a person named",
   'src/main.ts': 'reads package.json of this installation',
   'src/main/take-environment.ts': 'reads /proc, and a file that this very process wrote',
 }
@@ -89,7 +89,7 @@ const opening = new Set([
 
 /** An agent can put a million names into a directory; here is who lists one at once all the same, and why. */
 const listsAtOnce: Record<string, string> = {
-  'src/process/list-directory.ts': 'lists small directories',
+  'src/process/files/list-directory.ts': 'lists small directories',
   'src/process/inside-linux.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads a cgroup',
@@ -173,14 +173,14 @@ const opensNothing: Rule = (file, source) => {
 
 const listsInPieces: Rule = (file, source) =>
   !(file in listsAtOnce) && /\b(?:readdir|opendir)Sync\b/.test(withoutComments(source))
-    ? [`${file}: lists directories itself; process/list-directory.ts does`]
+    ? [`${file}: lists directories itself; process/files/list-directory.ts does`]
     : []
 
 /** Node's own recursive deletion crosses mounts, as `rm -rf` does. */
 const deletesInOnePlace: Rule = (file, source) => {
   const recursive = /\b(?:rm|rmdir)(?:Sync)?\((?:[^(){}]|\([^()]*\))*\{[^}]*\brecursive: true|\brm -rf\b/g
   return [...withoutComments(source).matchAll(recursive)].map(
-    () => `${file}: deletes directories itself; process/delete-tree.ts does`,
+    () => `${file}: deletes directories itself; process/files/delete-tree.ts does`,
   )
 }
 
@@ -326,7 +326,7 @@ describe('each rule can fail', () => {
     ['src/git/door.ts', "import { runChild } from './child.ts'"],
     ['src/process/run.ts', "import { spawn } from 'node:child_process'"],
     ['src/isolation/lock.ts', "import { DatabaseSync } from 'node:sqlite'"],
-    ['src/store/sqlite.ts', "import { Kysely } from 'kysely'"],
+    ['src/store/sqlite/open.ts', "import { Kysely } from 'kysely'"],
   ])('doors: %s is one, with %j', (file, source) => {
     expect(oneDoorEach(file, source)).toEqual([])
   })
@@ -372,7 +372,7 @@ describe('each rule can fail', () => {
     'await writeFile(path, text, { mode: 0o600 })',
   ])('opening: %j', (source) => {
     expect(opensNothing('src/isolation/x.ts', source)).toHaveLength(1)
-    expect(opensNothing('src/process/read-untrusted.ts', source)).toEqual([])
+    expect(opensNothing('src/process/files/read-untrusted.ts', source)).toEqual([])
   })
 
   test.each([

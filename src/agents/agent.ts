@@ -1,5 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import type { Secrets } from '../process/redact.ts'
+import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
 
 /** The seam: Claude Code, Codex, an ACP agent, a command, the demo. One conformance suite over all of them. */

@@ -1,4 +1,4 @@
-import type { ClaudePermissionMode } from '../domain/config-agents.ts'
+import type { ClaudePermissionMode } from '../domain/config/agents.ts'
 import type { AgentRequest, AgentRules } from './agent.ts'
 
 /** How `claude` is called for one message; the message itself comes on standard input. */

@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import type { ClaudePermissionMode } from '../domain/config-agents.ts'
+import type { ClaudePermissionMode } from '../domain/config/agents.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult } from './agent.ts'
 import { claudeArguments } from './claude-arguments.ts'
 import { type ClaudeEnding, createClaudeReader } from './claude-events.ts'

@@ -1,4 +1,4 @@
-import type { CodexSandbox } from '../domain/config-agents.ts'
+import type { CodexSandbox } from '../domain/config/agents.ts'
 import type { AgentRequest } from './agent.ts'
 import type { GitPlaces } from './codex-sandbox.ts'
 

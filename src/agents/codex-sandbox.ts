@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { CodexSandbox } from '../domain/config-agents.ts'
+import type { CodexSandbox } from '../domain/config/agents.ts'
 import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
 import type { AgentRules } from './agent.ts'
 import type { Failure } from './program-failure.ts'

@@ -17,7 +17,7 @@ import { identifySync, liveness, selfIdentity } from '../process/identity.ts'
 import { spawnDetached } from '../process/spawn.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from './agent.ts'
 import { createCommandAgent } from './command.ts'
-import { createSecrets } from '../process/redact.ts'
+import { createSecrets } from '../process/redaction/redact.ts'
 
 let root = ''
 let directory = ''

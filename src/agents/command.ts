@@ -1,7 +1,7 @@
 import type { Clock, Ids } from '../domain/clock.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { withPrivateFile } from '../process/private-file.ts'
+import { withPrivateFile } from '../process/files/private-file.ts'
 import { runVariable } from '../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'

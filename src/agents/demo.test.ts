@@ -6,7 +6,7 @@ import { makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../test/he
 import { selfIdentity } from '../process/identity.ts'
 import type { AgentEvent, AgentRequest, AgentResult } from './agent.ts'
 import { createDemoAgent } from './demo.ts'
-import { createSecrets } from '../process/redact.ts'
+import { createSecrets } from '../process/redaction/redact.ts'
 
 let box: Sandbox
 let repo: TestRepo

@@ -8,7 +8,7 @@ import { readAdminDir, readHead, readWorktreeLink } from '../git/admin-dir.ts'
 import { commitFile, readTrailers, settleIndexEntry } from '../git/commit-file.ts'
 import { discoverRepository } from '../git/discover.ts'
 import type { Git, Tree } from '../git/door.ts'
-import { readUntrustedText } from '../process/read-untrusted.ts'
+import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
 import {
   commitMessage,

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { defaultSettings } from '../domain/config-settings.ts'
+import { defaultSettings } from '../domain/config/settings.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
 import type { Agent } from './agent.ts'

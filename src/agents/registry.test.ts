@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
-import { defaultSettings } from '../domain/config-settings.ts'
+import { defaultSettings } from '../domain/config/settings.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
 import type { Agent, AgentAvailability } from './agent.ts'

@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import type { Settings } from '../domain/config-settings.ts'
+import type { Settings } from '../domain/config/settings.ts'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'

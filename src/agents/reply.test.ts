@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSecrets } from '../process/redact.ts'
+import { createSecrets } from '../process/redaction/redact.ts'
 import type { AgentEvent } from './agent.ts'
 import { createReply } from './reply.ts'
 

@@ -1,5 +1,5 @@
 import type { ApprovalQuestion } from '../isolation/context.ts'
-import { printable } from '../commands/view.ts'
+import { printable } from '../commands/views/view.ts'
 
 export type Asker = {
   readonly input: NodeJS.ReadStream

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { readPlatformSettings, secretsOf } from '../platforms/settings.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
-import { passwordsIn } from '../process/secret-names.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { passwordsIn } from '../process/redaction/secret-names.ts'
 
 /** Says so when other users can read a `config.yaml` that holds secrets. */
 export const exposedSecrets = ({

@@ -1,7 +1,7 @@
 import type { CommandWords, OptionRow } from '../commands/command.ts'
 import { sentence } from '../domain/words.ts'
 import { commands, everywhere } from './table.ts'
-import { type Paint, wrapped } from '../commands/view.ts'
+import { type Paint, wrapped } from '../commands/views/view.ts'
 
 /** What help is written on. */
 export type Sheet = { readonly paint: Paint; readonly columns: number }

@@ -1,8 +1,8 @@
 import { linkSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { makeDirectorySync } from '../process/make-directory.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { makeDirectorySync } from '../process/files/make-directory.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 
 /** Makes the home, private from its first moment, and answers its real path: records hold real paths. */
 export const prepareHome = (home: string, onMade: (home: string) => void = () => undefined): string => {

@@ -1,5 +1,5 @@
 import { closeSync, renameSync, statSync, writeSync } from 'node:fs'
-import { openLogSync } from '../process/replace-file.ts'
+import { openLogSync } from '../process/files/replace-file.ts'
 
 /** Old lines are kept once over: the file and its predecessor stay under 10 MB together. */
 const most = 5 * 1024 * 1024

@@ -1,5 +1,5 @@
 import type { Grammar } from '../commands/command.ts'
-import { type Parsed, parseWith } from '../commands/parse.ts'
+import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
 import { aboutConversations } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../domain/clock.ts'
-import { printable } from '../commands/view.ts'
+import { printable } from '../commands/views/view.ts'
 
 export type Progress = {
   /** What we are waiting for from now on. */

@@ -11,18 +11,18 @@ import {
   failureText,
   faultOf,
   withWordsOf,
-} from '../commands/failure.ts'
-import type { Parsed } from '../commands/parse.ts'
-import type { Secrets } from '../process/redact.ts'
+} from '../commands/views/failure.ts'
+import type { Parsed } from '../commands/grammar/parse.ts'
+import type { Secrets } from '../process/redaction/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
 import type { CliCall, ServeOptions, Serving } from './cli-call.ts'
 import { helpFor, overview } from './help.ts'
 import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
-import { usage } from '../commands/usage.ts'
+import { usage } from '../commands/grammar/usage.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { type Paint, plain, printable, type View } from '../commands/view.ts'
+import { type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { chatCommands } from '../commands/chat-table.ts'
-import { plain } from '../commands/view.ts'
+import { plain } from '../commands/views/view.ts'
 import { helpFor } from './help.ts'
 import { commands } from './table.ts'
 

@@ -5,8 +5,8 @@ import { AppError, toAppError } from '../domain/errors.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { boundCodebase } from './here.ts'
 import { onlyInChat } from './only-in-chat.ts'
-import { nearest } from './suggest.ts'
-import { code, table, type View } from './view.ts'
+import { nearest } from './grammar/suggest.ts'
+import { code, table, type View } from './views/view.ts'
 
 export type AgentResult = {
   /** Undefined: none can work, and why. */

@@ -6,7 +6,7 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { sentence } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { codebaseHere } from './here.ts'
-import { code, table, type View } from './view.ts'
+import { code, table, type View } from './views/view.ts'
 
 export type AgentsResult = {
   readonly agents: readonly { readonly name: string; readonly found: AgentAvailability }[]

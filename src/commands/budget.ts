@@ -2,8 +2,8 @@ import { type Budget, type BudgetReached, budgetOf, MICROS, type Spent } from '.
 import { counted } from '../domain/words.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
-import { usage } from './usage.ts'
-import { code, facts, type View } from './view.ts'
+import { usage } from './grammar/usage.ts'
+import { code, facts, type View } from './views/view.ts'
 
 export type BudgetResult = {
   readonly budget: Budget

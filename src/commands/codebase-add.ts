@@ -3,8 +3,8 @@ import type { Added } from '../isolation/codebase-register.ts'
 import { bindCodebase } from './codebase-bind.ts'
 import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
 import { assertWholeServer } from './here.ts'
-import { codebaseJson } from './json.ts'
-import { code, facts, tilde, type View } from './view.ts'
+import { codebaseJson } from './views/json.ts'
+import { code, facts, tilde, type View } from './views/view.ts'
 
 export type AddResult = Added & {
   /** The conversation that asked is about it now. */

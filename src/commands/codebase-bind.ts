@@ -3,8 +3,8 @@ import { AppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { assertWholeServer } from './here.ts'
-import { codebaseJson } from './json.ts'
-import { code, tilde } from './view.ts'
+import { codebaseJson } from './views/json.ts'
+import { code, tilde } from './views/view.ts'
 import { onlyInChat } from './only-in-chat.ts'
 
 export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }

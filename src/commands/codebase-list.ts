@@ -1,8 +1,8 @@
 import type { Codebase } from '../domain/environment.ts'
 import { type Call, command } from './command.ts'
 import { visibleCodebases } from './here.ts'
-import { codebaseJson } from './json.ts'
-import { table, tilde, type View } from './view.ts'
+import { codebaseJson } from './views/json.ts'
+import { table, tilde, type View } from './views/view.ts'
 
 type Row = { readonly codebase: Codebase; readonly environments: number }
 

@@ -4,7 +4,7 @@ import type { Conversation } from '../store/store.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Stopped } from '../runs/stop-run.ts'
 import type { RepoCommandCache } from './repo-commands.ts'
-import type { View } from './view.ts'
+import type { View } from './views/view.ts'
 
 /** One row of the command table; a command's code is loaded when it is called. */
 export type CommandRow<C extends Call = Call> = CommandWords & { readonly load: () => Promise<LoadedCommand<C>> }

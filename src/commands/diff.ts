@@ -10,8 +10,8 @@ import { presenceOf } from '../isolation/presence.ts'
 import { counted } from '../domain/words.ts'
 import { type Call, command, standsIn } from './command.ts'
 import { currentEnvironment, followedHere, type Here, here } from './here.ts'
-import { environmentJson } from './json.ts'
-import { aligned, code, type View } from './view.ts'
+import { environmentJson } from './views/json.ts'
+import { aligned, code, type View } from './views/view.ts'
 
 export type DiffResult = {
   readonly environment: IsolatedEnvironment

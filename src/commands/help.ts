@@ -3,8 +3,8 @@ import { type RepoCommands, repoCommandsOf } from './repo-commands.ts'
 import { type Call, type CommandRow, type CommandWords, command } from './command.ts'
 import { boundCodebase } from './here.ts'
 import { onlyInChat } from './only-in-chat.ts'
-import { parseWith } from './parse.ts'
-import { code, printable, type View } from './view.ts'
+import { parseWith } from './grammar/parse.ts'
+import { code, printable, type View } from './views/view.ts'
 
 export type HelpResult = {
   /** One command, a group of them, or all. */

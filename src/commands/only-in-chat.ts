@@ -1,5 +1,5 @@
 import type { Call, ChatCall } from './command.ts'
-import { usage } from './usage.ts'
+import { usage } from './grammar/usage.ts'
 
 /** The conversation that a command is about; there are commands that mean nothing without one. */
 export const onlyInChat = ({ chat }: Pick<Call, 'chat'>, name: string): ChatCall => {

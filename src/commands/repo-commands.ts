@@ -1,12 +1,12 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
-import { checked, flag, list, type Rule, text } from '../domain/config-rules.ts'
+import { checked, flag, list, type Rule, text } from '../domain/config/rules.ts'
 import { type Sha, toRepoPath } from '../domain/names.ts'
 import { catFiles } from '../git/blobs.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { listFolder, type FolderEntry } from '../git/list-folder.ts'
 import { baseAndConfig } from '../isolation/base-and-config.ts'
-import { nearest } from './suggest.ts'
+import { nearest } from './grammar/suggest.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 
 /** A command that the repository brings along: `.coppice/commands/<name>.md`. */

@@ -14,8 +14,8 @@ import { type CodebaseBinding, codebaseBinding, type GoneCodebase, goneBecause }
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { codebaseHere, currentEnvironment } from './here.ts'
-import { codebaseJson, environmentJson } from './json.ts'
-import { ago, code, facts, tilde, type View } from './view.ts'
+import { codebaseJson, environmentJson } from './views/json.ts'
+import { ago, code, facts, tilde, type View } from './views/view.ts'
 
 type Counts = {
   readonly total: number

@@ -4,7 +4,7 @@ import type { Leftovers } from '../runs/leftovers.ts'
 import type { Stopped } from '../runs/stop-run.ts'
 import { command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
-import { listed } from './view.ts'
+import { listed } from './views/view.ts'
 
 /** Processes that outlived a run: which, and how to end them. */
 export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>

@@ -1,8 +1,8 @@
 import { runScheduledCleanup } from '../cleanup/sweep.ts'
 import { type Call, command, isSet } from './command.ts'
 import { here, hereToChange } from './here.ts'
-import { usage } from './usage.ts'
-import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from './report.ts'
+import { usage } from './grammar/usage.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from './views/report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const [only] = call.words

@@ -4,10 +4,10 @@ import { findEnvironment } from '../isolation/find.ts'
 import type { ConversationKey } from '../store/store.ts'
 import { type Call, command, standsIn, textOf } from './command.ts'
 import { hereToChange } from './here.ts'
-import { environmentJson } from './json.ts'
+import { environmentJson } from './views/json.ts'
 import { moveTo } from './place.ts'
-import { usage } from './usage.ts'
-import { code, printable } from './view.ts'
+import { usage } from './grammar/usage.ts'
+import { code, printable } from './views/view.ts'
 
 export type LinkResult = {
   readonly environment: IsolatedEnvironment

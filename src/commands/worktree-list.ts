@@ -7,8 +7,8 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { counted } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { currentEnvironment, here, tellMoves } from './here.ts'
-import { factsJson } from './json.ts'
-import { ago, type Cell, fittedTable, tilde, type View } from './view.ts'
+import { factsJson } from './views/json.ts'
+import { ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
 
 export type ListResult = {
   readonly codebase: string

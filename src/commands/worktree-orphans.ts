@@ -1,7 +1,7 @@
 import { type Orphan, orphans } from '../isolation/orphans.ts'
 import { type Call, command } from './command.ts'
 import { here } from './here.ts'
-import { table, tilde, type View } from './view.ts'
+import { table, tilde, type View } from './views/view.ts'
 
 export type OrphansResult = { readonly codebase: string; readonly orphans: readonly Orphan[] }
 

@@ -6,14 +6,14 @@ import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-com
 import { chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
-import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/failure.ts'
+import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/here.ts'
-import { parseWith } from '../commands/parse.ts'
-import { nearest } from '../commands/suggest.ts'
-import { usage } from '../commands/usage.ts'
-import { markdown, printable, type View } from '../commands/view.ts'
-import { splitWords } from '../commands/words.ts'
+import { parseWith } from '../commands/grammar/parse.ts'
+import { nearest } from '../commands/grammar/suggest.ts'
+import { usage } from '../commands/grammar/usage.ts'
+import { markdown, printable, type View } from '../commands/views/view.ts'
+import { splitWords } from '../commands/grammar/split-words.ts'
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }

@@ -1,5 +1,5 @@
 import { leftNotice } from '../commands/stop.ts'
-import { listed } from '../commands/view.ts'
+import { listed } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { Agent, AgentRequest } from '../agents/agent.ts'
-import type { Settings } from '../domain/config-settings.ts'
+import type { Settings } from '../domain/config/settings.ts'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { type Conversations, createConversations } from './conversations.ts'

@@ -1,7 +1,7 @@
 import type { Role } from '../domain/message.ts'
 import { reachOf, withoutMachine } from '../domain/reach.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
 
 /** What is to be said about a message. The key makes it said once, however often the message is run. */

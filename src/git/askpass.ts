@@ -1,9 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { selfIdentity } from '../process/identity.ts'
-import { withPrivateFile } from '../process/private-file.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
-import { replaceFileSync } from '../process/replace-file.ts'
+import { withPrivateFile } from '../process/files/private-file.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /**
  * A secret for one host. It reaches git through a private file that is there for one network call: not through a URL or

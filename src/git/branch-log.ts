@@ -2,7 +2,7 @@ import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
-import { readUntrusted } from '../process/read-untrusted.ts'
+import { readUntrusted } from '../process/files/read-untrusted.ts'
 import type { Repo } from './door.ts'
 import { maxLogBytes } from './file-limits.ts'
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIncludedFiles } from './file-limits.ts'
 import { assertHarmless, assertSize, lookAt } from './inspect.ts'

@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
-import { listDirectory } from '../process/list-directory.ts'
+import { listDirectory } from '../process/files/list-directory.ts'
 import type { Setting } from './neutral.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { AppError } from '../domain/errors.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 
 /** What a git process that did not do its work left behind. `signal` when it was killed. */
 export type Ending = { readonly exitCode: number | null; readonly signal: string | null; readonly stderr: string }

@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
-import { copyUntrusted } from '../process/read-untrusted.ts'
+import { copyUntrusted } from '../process/files/read-untrusted.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { changedWithinSecond, type IndexedFile, scanIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'

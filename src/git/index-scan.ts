@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { unlessMissingSync } from '../domain/missing.ts'
-import { readUntrustedSync } from '../process/read-untrusted.ts'
+import { readUntrustedSync } from '../process/files/read-untrusted.ts'
 import type { Tree } from './door.ts'
 import { type TreePath, treePath } from './tree-path.ts'
 

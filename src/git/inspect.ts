@@ -4,8 +4,8 @@ import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
-import { listDirectory } from '../process/list-directory.ts'
-import { kindOf, readUntrustedSync } from '../process/read-untrusted.ts'
+import { listDirectory } from '../process/files/list-directory.ts'
+import { kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import {
   maxConfigBytes,

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { deleteTree } from '../process/delete-tree.ts'
+import { deleteTree } from '../process/files/delete-tree.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
 import type { Git } from './door.ts'
 

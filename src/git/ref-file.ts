@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { isSha, type Sha } from '../domain/names.ts'
-import { readUntrustedText } from '../process/read-untrusted.ts'
+import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import { maxLineBytes, maxPackedRefsBytes } from './file-limits.ts'
 
 /**

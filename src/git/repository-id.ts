@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { isAppError } from '../domain/errors.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
-import { replaceFileSync } from '../process/replace-file.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /*
  * By `coppice-id` in its git directory a repository is recognised after it was moved: one line `<host> <codebase>` per

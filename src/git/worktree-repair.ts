@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { replaceFileSync } from '../process/replace-file.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /*
  * Not with `git worktree repair`: whatever paths it is given, it then rewrites the `.git` file of every other worktree

@@ -1,4 +1,4 @@
-import type { RepoConfig } from '../domain/config-repository.ts'
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError } from '../domain/errors.ts'
 import { type BaseOptions, baseNotFound, findBase } from './base.ts'

@@ -1,5 +1,5 @@
 import { bytesBelow } from '../domain/raw-path.ts'
-import { listDirectory } from '../process/list-directory.ts'
+import { listDirectory } from '../process/files/list-directory.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 
 /** What git and Coppice write at the top of a bare clone. Everything else is somebody's own. */

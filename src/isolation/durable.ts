@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { mkdir, open } from 'node:fs/promises'
-import { syncPath } from '../process/sync-path.ts'
+import { syncPath } from '../process/files/sync-path.ts'
 
 /** A name is on disk only when its directory is: a power cut forgets a rename that was not synced. */
 export const syncDirectory = (path: string): Promise<void> => syncPath(path)

@@ -1,4 +1,4 @@
-import type { RepoConfig } from '../domain/config-repository.ts'
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import type { CallOptions } from '../git/door.ts'
 import { askRemoteBranch } from '../git/remote-refs.ts'

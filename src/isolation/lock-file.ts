@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
-import { assertRegular, readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { assertRegular, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 
 export type LockHolder = { readonly pid: number; readonly purpose: string; readonly since: number }
 

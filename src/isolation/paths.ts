@@ -4,8 +4,8 @@ import { basename, dirname, isAbsolute, join, relative } from 'node:path'
 import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import type { BranchName } from '../domain/names.ts'
-import { makeDirectorySync } from '../process/make-directory.ts'
-import { readUntrustedText } from '../process/read-untrusted.ts'
+import { makeDirectorySync } from '../process/files/make-directory.ts'
+import { readUntrustedText } from '../process/files/read-untrusted.ts'
 
 /** A root that Coppice manages carries this file; what has no such root above it is never deleted. */
 const marker = '.coppice-root'

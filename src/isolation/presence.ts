@@ -4,7 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import type { Health } from './provider.ts'
 import { isMissing } from '../domain/missing.ts'
 

@@ -11,7 +11,7 @@ import {
   worktreePaths,
   worktreePathSync,
 } from '../git/admin-dir.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 
 /** What is broken between git's record of an environment and its directory, and which repair really works. */
 export type RecordFault = { readonly detail: string; readonly repair: RecordRepair }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../test/helpers/dressed.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
-import { defaultRepoConfig } from '../domain/config-repository.ts'
+import { defaultRepoConfig } from '../domain/config/repository.ts'
 import { loadRepoConfig } from './repo-config.ts'
 
 describe("the repository's own settings", () => {

@@ -1,6 +1,6 @@
 import { repoOf } from './repo-of.ts'
-import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config-repository.ts'
-import { maxConfigLength, tooLongConfig } from '../domain/config-size.ts'
+import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../domain/config/repository.ts'
+import { maxConfigLength, tooLongConfig } from '../domain/config/size.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Sha } from '../domain/names.ts'

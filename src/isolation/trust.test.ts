@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../test/helpers/dressed.ts'
-import { defaultRepoConfig, type RepoConfig } from '../domain/config-repository.ts'
+import { defaultRepoConfig, type RepoConfig } from '../domain/config/repository.ts'
 import type { Trust } from '../domain/trust.ts'
 import { mayRunScripts, scriptsDigest } from './trust.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { RepoConfig } from '../domain/config-repository.ts'
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
 import type { IsolationContext } from './context.ts'

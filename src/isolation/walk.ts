@@ -1,8 +1,8 @@
 import { type Stats, lstatSync } from 'node:fs'
 import { bytesBelow } from '../domain/raw-path.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
-import { listDirectory } from '../process/list-directory.ts'
-import { kindOf } from '../process/read-untrusted.ts'
+import { listDirectory } from '../process/files/list-directory.ts'
+import { kindOf } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 
 /** All paths are raw and relative to the top. */

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
-import type { Env } from '../domain/config.ts'
-import { isSecretName, passwordsIn } from '../process/secret-names.ts'
+import type { Env } from '../domain/config/config.ts'
+import { isSecretName, passwordsIn } from '../process/redaction/secret-names.ts'
 import { readToken, tokenFile } from '../server/token-file.ts'
 
 /** Of our variables the values whose names say that they are secret, and every password in an address. */

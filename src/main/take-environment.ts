@@ -10,9 +10,9 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { Env } from '../domain/config.ts'
+import type { Env } from '../domain/config/config.ts'
 import { isAllowedVariable } from '../process/environment.ts'
-import { isSecretName } from '../process/secret-names.ts'
+import { isSecretName } from '../process/redaction/secret-names.ts'
 
 /*
  * Programs of the same user, agents among them, can read the environment that a process was started with, for as long

@@ -1,7 +1,7 @@
 import type { Clock, Ids } from '../domain/clock.ts'
-import type { Rule } from '../domain/config-rules.ts'
+import type { Rule } from '../domain/config/rules.ts'
 import type { Logger } from '../process/log.ts'
-import type { Secrets } from '../process/redact.ts'
+import type { Secrets } from '../process/redaction/redact.ts'
 import type { Check, CheckParts } from './checks.ts'
 import type { Platform } from './platform.ts'
 

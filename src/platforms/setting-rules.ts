@@ -1,5 +1,5 @@
-import * as rule from '../domain/config-rules.ts'
-import type { Rule } from '../domain/config-rules.ts'
+import * as rule from '../domain/config/rules.ts'
+import type { Rule } from '../domain/config/rules.ts'
 
 export const secret: Rule<string> = { ...rule.text, secret: true }
 

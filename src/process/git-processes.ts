@@ -5,7 +5,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { linkedGitDirectory } from '../domain/git-link.ts'
 import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
-import { readUntrustedTextSync } from './read-untrusted.ts'
+import { readUntrustedTextSync } from './files/read-untrusted.ts'
 import { processTable } from './table.ts'
 import type { ProcessRow } from './process-row.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { AppError } from '../domain/errors.ts'
 import { createLogger } from './log.ts'
 import type { LogLevel } from './log.ts'
-import { createSecrets } from './redact.ts'
+import { createSecrets } from './redaction/redact.ts'
 
 const logger = (level: LogLevel = 'debug') => {
   const lines: string[] = []

@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts'
-import { HIDDEN } from './hide.ts'
-import type { Redact } from './redact.ts'
+import { HIDDEN } from './redaction/hide.ts'
+import type { Redact } from './redaction/redact.ts'
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type LogFields = Readonly<Record<string, unknown>>

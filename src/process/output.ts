@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder'
-import type { Secrets } from './redact.ts'
+import type { Secrets } from './redaction/redact.ts'
 
 export type OutputStream = 'stdout' | 'stderr'
 

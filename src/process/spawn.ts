@@ -11,7 +11,7 @@ import { identifySync } from './identity.ts'
 import { killTree } from './kill.ts'
 import { createOutput } from './output.ts'
 import type { OutputStream, Redacted } from './output.ts'
-import { openLogSync } from './replace-file.ts'
+import { openLogSync } from './files/replace-file.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from './run-mark.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -1,5 +1,5 @@
 import type { AgentUsage } from '../agents/agent.ts'
-import type { Settings } from '../domain/config-settings.ts'
+import type { Settings } from '../domain/config/settings.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Store } from '../store/store.ts'
 

@@ -1,7 +1,7 @@
 import type { Agent } from '../agents/agent.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { IsolationProvider } from '../isolation/provider.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 import type { RunTokens } from './tokens.ts'
 
 /** What a run needs. `main.ts` is the only place that makes one. */

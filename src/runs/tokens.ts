@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CodebaseId, EnvironmentId } from '../domain/names.ts'
-import type { Secrets } from '../process/redact.ts'
+import type { Secrets } from '../process/redaction/redact.ts'
 import type { ConversationKey } from '../store/store.ts'
 
 /** One run of an agent, as its token knows it. */

@@ -4,7 +4,7 @@ import type { LocalPlatform } from '../platforms/local.ts'
 import type { Platform } from '../platforms/platform.ts'
 import type { Refused } from '../platforms/remote.ts'
 import type { LocalPlatformName } from '../platforms/registry.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 import type { RequestLimits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 

@@ -4,7 +4,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { type ErrorCode, toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 import type { errorBody } from './schemas.ts'
 
 export type ErrorBody = z.infer<typeof errorBody>

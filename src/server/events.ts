@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import type { Change } from '../conversations/changes.ts'
-import type { Redact } from '../process/redact.ts'
+import type { Redact } from '../process/redaction/redact.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App } from './server-env.ts'
 import { HttpError } from './errors.ts'

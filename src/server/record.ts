@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { liveness } from '../process/identity.ts'
-import { readUntrustedTextSync } from '../process/read-untrusted.ts'
-import { replaceFileSync } from '../process/replace-file.ts'
+import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /** Where the server of this home listens, for whoever wants to speak to it. */
 export type ServerRecord = { readonly url: string; readonly process: ProcessIdentity; readonly startedAt: number }

@@ -1,5 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import type { Secrets } from '../process/redact.ts'
+import type { Secrets } from '../process/redaction/redact.ts'
 import type { ServerEnv } from './server-env.ts'
 import { isWebhook } from './webhooks.ts'
 

@@ -3,7 +3,7 @@ import { type EnvironmentId, toEnvironmentId } from '../domain/names.ts'
 import type { Work } from '../domain/work.ts'
 import { lockCodebase } from './codebases.ts'
 import { type Engine, inTransaction } from './engine.ts'
-import { isLive, workOf } from './environment-rows.ts'
+import { isLive, workOf } from './environments/rows.ts'
 import type { EnvironmentStore } from './store.ts'
 import type { Tables } from './tables.ts'
 

@@ -3,8 +3,8 @@ import { buildStore } from './build.ts'
 import type { Database } from './engine.ts'
 import { migrate } from './migrate.ts'
 import type { PostgresPatience } from './postgres.ts'
-import type { SqlitePatience } from './sqlite-driver.ts'
-import { openSqlite } from './sqlite.ts'
+import type { SqlitePatience } from './sqlite/driver.ts'
+import { openSqlite } from './sqlite/open.ts'
 import type { Store } from './store.ts'
 
 export type StoreTarget = { readonly sqliteFile: string } | { readonly postgresUrl: string }

@@ -7,7 +7,7 @@ import type { ProcessIdentity } from '../../src/domain/process-identity.ts'
 import { identifySync } from '../../src/process/identity.ts'
 import { type InstalledAgents, installAgents } from '../../scripts/install-agents.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from '../helpers/repo.ts'
-import { createSecrets } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
 
 export type Stage = {
   readonly box: Sandbox

@@ -8,7 +8,7 @@ import { killTree } from '../../src/process/kill.ts'
 import { runProgram } from '../../src/process/spawn.ts'
 import { makeSandbox } from '../helpers/repo.ts'
 import { type AgentSpec, contextDirectory, readTrace, type Scene } from './agent-specs.ts'
-import { createSecrets } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
 
 const CANARY = 'COPPICE_TEST_CANARY'
 let scene: Scene

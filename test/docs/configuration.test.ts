@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { defaultRepoConfig, repoTable } from '../../src/domain/config-repository.ts'
-import type { Rule } from '../../src/domain/config-rules.ts'
-import { defaultSettings, type Settings, settingTable } from '../../src/domain/config-settings.ts'
+import { defaultRepoConfig, repoTable } from '../../src/domain/config/repository.ts'
+import type { Rule } from '../../src/domain/config/rules.ts'
+import { defaultSettings, type Settings, settingTable } from '../../src/domain/config/settings.ts'
 import { anyDescriptor, remoteNames } from '../../src/platforms/remote.ts'
 
 type Line = {

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { defaultRepoConfig, type RepoConfig } from '../../src/domain/config-repository.ts'
-import { defaultSettings } from '../../src/domain/config-settings.ts'
+import { defaultRepoConfig, type RepoConfig } from '../../src/domain/config/repository.ts'
+import { defaultSettings } from '../../src/domain/config/settings.ts'
 import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Tree } from '../../src/git/door.ts'
@@ -12,7 +12,7 @@ import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
 import { openCopiedStore } from './store.ts'
-import { createSecrets } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
 
 /** A registered repository with one environment, made with plain git, in a sandbox of its own. */
 export type Dressed = AsyncDisposable & {

@@ -1,4 +1,4 @@
-import { defaultSettings } from '../../src/domain/config-settings.ts'
+import { defaultSettings } from '../../src/domain/config/settings.ts'
 import { createGit } from '../../src/git/door.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { makeContext } from '../helpers/world.ts'

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
-import { createSecrets } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import {
   alice,

@@ -13,7 +13,7 @@ import { toMrkdwn } from '../../src/platforms/slack/render.ts'
 import { withoutMentions } from '../../src/platforms/github/mentions.ts'
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
-import { createSecrets } from '../../src/process/redact.ts'
+import { createSecrets } from '../../src/process/redaction/redact.ts'
 
 /** What text of others goes through, and how long it can be by then. */
 const functions: Record<string, readonly [longest: number, work: (text: string) => unknown]> = {

@@ -10,7 +10,7 @@ import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
 import { createAcpAgent } from './agent.ts'
 import type { AcpAgentOptions } from './options.ts'
 import { createSilence } from './silence.ts'
-import { createSecrets } from '../../process/redact.ts'
+import { createSecrets } from '../../process/redaction/redact.ts'
 
 /** The Agent Client Protocol against a small agent that behaves as a test wants: `test/helpers/acp/agent.ts`. */
 

@@ -5,7 +5,7 @@ import { RequestError } from '@agentclientprotocol/sdk'
 import { hasCode } from '../../domain/error-code.ts'
 import { isAppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
-import { readUntrustedText } from '../../process/read-untrusted.ts'
+import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 
 /*
  * What an agent asks us to do with files, done inside its environment or not at all. Containment is by real path: a

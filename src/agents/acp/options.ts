@@ -1,5 +1,5 @@
 import type { Clock, Ids } from '../../domain/clock.ts'
-import type { AcpAgentSettings, Permissions } from '../../domain/config-agents.ts'
+import type { AcpAgentSettings, Permissions } from '../../domain/config/agents.ts'
 
 export type AcpAgentOptions = AcpAgentSettings & {
   readonly permissions: Permissions

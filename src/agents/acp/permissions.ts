@@ -1,5 +1,5 @@
 import type { RequestPermissionOutcome, RequestPermissionRequest, ToolKind } from '@agentclientprotocol/sdk'
-import type { Permissions } from '../../domain/config-agents.ts'
+import type { Permissions } from '../../domain/config/agents.ts'
 import type { AgentRules } from '../agent.ts'
 import { placeInside } from './inside.ts'
 

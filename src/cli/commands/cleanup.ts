@@ -3,7 +3,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Call, command, isSet, standsIn, type Workplace } from '../../commands/command.ts'
-import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../../commands/report.ts'
+import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../../commands/views/report.ts'
 
 const run = async (call: Call): Promise<CleanupResult> => {
   const dryRun = isSet(call.values, 'dry-run')

@@ -3,8 +3,8 @@ import { counted } from '../../domain/words.ts'
 import type { KeptDirectory } from '../../isolation/codebase-release.ts'
 import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebase-remove.ts'
 import { type Call, command, isSet } from '../../commands/command.ts'
-import { codebaseJson } from '../../commands/json.ts'
-import { tilde, type View } from '../../commands/view.ts'
+import { codebaseJson } from '../../commands/views/json.ts'
+import { tilde, type View } from '../../commands/views/view.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()

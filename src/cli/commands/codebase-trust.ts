@@ -1,8 +1,8 @@
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { type Trusted, trustCodebase } from '../../isolation/codebase-remove.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
-import { codebaseJson } from '../../commands/json.ts'
-import { printable, type View } from '../../commands/view.ts'
+import { codebaseJson } from '../../commands/views/json.ts'
+import { printable, type View } from '../../commands/views/view.ts'
 
 const run = async (call: Call): Promise<Trusted> => {
   const { context } = await call.open()

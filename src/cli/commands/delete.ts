@@ -3,7 +3,7 @@ import { toAppError } from '../../domain/errors.ts'
 import { isDeletedClone } from '../../isolation/codebase-clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isGivenUp, leaveLiveWorktree } from '../../isolation/worktree/trash.ts'
-import { deleteTreeSync } from '../../process/delete-tree.ts'
+import { deleteTreeSync } from '../../process/files/delete-tree.ts'
 import { command } from '../../commands/command.ts'
 
 /**

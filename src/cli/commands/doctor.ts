@@ -11,8 +11,8 @@ import { type Call, command, isSet, standsIn, type Workplace } from '../../comma
 import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
-import { exitCodes } from '../../commands/failure.ts'
-import { printable, type View } from '../../commands/view.ts'
+import { exitCodes } from '../../commands/views/failure.ts'
+import { printable, type View } from '../../commands/views/view.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 

@@ -1,12 +1,12 @@
 import { resolve } from 'node:path'
 import { type Call, command, isSet, standsIn } from '../../commands/command.ts'
-import { aligned, printable, tilde, type View } from '../../commands/view.ts'
+import { aligned, printable, tilde, type View } from '../../commands/views/view.ts'
 import { importArchon } from '../../conversations/import-archon/import.ts'
 import type { ImportKind, ImportReport } from '../../conversations/import-archon/report.ts'
 import { AppError } from '../../domain/errors.ts'
 import { counted } from '../../domain/words.ts'
-import { passwordsIn } from '../../process/secret-names.ts'
-import { type ArchonTarget, readArchon } from '../../store/archon.ts'
+import { passwordsIn } from '../../process/redaction/secret-names.ts'
+import { type ArchonTarget, readArchon } from '../../store/archon/archon.ts'
 
 const variable = 'ARCHON_DATABASE_URL'
 

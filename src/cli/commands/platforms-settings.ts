@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { readUntrustedTextSync } from '../../process/read-untrusted.ts'
+import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import type { PlatformSettings } from '../../platforms/remote.ts'
 import { readPlatformSettings } from '../../platforms/settings.ts'
 

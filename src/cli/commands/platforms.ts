@@ -1,5 +1,5 @@
 import { command } from '../../commands/command.ts'
-import { ago, type Cell, printable, table, type View } from '../../commands/view.ts'
+import { ago, type Cell, printable, table, type View } from '../../commands/views/view.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { anyDescriptor, remoteNames } from '../../platforms/remote.ts'
 import { runningServer } from '../../server/record.ts'

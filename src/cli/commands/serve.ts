@@ -1,6 +1,6 @@
 import { command, isSet, listOf, textOf } from '../../commands/command.ts'
-import { type View } from '../../commands/view.ts'
-import { usage } from '../../commands/usage.ts'
+import { type View } from '../../commands/views/view.ts'
+import { usage } from '../../commands/grammar/usage.ts'
 import { counted } from '../../domain/words.ts'
 import type { CliCall, Serving, Stopped } from '../cli-call.ts'
 

@@ -12,9 +12,9 @@ import { findEnvironment } from '../../isolation/find.ts'
 import { followed } from '../../isolation/moved.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { hereToChange } from '../../commands/here.ts'
-import { environmentJson } from '../../commands/json.ts'
+import { environmentJson } from '../../commands/views/json.ts'
 import { shellWord } from '../../domain/shell-word.ts'
-import { tilde } from '../../commands/view.ts'
+import { tilde } from '../../commands/views/view.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 

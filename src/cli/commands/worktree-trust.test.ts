@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { plain } from '../../commands/view.ts'
+import { plain } from '../../commands/views/view.ts'
 import { trustText } from './worktree-trust.ts'
 
 const view = { paint: plain, now: 0, userHome: undefined, say: (words: string) => words, columns: undefined }

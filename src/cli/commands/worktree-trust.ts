@@ -4,8 +4,8 @@ import { findEnvironment } from '../../isolation/find.ts'
 import { type Vouched, vouchFor } from '../../isolation/worktree/vouch.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { hereToChange } from '../../commands/here.ts'
-import { environmentJson } from '../../commands/json.ts'
-import type { View } from '../../commands/view.ts'
+import { environmentJson } from '../../commands/views/json.ts'
+import type { View } from '../../commands/views/view.ts'
 
 export type TrustResult = {
   readonly environment: IsolatedEnvironment

@@ -9,7 +9,7 @@ import { listRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { presenceOf } from '../../isolation/presence.ts'
 import { repoOf } from '../../isolation/repo-of.ts'
-import { readUntrustedTextSync } from '../../process/read-untrusted.ts'
+import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
 
 /** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */

@@ -1,4 +1,4 @@
-import type { ArchonConversation } from '../../store/archon.ts'
+import type { ArchonConversation } from '../../store/archon/archon.ts'
 
 /** When somebody last spoke there. A clock that was ahead must not make it the most recent one for ever. */
 export const activityOf = (

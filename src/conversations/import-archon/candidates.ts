@@ -1,5 +1,5 @@
 import { toWork, type Work } from '../../domain/work.ts'
-import type { ArchonConversation, ArchonEnvironment, ArchonInstallation } from '../../store/archon.ts'
+import type { ArchonConversation, ArchonEnvironment, ArchonInstallation } from '../../store/archon/archon.ts'
 
 /** A worktree that Archon knows: a row of its table of environments, or what a conversation of old names. */
 export type Candidate = {

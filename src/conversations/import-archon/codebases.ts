@@ -6,7 +6,7 @@ import { type Discovered, discoverRepository } from '../../git/discover.ts'
 import { codebaseId } from '../../isolation/codebase-recognise.ts'
 import { githubOf, plainName, withoutSecret } from '../../isolation/codebase-register.ts'
 import { addCodebase, assertCommits } from '../../isolation/codebases.ts'
-import type { ArchonCodebase } from '../../store/archon.ts'
+import type { ArchonCodebase } from '../../store/archon/archon.ts'
 import { eachRow, type Import } from './each-row.ts'
 
 /** Ours by Archon's id. */

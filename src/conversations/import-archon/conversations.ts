@@ -1,6 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { ArchonConversation, ArchonSession } from '../../store/archon.ts'
+import type { ArchonConversation, ArchonSession } from '../../store/archon/archon.ts'
 import type { Conversation } from '../../store/store.ts'
 import { activityOf, closedAt } from './activity.ts'
 import type { CodebasesTaken } from './codebases.ts'

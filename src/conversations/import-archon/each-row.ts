@@ -1,6 +1,6 @@
 import type { IsolationContext } from '../../isolation/context.ts'
 import type { IsolationProvider } from '../../isolation/provider.ts'
-import type { ArchonInstallation } from '../../store/archon.ts'
+import type { ArchonInstallation } from '../../store/archon/archon.ts'
 import { endsAll, type ImportKind, reasonOf, type Recorder } from './report.ts'
 
 export type ImportOptions = { readonly dryRun: boolean; readonly signal: AbortSignal }

@@ -1,6 +1,6 @@
 import type { IsolationContext } from '../../isolation/context.ts'
 import type { IsolationProvider } from '../../isolation/provider.ts'
-import type { ArchonInstallation } from '../../store/archon.ts'
+import type { ArchonInstallation } from '../../store/archon/archon.ts'
 import { takeOverCodebases } from './codebases.ts'
 import { takeOverConversations } from './conversations.ts'
 import { takeOverEnvironments } from './environments.ts'

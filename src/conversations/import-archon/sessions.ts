@@ -1,4 +1,4 @@
-import type { ArchonSession } from '../../store/archon.ts'
+import type { ArchonSession } from '../../store/archon/archon.ts'
 import type { Conversation, Session } from '../../store/store.ts'
 import type { EnvironmentTaken } from './environments.ts'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDressed, type Dressed } from '../../../test/helpers/dressed.ts'
 import { writeIn } from '../../../test/helpers/repo.ts'
-import { defaultRepoConfig } from '../../domain/config-repository.ts'
+import { defaultRepoConfig } from '../../domain/config/repository.ts'
 import { isOurAddition, keptFilesThatDiffer } from './additions.ts'
 import { dressEnvironment } from './dress.ts'
 

@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { RepoConfig } from '../../domain/config-repository.ts'
+import type { RepoConfig } from '../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Tree } from '../../git/door.ts'
 import type { IsolationContext } from '../context.ts'

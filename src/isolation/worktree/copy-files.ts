@@ -10,7 +10,7 @@ import type { Dressing } from './dressing.ts'
 import { layFile } from './lay-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
 import { isMissing, unlessMissing } from '../../domain/missing.ts'
-import { copyUntrusted } from '../../process/read-untrusted.ts'
+import { copyUntrusted } from '../../process/files/read-untrusted.ts'
 import { fileSource } from './shared-area.ts'
 import { trackedFiles } from '../../git/tracked-files.ts'
 

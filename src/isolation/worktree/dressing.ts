@@ -1,4 +1,4 @@
-import type { RepoConfig } from '../../domain/config-repository.ts'
+import type { RepoConfig } from '../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { Tree } from '../../git/door.ts'

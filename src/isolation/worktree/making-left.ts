@@ -12,7 +12,7 @@ import {
   readWorktreeLink,
 } from '../../git/admin-dir.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
-import { readUntrustedText } from '../../process/read-untrusted.ts'
+import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
 import { unlessMissing } from '../../domain/missing.ts'

@@ -2,7 +2,7 @@ import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { bytesBelow, shownPath } from '../../domain/raw-path.ts'
 import type { Permissions } from '../../domain/restore-point.ts'
 import { unlessMissing, unlessMissingSync } from '../../domain/missing.ts'
-import { listDirectory } from '../../process/list-directory.ts'
+import { listDirectory } from '../../process/files/list-directory.ts'
 import { createTimeSlice } from '../../process/time-slice.ts'
 
 export type Skip = {

@@ -11,7 +11,7 @@ import {
   toSha,
 } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
-import { deleteTree } from '../../process/delete-tree.ts'
+import { deleteTree } from '../../process/files/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'

@@ -1,7 +1,7 @@
 import { lstat, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../../domain/missing.ts'
-import { openUntrusted, readFully } from '../../process/read-untrusted.ts'
+import { openUntrusted, readFully } from '../../process/files/read-untrusted.ts'
 import { realParent } from './real-parent.ts'
 
 /**

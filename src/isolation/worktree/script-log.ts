@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { toAppError } from '../../domain/errors.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
-import { openLogSync } from '../../process/replace-file.ts'
+import { openLogSync } from '../../process/files/replace-file.ts'
 
 export type ScriptLog = {
   readonly path: string

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createSecrets } from '../../process/redact.ts'
+import { createSecrets } from '../../process/redaction/redact.ts'
 import { hidingTokens } from './octokits.ts'
 
 test("an app's tokens are hidden before they are sent or seen, and forgotten when they are worth nothing", async () => {

@@ -1,4 +1,4 @@
-import * as rule from '../../domain/config-rules.ts'
+import * as rule from '../../domain/config/rules.ts'
 import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { flag, privateKey, secret, url, userIds } from '../setting-rules.ts'
 

@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, statSync } from 'node:fs'
 import { toAppError } from '../../domain/errors.ts'
 import { unlessMissingSync } from '../../domain/missing.ts'
-import { readUntrustedSync } from '../../process/read-untrusted.ts'
+import { readUntrustedSync } from '../../process/files/read-untrusted.ts'
 import type { Budget } from './git-budget.ts'
 import { hashOf } from './git-config-file.ts'
 

@@ -6,7 +6,7 @@ import { writeIn } from '../../../test/helpers/repo.ts'
 import { issue } from '../../../test/isolation/scene.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { changesSince, type GitLooks, keepLooks, lookAtGit } from './git-looks.ts'
-import { createSecrets } from '../../process/redact.ts'
+import { createSecrets } from '../../process/redaction/redact.ts'
 import { gitChangesBetweenRuns, lookAtRepository } from './git-wire.ts'
 
 let world: World

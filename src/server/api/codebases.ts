@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path'
 import { createRoute, z } from '@hono/zod-openapi'
-import { codebaseJson } from '../../commands/json.ts'
+import { codebaseJson } from '../../commands/views/json.ts'
 import { addCodebase } from '../../isolation/codebases.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'

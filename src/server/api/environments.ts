@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { environmentJson, factsJson } from '../../commands/json.ts'
+import { environmentJson, factsJson } from '../../commands/views/json.ts'
 import { resolveCodebase } from '../../isolation/codebases.ts'
 import { listWithFacts } from '../../isolation/facts.ts'
 import type { ServerDeps } from '../deps.ts'

@@ -1,4 +1,4 @@
-import { environmentJson } from '../../commands/json.ts'
+import { environmentJson } from '../../commands/views/json.ts'
 import { restoreWorktree } from '../../commands/worktree-restore.ts'
 import { settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'

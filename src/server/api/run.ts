@@ -1,5 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { environmentJson } from '../../commands/json.ts'
+import { environmentJson } from '../../commands/views/json.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'
 import { HttpError } from '../errors.ts'

@@ -1,0 +1,157 @@
+import { parseArgs } from 'node:util'
+import type { AppError } from '../../domain/errors.ts'
+import type { CommandWords, Grammar, Values } from '../command.ts'
+import { nearest } from './suggest.ts'
+import { usage } from './usage.ts'
+
+export type Parsed<Row extends CommandWords = CommandWords> =
+  | { readonly kind: 'version' }
+  /** Of one command, of a group of them, or of all. */
+  | { readonly kind: 'help'; readonly of: Row | string | undefined }
+  | { readonly kind: 'command'; readonly row: Row; readonly words: readonly string[]; readonly values: Values }
+
+/** Which command, with which words and options. Whatever is wrong is an error `usage` that names what is right. */
+export const parseWith = <Row extends CommandWords>(grammar: Grammar<Row>, argv: readonly string[]): Parsed<Row> => {
+  const words = leadingWords(grammar, argv)
+  if (words.length === 0) return withoutCommand(grammar, argv)
+  const called = findCalled(grammar, words)
+  if (called === undefined) return withoutRow(grammar, argv, words)
+  return withRow(grammar, argv, called)
+}
+
+/** The words before the command's own arguments: `--home x worktree list` is fine too. */
+const leadingWords = ({ everywhere }: Grammar, argv: readonly string[]): string[] => {
+  const words: string[] = []
+  for (let i = 0; i < argv.length && words.length < 2; i++) {
+    const arg = argv[i] ?? ''
+    if (arg === '--') break
+    if (!arg.startsWith('-')) words.push(arg)
+    // Options in between, with their values; those of a command are known only after it is.
+    else if (everywhere[arg.slice(2)]?.type === 'string') i++
+  }
+  return words
+}
+
+type Called<Row> = { readonly row: Row; readonly by: readonly string[] }
+
+/** The longest name that fits: `codebase list` is not the codebase `list`. */
+const findCalled = <Row extends CommandWords>(
+  { rows }: Grammar<Row>,
+  words: readonly string[],
+): Called<Row> | undefined => {
+  const fitting = rows.flatMap((row) =>
+    [row.name, ...(row.aliases ?? [])]
+      .map((name) => ({ row, by: name.split(' ') }))
+      .filter(({ by }) => by.every((part, i) => part === words[i])),
+  )
+  return fitting.toSorted((a, b) => b.by.length - a.by.length)[0]
+}
+
+const withoutCommand = (grammar: Grammar, argv: readonly string[]): Parsed<never> => {
+  if (argv.some((arg) => arg === '--version' || arg === '-V')) return { kind: 'version' }
+  const { values } = read(grammar, argv, {}, undefined)
+  if (values['help'] === true || argv.length === 0) return { kind: 'help', of: undefined }
+  throw usage('a command is missing', `\`${grammar.help()}\` shows all of them`)
+}
+
+const withoutRow = <Row extends CommandWords>(
+  grammar: Grammar<Row>,
+  argv: readonly string[],
+  [first = '', second]: readonly string[],
+): Parsed<Row> => {
+  const names = grammar.rows.filter(({ hidden }) => hidden !== true).map(({ name }) => name)
+  const group = names.filter((name) => name.startsWith(`${first} `))
+  if (first === 'help') return helpAbout(grammar, read(grammar, argv, {}, undefined).positionals.slice(1))
+  if (group.length > 0 && (second === undefined || argv.includes('--help') || argv.includes('-h'))) {
+    return { kind: 'help', of: first }
+  }
+  if (group.length > 0) {
+    const guess = nearest(`${first} ${second}`, group)
+    throw unknownCommand(grammar, `${first} ${second}`, guess, first)
+  }
+  const elsewhere = grammar.elsewhere?.(first)
+  if (elsewhere !== undefined) throw usage(`there is no command \`${grammar.say(first)}\``, elsewhere)
+  const firsts = [...new Set(names.map((name) => name.split(' ')[0] ?? name))]
+  // `coppice list` and `coppice create` are what the hand types.
+  const meant = names.find((name) => name.split(' ')[1] === first)
+  throw unknownCommand(grammar, first, nearest(first, firsts) ?? meant, undefined)
+}
+
+/** `help worktree` is about the group, `help worktree create` about the command. */
+const helpAbout = <Row extends CommandWords>(grammar: Grammar<Row>, words: readonly string[]): Parsed<Row> => {
+  const [first] = words
+  const row = findCalled(grammar, words)?.row
+  if (first === undefined || row !== undefined) return { kind: 'help', of: row }
+  return withoutRow(grammar, words, words)
+}
+
+const withRow = <Row extends CommandWords>(
+  grammar: Grammar<Row>,
+  argv: readonly string[],
+  { row, by }: Called<Row>,
+): Parsed<Row> => {
+  const { values, positionals } = read(grammar, argv, row.options, row)
+  if (values['help'] === true) return { kind: 'help', of: row }
+  const words = positionals.slice(by.length)
+  const [least, most] = row.words
+  const remedy = remedyFor(grammar, row)
+  if (words.length < least) throw usage(`${grammar.say(row.name)} needs ${row.usage.split(' ')[0]}`, remedy)
+  if (words.length > most) throw usage(`${JSON.stringify(words[most])} is one word too many`, remedy)
+  return { kind: 'command', row, words, values }
+}
+
+const read = (
+  grammar: Grammar,
+  argv: readonly string[],
+  options: CommandWords['options'],
+  row: CommandWords | undefined,
+): { values: Values; positionals: string[] } => {
+  const all = { ...options, ...grammar.everywhere }
+  const config = Object.fromEntries(
+    Object.entries(all).map(([name, { type, multiple, short }]) => [
+      name,
+      { type, ...(multiple && { multiple }), ...(short !== undefined && { short }) },
+    ]),
+  )
+  try {
+    return parseArgs({ args: [...argv], options: config, allowPositionals: true, strict: true })
+  } catch (error) {
+    throw optionProblem(error, all, remedyFor(grammar, row))
+  }
+}
+
+const optionProblem = (error: unknown, known: Grammar['everywhere'], remedy: string): AppError => {
+  const message = error instanceof Error ? error.message : String(error)
+  const given = /Unknown option '(-{1,2}[^']*)'/.exec(message)?.[1]
+  if (given === undefined) return valueProblem(message, known, remedy)
+  const guess = nearest(given.replace(/^-+/, ''), Object.keys(known))
+  return usage(`there is no option ${given}`, guess === undefined ? remedy : `did you mean \`--${guess}\`?`)
+}
+
+/** Node's own sentences about an option that wants a value or has one too many, in ours. */
+const valueProblem = (message: string, known: Grammar['everywhere'], remedy: string): AppError => {
+  const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
+  if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, remedy)
+  const called = known[name]?.value ?? 'value'
+  if (message.includes('does not take an argument')) return usage(`--${name} takes no value`, remedy)
+  return message.includes('ambiguous')
+    ? usage(
+        `--${name} needs a value, and what follows it looks like an option`,
+        `if it is meant: --${name}=<${called}>`,
+      )
+    : usage(`--${name} needs a value`, `give it: --${name} <${called}>`)
+}
+
+const unknownCommand = (
+  { say, help }: Grammar,
+  words: string,
+  guess: string | undefined,
+  group: string | undefined,
+): AppError =>
+  usage(
+    `there is no command \`${say(words)}\``,
+    guess === undefined ? `\`${help(group)}\` shows what there is` : `did you mean \`${say(guess)}\`?`,
+  )
+
+const remedyFor = ({ help }: Grammar, row: CommandWords | undefined): string =>
+  row === undefined ? `\`${help()}\` shows what there is` : `\`${help(row.name)}\` shows how it is used`

@@ -1,0 +1,72 @@
+import type { CleanupReport } from '../../cleanup/report.ts'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Merged } from '../../domain/merge-proof.ts'
+import type { EnvironmentFacts } from '../../isolation/facts.ts'
+import { isClean } from '../../isolation/uncommitted.ts'
+
+/*
+ * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never
+ * becomes part of the interface by accident. What is not known is null, times are ISO 8601.
+ */
+
+/** Environments name their codebase; records know only its id. */
+export type NameOf = (codebaseId: string) => string
+
+export const environmentJson = (environment: IsolatedEnvironment, nameOf: NameOf) => ({
+  id: environment.id,
+  codebase: nameOf(environment.codebaseId),
+  work: { type: environment.work.type, id: environment.work.id },
+  provider: environment.provider,
+  path: environment.path,
+  branch: environment.branch,
+  status: environment.status,
+  owned: environment.owned,
+  createdBy: environment.createdBy,
+  createdAt: new Date(environment.createdAt).toISOString(),
+})
+
+export const factsJson = (facts: EnvironmentFacts, nameOf: NameOf) => ({
+  ...environmentJson(facts.environment, nameOf),
+  current: facts.current,
+  dirty: facts.dirty === undefined ? null : !isClean(facts.dirty),
+  ahead: facts.ahead ?? null,
+  behind: facts.behind ?? null,
+  merged: mergedJson(facts.merged),
+  lastActivityAt: new Date(facts.lastActivityAt).toISOString(),
+  conversations: facts.conversations,
+  inUse: facts.inUse.by.length > 0,
+})
+
+/** *empty* is not merged: there is nothing that could have been. *Cannot tell* is neither. */
+export const mergedJson = (merged: Merged): { value: boolean | null; proof: string | null } => ({
+  value: merged.value === 'cannot-tell' ? null : merged.value === 'yes',
+  proof: merged.value === 'yes' ? merged.proof : null,
+})
+
+export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
+  removed: report.removed.map(({ environment, leftOut }) => ({
+    ...environmentJson(environment, nameOf),
+    leftOut: leftOut.map(({ path, reason }) => ({ path, reason })),
+  })),
+  skipped: report.skipped.map(({ environment, reasons }) => ({
+    environment: environmentJson(environment, nameOf),
+    reasons: reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
+  })),
+  missing: report.missing.map((environment) => environmentJson(environment, nameOf)),
+  orphans: report.orphans.map(({ path, branch }) => ({ path, branch: branch ?? null })),
+  errors: report.errors.map(({ environment, error }) => ({ environment: environmentJson(environment, nameOf), error })),
+  dryRun: report.dryRun,
+  notices: [...report.notices],
+})
+
+export const codebaseJson = (codebase: Codebase) => ({
+  id: codebase.id,
+  name: codebase.name,
+  path: codebase.checkoutPath ?? codebase.repoPath,
+  repository: codebase.repoPath,
+  remote: codebase.remote ?? null,
+  url: codebase.remoteUrl ?? null,
+  github: codebase.github ?? null,
+  cloned: codebase.cloned,
+  createdAt: new Date(codebase.createdAt).toISOString(),
+})

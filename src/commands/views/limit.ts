@@ -1,0 +1,38 @@
+import { type LimitReport, limitMessage, unknownMergedLine } from '../../isolation/room.ts'
+import { counted } from '../../domain/words.ts'
+import type { FailureJson } from './failure.ts'
+import { type View } from './view.ts'
+
+/** The limit message in the words of whoever speaks. */
+export const limitText = (report: LimitReport, staleDays: number, { say, paint, chat }: View): string =>
+  chat === true
+    ? limitMessage(report, staleDays)
+    : [
+        `You have ${counted(report.count, 'active worktree')} for ${paint('bold', report.codebase)} (limit reached: ${report.limit}).`,
+        ` ${breakdown(report, staleDays).join('   ')}`,
+        ...unknownMergedLine(report).map((line) => ` ${line}`),
+        ...commandsFor(report).map((command) => `   ${say(command)}`),
+      ].join('\n')
+
+export const limitJson = (report: LimitReport, staleDays: number, { say }: View): FailureJson => ({
+  error: {
+    code: 'limit',
+    message: `${report.codebase} has ${report.count} of ${report.limit} worktrees: ${[...breakdown(report, staleDays), ...unknownMergedLine(report)].join(', ')}`,
+    reasons: [],
+    remedies: commandsFor(report).map(say),
+  },
+})
+
+/** Only what would make room: nobody is sent to clean up nothing. */
+const commandsFor = ({ merged, stale }: LimitReport): string[] => [
+  ...(merged > 0 ? ['worktree cleanup merged'] : []),
+  ...(stale > 0 ? ['worktree cleanup stale'] : []),
+  'worktree list',
+  'worktree remove <name>',
+]
+
+const breakdown = ({ merged, stale, active }: LimitReport, staleDays: number): string[] => [
+  `${merged} merged${merged > 0 ? ' (can be removed)' : ''}`,
+  `${stale} stale (no activity in ${staleDays}+ days)`,
+  `${active} active`,
+]

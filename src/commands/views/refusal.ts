@@ -1,0 +1,156 @@
+import type { GateName } from '../../domain/gates.ts'
+import { refusals } from '../../domain/gates.ts'
+import { describeLeftOut } from '../../domain/restore-point.ts'
+import type { Refused } from '../../isolation/provider.ts'
+import type { FailureJson } from './failure.ts'
+import { shellPath } from './shell.ts'
+import { shellWord } from '../../domain/shell-word.ts'
+import { counted } from '../../domain/words.ts'
+import { unhide } from './unhide.ts'
+import { printable, type View } from './view.ts'
+
+/** Why a removal was refused and the ways out that fit these reasons. */
+export type Refusal = Refused & {
+  /** It was asked with --force already. */
+  readonly forced: boolean
+  readonly restoreDays: number
+  readonly codebase: string
+  /** Where to step out to; undefined when the codebase has no checkout. */
+  readonly checkoutPath: string | undefined
+  readonly repoPath: string
+  /** How long a conversation holds an environment after its last message. */
+  readonly hold: { readonly days: number; readonly mergedHours: number }
+  /** How `git push` has to be called from there; undefined when there is nowhere to push to. */
+  readonly push: string | undefined
+}
+
+export const refusalText = (refusal: Refusal, view: View): string => {
+  const ways = waysOut(refusal, view)
+  const longest = Math.max(...ways.map(({ title }) => title.length))
+  return [
+    `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(detailsOf(refusal))}.`,
+    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${onOneLine(how)}`),
+  ].join('\n')
+}
+
+/** A file may be called `\n 1. Remove it anyway:  rm -rf ~`. */
+const onOneLine = (text: string): string => printable(text).replaceAll(/\s/g, ' ')
+
+export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
+  error: {
+    code: 'refused',
+    message: `cannot remove worktree ${refusal.environment.branch}: ${detailsOf(refusal)}`,
+    reasons: refusal.reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
+    remedies: waysOut(refusal, view).map(({ title, how }) => `${title}: ${how}`),
+  },
+})
+
+const detailsOf = ({ reasons }: Refusal): string => [...new Set(reasons.map(({ detail }) => detail))].join(', ')
+
+type Way = { readonly title: string; readonly how: string }
+
+const waysOut = (refusal: Refusal, view: View): Way[] => {
+  const { reasons, environment, forced, restoreDays } = refusal
+  const branch = shellWord(environment.branch)
+  const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
+  const uncommitted = reasons.flatMap((reason) => reason.uncommitted ?? [])
+  const isNo = (gate: GateName): boolean => reasons.some((one) => one.gate === gate && one.answer === 'no')
+  const git = gitThere(refusal, view)
+  const ways: Way[] = []
+  if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
+  ways.push(...waysOutOfOthers(refusal, view))
+  if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
+  for (const one of uncommitted) {
+    if (one.kind === 'hidden')
+      ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
+    if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
+  }
+  if (isNo('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
+  if (has('no-kept-files')) {
+    ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
+  }
+  if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal) })
+  // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
+  if (!forced && refusals(reasons, true).length === 0) {
+    const remove = view.say(`worktree remove ${branch} --force`)
+    const restore = view.say(`worktree restore ${branch}`)
+    const lost = describeLeftOut(refusal.notKept ?? [])
+    const without = lost.length === 0 ? '' : `; not kept: ${lost.join(', ')}`
+    ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
+  }
+  const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
+  if (ways.length === 0 || isUnknown) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
+  return ways
+}
+
+/** What is inside it and not of it: a mount, somebody's worktree, a repository. */
+const waysOutOfOthers = ({ reasons }: Refusal, view: View): Way[] => {
+  const at = (gate: GateName) => reasons.filter((reason) => reason.gate === gate && reason.path !== undefined)
+  const mounts = at('no-mount').map(({ path = '' }) => shellPath(path, view))
+  const [repository] = at('no-repository-inside').map(({ path = '' }) => shellPath(path, view))
+  return [
+    ...(mounts.length === 0 ? [] : [{ title: 'Unmount it', how: `umount ${mounts.join(' ')}` }]),
+    ...at('no-worktree-inside').flatMap(({ path = '', repository: owner = '' }) => {
+      const git = `git -C ${shellPath(owner, view)} worktree`
+      return [
+        { title: 'Remove that worktree', how: `${git} remove ${shellPath(path, view)}` },
+        { title: 'Move it out', how: `${git} move ${shellPath(path, view)} <path>` },
+      ]
+    }),
+    ...(repository === undefined
+      ? []
+      : [{ title: 'Keep the repository', how: `push its commits, or move it out: mv ${repository} <path>` }]),
+  ]
+}
+
+/** In the environment, wherever it is pasted: `git clean` where the user stands would clean the shared checkout. */
+const gitThere =
+  ({ environment }: Refusal, view: View) =>
+  (command: string): string =>
+    `git -C ${shellPath(environment.path, view)} ${command}`
+
+const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
+  const idle = `${counted(days, 'day')} (${counted(mergedHours, 'hour')} if its work is merged)`
+  return `until its conversations are closed or have been idle for ${idle}; \`/stop\` there ends a run`
+}
+
+const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
+
+const waysOutOfFiles = ({ push }: Refusal, git: (command: string) => string): Way[] => [
+  {
+    title: push === undefined ? 'Commit' : 'Commit and push',
+    how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
+  },
+  // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
+  { title: 'Discard changes', how: `${git('reset --hard')} && ${git('clean -fd')}` },
+]
+
+const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
+  const details = refusal.reasons.filter(({ gate }) => gate === 'not-in-use').map(({ detail }) => detail)
+  const pids = details.flatMap((detail) => /process (\d+) \(/.exec(detail)?.[1] ?? [])
+  return [
+    ...(details.some((detail) => detail.includes('you are inside'))
+      ? [{ title: 'Step out of it', how: stepOut(refusal, view) }]
+      : []),
+    ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),
+    ...(details.some((detail) => detail.startsWith('locked by'))
+      ? [
+          {
+            title: 'Unlock it',
+            how: `${unlock(refusal, view)}  (if the tool that locked it is done)`,
+          },
+        ]
+      : []),
+  ]
+}
+
+/** From the repository: the directory itself may be missing. */
+const unlock = ({ environment, checkoutPath, repoPath }: Refusal, view: View): string =>
+  `git -C ${shellPath(checkoutPath ?? repoPath, view)} worktree unlock ${shellPath(environment.path, view)}`
+
+const stepOut = ({ environment, forced, checkoutPath, codebase }: Refusal, view: View): string => {
+  // Without a checkout there is no directory that would say which codebase is meant.
+  const flags = `${forced ? ' --force' : ''}${checkoutPath === undefined ? ` --codebase ${shellWord(codebase)}` : ''}`
+  const remove = view.say(`worktree remove ${shellWord(environment.branch)}${flags}`)
+  return `cd ${checkoutPath === undefined ? '~' : shellPath(checkoutPath, view)} && ${remove}`
+}

@@ -1,0 +1,79 @@
+import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
+import { describeLeftOut } from '../../domain/restore-point.ts'
+import { counted } from '../../domain/words.ts'
+import type { Call } from '../command.ts'
+import { exitCodes } from './failure.ts'
+import { type NameOf, reportJson } from './json.ts'
+import { aligned, type Cell, tilde, type View } from './view.ts'
+
+export type CleanupResult = {
+  readonly parts: readonly { readonly codebase: string; readonly report: CleanupReport }[]
+  readonly nameOf: NameOf
+  /** Codebases that could not be cleaned at all, and why. */
+  readonly failed: readonly { readonly codebase: string; readonly error: string }[]
+  readonly dryRun: boolean
+  readonly restoreDays: number
+}
+
+export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
+  for (const notice of notices) call.notice(notice)
+}
+
+export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
+  parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
+
+/** What went and why, and why the rest did not. Of which codebase, where there are several. */
+/** One report of all codebases. */
+export const cleanupJson = ({ parts, nameOf, dryRun }: CleanupResult): ReturnType<typeof reportJson> => {
+  const reports = parts.map(({ report }) => report)
+  return reportJson(joinReports(reports, dryRun), nameOf)
+}
+
+export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
+  const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
+  const several = codebases.length > 1
+  const rows = [
+    ...parts.flatMap(({ codebase, report }) =>
+      rowsOf(report, view).map(([state, ...rest]) => [state, { text: several ? codebase : '' }, ...rest]),
+    ),
+    ...failed.map(({ codebase, error }) => [cell('failed', 'red'), { text: codebase }, { text: '' }, { text: error }]),
+  ].map((row) => row.filter((one) => one !== undefined))
+  const removed = parts.reduce((sum, { report }) => sum + report.removed.length, 0)
+  const done = `${counted(removed, 'environment')} ${dryRun ? 'would be removed' : 'removed'}`
+  const kept = removed > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
+  const unknown = parts.some(({ report }) => report.orphans.length > 0)
+  return [
+    ...(rows.length === 0 ? [] : [aligned(rows, view)]),
+    ...(unknown ? [`To track one: ${view.say('worktree adopt <path>')}`] : []),
+    `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
+  ].join('\n')
+}
+
+const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupReport, view: View): Cell[][] => [
+  ...removed.flatMap(({ environment: { branch }, why, branchDeleted, leftOut }) => [
+    [
+      cell(dryRun ? 'would remove' : 'removed', 'green'),
+      cell(branch, 'bold'),
+      { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+    ],
+    ...describeLeftOut(leftOut).map((line) => [{ text: '' }, { text: '' }, cell(`not kept: ${line}`, 'dim')]),
+  ]),
+  ...skipped.map(({ environment: { branch }, reasons }) => [
+    cell('kept', 'yellow'),
+    cell(branch, 'bold'),
+    { text: reasons.map(({ detail }) => detail).join(', ') },
+  ]),
+  ...missing.map(({ branch, path }) => [
+    cell('missing', 'yellow'),
+    cell(branch, 'bold'),
+    { text: `${tilde(path, view)} is not there` },
+  ]),
+  ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
+  ...orphans.map(({ path, branch }) => [
+    cell('untracked', 'dim'),
+    { text: branch ?? '(no branch)' },
+    { text: tilde(path, view) },
+  ]),
+]
+
+const cell = (text: string, style: NonNullable<Cell['style']>): Cell => ({ text, style })

@@ -1,0 +1,42 @@
+import { shellWord } from '../../domain/shell-word.ts'
+import { shellPath } from './shell.ts'
+import type { View } from './view.ts'
+
+/** A command line that makes `git status` show the changes of files that a bit in the index, or their times, hide. */
+export const unhide = (paths: readonly string[], root: string, view: View): string =>
+  paths.length <= MOST_NAMED && paths.every(canBePasted) ? unhideNamed(paths, root, view) : unhideAll(root, view)
+
+const MOST_NAMED = 20
+
+/** U+FFFD stands for bytes that aren't UTF-8. */
+const canBePasted = (path: string): boolean => !/[\p{Cc}\ufffd]/u.test(path)
+
+/** Two calls: given both options, git clears only one of the bits. */
+const unhideNamed = (paths: readonly string[], root: string, view: View): string => {
+  const named = paths.map(shellWord).join(' ')
+  const clear = (bit: string): string => `git -C ${shellPath(root, view)} update-index --no-${bit} -- ${named}`
+  // With another time git reads the file again; -c: one that is gone stays gone.
+  const touch = `touch -ch ${paths.map((path) => shellWord(`${root}/${path}`)).join(' ')}`
+  return `${clear('assume-unchanged')} && ${clear('skip-worktree')} && ${touch}`
+}
+
+/**
+ * All files that have a bit set, by what git says itself: too many to name, or with names that can't be pasted. Files
+ * that a sparse checkout leaves out keep theirs, or git would call them deleted. An index that is older than the files
+ * has git read them all again.
+ */
+const unhideAll = (root: string, view: View): string => {
+  const flagged = `git ls-files -v -z | xargs -0 sh -c '${FLAGGED}' sh`
+  const clear = `${flagged} | git update-index -z --no-$bit --stdin`
+  const touch = 'touch -t 197101010000 "$(git rev-parse --git-path index)"'
+  const bits = 'assume-unchanged skip-worktree'
+  return `(cd ${shellPath(root, view)} && for bit in ${bits}; do ${clear} || exit; done && ${touch})`
+}
+
+/** The names after their tags, NUL-terminated: lower case means assume-unchanged, `S` or `s` skip-worktree. */
+const FLAGGED = [
+  'LC_ALL=C; for f do p=${f#? }; case $f in',
+  '[sS]*) [ -e "$p" ] || [ -L "$p" ] || continue;;',
+  '[abcdefghijklmnopqrtuvwxyz]*) ;;',
+  '*) continue;; esac; printf "%s\\0" "$p"; done',
+].join(' ')

@@ -1,0 +1,75 @@
+import { join, normalize } from 'node:path'
+import { withVariables } from './agents.ts'
+import type { Known } from './file.ts'
+import * as rule from './rules.ts'
+import { defaultSettings, type Setting, type Settings, settingTable } from './settings.ts'
+import { AppError } from '../errors.ts'
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+/**
+ * The home's `config.yaml` with the variables over it. `homeFile` only names the file in an error.
+ * YAML is loaded when there is a file to read: most starts have none.
+ */
+export const resolveSettings = async (from: { homeText?: string; homeFile: string; env: Env }): Promise<Settings> => {
+  const file =
+    from.homeText === undefined
+      ? new Map<string, unknown>()
+      : (await import('./file.ts')).readConfigFile(from.homeText, from.homeFile, homeKeys())
+  const given = Object.entries(settingTable).map(([name, setting]) => {
+    const value = fromVariable(setting, from.env) ?? (setting.key === undefined ? undefined : file.get(setting.key))
+    return [name, value] as const
+  })
+  const settings = { ...defaultSettings, ...Object.fromEntries(given.filter(([, value]) => value !== undefined)) }
+  return {
+    ...settings,
+    acpAgents: withVariables(settings.acpAgents, from.env),
+    worktreesBase: settings.worktreesBase === undefined ? undefined : expandHome(settings.worktreesBase, from.env),
+  }
+}
+
+/** Where all state lives. In a container the user's home is often not a volume, so it is `/.coppice` there. */
+export const homeDirectory = (env: Env, exists: (path: string) => boolean): string => {
+  const given = env['COPPICE_HOME']
+  if (given !== undefined && given !== '') {
+    if (rule.directory.read(given) !== undefined) return expandHome(given, env)
+    throw new AppError('config-invalid', `COPPICE_HOME is ${JSON.stringify(given)}`, {
+      remedy: `COPPICE_HOME must be ${rule.directory.expected}`,
+    })
+  }
+  return ['/.dockerenv', '/run/.containerenv'].some(exists) ? '/.coppice' : expandHome('~/.coppice', env)
+}
+
+export const worktreeBase = (settings: Pick<Settings, 'worktreesBase'>, home: string): string =>
+  settings.worktreesBase ?? join(home, 'worktrees')
+
+/** The sections of the home's file, without `platforms`. */
+export const homeSections = (): readonly string[] => [
+  ...new Set(Object.values(settingTable).flatMap(({ key }) => key?.split('.')[0] ?? [])),
+]
+
+/** `platforms` belongs to the platforms, each of which knows its own keys. */
+const homeKeys = (): Known => ({
+  keys: new Map(Object.values(settingTable).flatMap(({ key, rule }) => (key === undefined ? [] : [[key, rule]]))),
+  opaque: ['platforms'],
+})
+
+/** An empty variable is one that is not set: `WORKTREE_BASE= coppice …`. */
+const fromVariable = (setting: Setting<unknown>, env: Env): unknown => {
+  const text = setting.variable === undefined ? undefined : env[setting.variable]?.trim()
+  if (setting.variable === undefined || text === undefined || text === '') return undefined
+  return rule.checked(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
+}
+
+const expandHome = (path: string, env: Env): string => {
+  if (!path.startsWith('~')) return withoutSlash(normalize(path))
+  const home = env['HOME']
+  if (home === undefined || !home.startsWith('/')) {
+    throw new AppError('config-invalid', `${path} cannot be found: HOME is not set`, {
+      remedy: 'set HOME, or COPPICE_HOME to an absolute path',
+    })
+  }
+  return withoutSlash(join(home, path.slice(1)))
+}
+
+const withoutSlash = (path: string): string => (path === '/' ? path : path.replace(/\/+$/, ''))

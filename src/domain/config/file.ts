@@ -1,0 +1,137 @@
+import { LineCounter, isNode, parseDocument, type Document } from 'yaml'
+import { checked, type Rule } from './rules.ts'
+import { maxConfigLength, tooLongConfig } from './size.ts'
+import { AppError } from '../errors.ts'
+
+/** What a file may say: `section.key` → rule. Sections in `opaque` are checked by whoever reads them. */
+export type Known = { readonly keys: ReadonlyMap<string, Rule<unknown>>; readonly opaque: readonly string[] }
+
+/**
+ * Reads a YAML file of sections with keys. The first thing that is wrong is an error which names file, line and key.
+ * A section or key without a value counts as not given: that is what is left when its lines are commented out.
+ */
+export const readConfigFile = (text: string, file: string, known: Known): Map<string, unknown> => {
+  const lines = new LineCounter()
+  const document = parse(text, file, lines)
+  const where = (path: readonly string[]): string => place(file, lineOf(document, path, lines))
+  const found = new Map<string, unknown>()
+  for (const [section, content] of entries(toPlain(document, file), () => sectionProblem(file, 'the file', known))) {
+    if (known.opaque.includes(section)) {
+      found.set(section, content)
+      continue
+    }
+    if (!sections(known).includes(section)) throw unknownKey(where([section]), section, known)
+    readSection([section], content)
+  }
+  return found
+
+  /** A key may hold keys of its own (`claude:` below `agent:`), or be written with dots (`claude.command:`). */
+  function readSection(path: readonly string[], content: unknown): void {
+    const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known)
+    for (const [key, value] of entries(content, problem)) {
+      const name = [...path, key].join('.')
+      const rule = known.keys.get(name)
+      if (rule !== undefined) {
+        if (value !== null) found.set(name, checked(rule, value, name, where([...path, key])))
+      } else if (sections(known).includes(name)) readSection([...path, key], value)
+      else throw unknownKey(where([...path, key]), name, known)
+    }
+  }
+}
+
+const parse = (text: string, file: string, lines: LineCounter): Document => {
+  if (text.length > maxConfigLength) throw tooLongConfig(file, text.length)
+  let document: Document
+  try {
+    document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
+  } catch (error) {
+    // Thousands of nested brackets end in a stack overflow inside the parser.
+    throw new AppError('config-invalid', `${file} cannot be read as YAML`, { cause: error })
+  }
+  const [problem] = document.errors
+  if (problem === undefined) return document
+  throw new AppError('config-invalid', `${place(file, lines.linePos(problem.pos[0]).line)}: ${problem.message}`, {
+    cause: problem,
+    remedy: 'correct the YAML there',
+  })
+}
+
+/** Aliases that multiply ("billion laughs") make `toJS` throw. */
+const toPlain = (document: Document, file: string): unknown => {
+  try {
+    return document.toJS({ maxAliasCount: 50 })
+  } catch (error) {
+    throw new AppError('config-invalid', `${file} cannot be read: its aliases expand to too much`, { cause: error })
+  }
+}
+
+const entries = (value: unknown, problem: () => AppError): [string, unknown][] => {
+  if (value === null || value === undefined) return []
+  if (typeof value !== 'object' || Array.isArray(value)) throw problem()
+  return Object.entries(value)
+}
+
+const sectionProblem = (where: string, what: string, known: Known): AppError =>
+  new AppError('config-invalid', `${where}: ${what} is not a section with keys`, {
+    remedy: `write it as "section:" with "key: value" lines below; the keys are ${[...known.keys.keys()].join(', ')}`,
+  })
+
+const unknownKey = (where: string, full: string, known: Known): AppError => {
+  const name = full.slice(0, 80)
+  const guess = nearest(name, [...known.keys.keys(), ...sections(known)])
+  const section = name.split('.')[0]
+  const near = [...known.keys.keys()].filter((key) => key.startsWith(`${section}.`))
+  return new AppError('config-invalid', `${where}: there is no setting "${name}"`, {
+    remedy:
+      guess === undefined
+        ? `the settings are ${(near.length > 0 ? near : [...known.keys.keys()]).join(', ')}`
+        : `did you mean "${guess}"?`,
+  })
+}
+
+/** Of `agent.claude.command`: `agent` and `agent.claude`. */
+const sections = (known: Known): string[] => {
+  const parents = [...known.keys.keys()].flatMap((key) => {
+    const parts = key.split('.')
+    return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'))
+  })
+  return [...new Set([...parents, ...known.opaque])]
+}
+
+/** `cleanup.stale_days`, `worktrees.staleDays` and `staleDays` all mean `cleanup.staleDays`. */
+const nearest = (name: string, candidates: readonly string[]): string | undefined => {
+  const plain = (key: string): string => key.toLowerCase().replaceAll(/[-_]/g, '')
+  const last = (key: string): string => plain(key.slice(key.lastIndexOf('.') + 1))
+  const scored = candidates
+    .map((key) => ({
+      key,
+      distance: Math.min(distance(plain(name), plain(key)), distance(last(name), last(key)) + 0.5),
+      allowed: Math.max(1, Math.floor(last(name).length / 3)),
+    }))
+    .filter(({ distance, allowed }) => distance <= allowed + 0.5)
+    .sort((a, b) => a.distance - b.distance)
+  return scored[0]?.key
+}
+
+/** Levenshtein, one row at a time. */
+const distance = (a: string, b: string): number => {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 0; i < a.length; i++) {
+    const next = [i + 1]
+    for (let j = 0; j < b.length; j++) {
+      const substituted = (row[j] ?? 0) + (a[i] === b[j] ? 0 : 1)
+      next.push(Math.min(substituted, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1))
+    }
+    row = next
+  }
+  return row[b.length] ?? 0
+}
+
+const place = (file: string, line: number | undefined): string => (line === undefined ? file : `${file} line ${line}`)
+
+/** The line of the value; a key without one is looked up through its section. */
+const lineOf = (document: Document, path: readonly string[], lines: LineCounter): number | undefined => {
+  const node: unknown = document.getIn(path, true)
+  if (isNode(node) && node.range) return lines.linePos(node.range[0]).line
+  return path.length > 1 ? lineOf(document, path.slice(0, -1), lines) : undefined
+}

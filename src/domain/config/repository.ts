@@ -1,0 +1,85 @@
+import type { Known } from './file.ts'
+import * as rule from './rules.ts'
+import type { Rule } from './rules.ts'
+import { maxGlobs } from '../glob.ts'
+
+export type RepoConfig = {
+  readonly base: string | undefined
+  /** Globs of untracked or ignored files that a new environment gets from the canonical checkout. */
+  readonly copy: readonly string[]
+  /** Paths that point into the home's shared area. */
+  readonly link: readonly string[]
+  /** Globs of ignored files that removal treats as work when they differ from their source. */
+  readonly keep: readonly string[]
+  readonly setup: readonly string[]
+  readonly teardown: readonly string[]
+  readonly submodules: boolean
+  /** Variables that each get a leased, free port. Which port is Coppice's choice: a wish could not be kept twice. */
+  readonly ports: readonly string[]
+  /** Setup and teardown also run in the tree of a pull request from a fork. */
+  readonly allowForks: boolean
+}
+
+export const defaultRepoConfig: RepoConfig = {
+  base: undefined,
+  copy: [],
+  link: [],
+  keep: [],
+  setup: [],
+  teardown: [],
+  submodules: true,
+  ports: [],
+  allowForks: false,
+}
+
+/** The repository's `.coppice/config.yaml`; `file` only names it in an error. */
+export const parseRepoConfig = async (text: string, file: string): Promise<RepoConfig> => {
+  const { readConfigFile } = await import('./file.ts')
+  const found = readConfigFile(text, file, repoKeys())
+  const given = [...found].map(([key, value]) => [key.slice('worktree.'.length), value] as const)
+  return { ...defaultRepoConfig, ...Object.fromEntries(given) }
+}
+
+/** Every setting of a repository, under `worktree`. */
+export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNullable<RepoConfig[Name]>> } = {
+  base: {
+    rule: rule.base,
+    about: 'The branch that new work starts from and is merged into. Default: the default branch of the remote.',
+  },
+  copy: {
+    rule: rule.list(rule.relativeGlob, maxGlobs),
+    about: 'Untracked or ignored files that a new worktree gets a copy of, such as `.env`.',
+  },
+  link: {
+    rule: rule.list(rule.relativePath, 200),
+    about: "Paths that all worktrees share, kept in Coppice's home directory.",
+  },
+  keep: {
+    rule: rule.list(rule.relativeGlob, maxGlobs),
+    about: 'Ignored files that count as work: a worktree with changed ones is not removed.',
+  },
+  setup: {
+    rule: rule.list(rule.command, 100),
+    about: 'Commands to run in a new worktree. They need your approval: `coppice codebase trust`.',
+  },
+  teardown: {
+    rule: rule.list(rule.command, 100),
+    about: 'Commands to run before a worktree is removed. They need your approval, too.',
+  },
+  submodules: { rule: rule.flag, about: 'Whether to check out submodules in a new worktree.' },
+  ports: {
+    rule: rule.list(rule.variableName, 20),
+    about: 'Variables that are each set to a free port, reserved for the worktree.',
+  },
+  allowForks: {
+    rule: rule.flag,
+    about: 'Whether setup and teardown also run in the worktree of a pull request from a fork.',
+  },
+}
+
+type RepoSetting<T> = { readonly rule: Rule<T>; readonly about: string }
+
+const repoKeys = (): Known => ({
+  keys: new Map(Object.entries<RepoSetting<unknown>>(repoTable).map(([name, { rule }]) => [`worktree.${name}`, rule])),
+  opaque: [],
+})

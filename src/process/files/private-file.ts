@@ -1,0 +1,42 @@
+import { mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { deleteTree } from './delete-tree.ts'
+import { liveness } from '../identity.ts'
+
+export type PrivateFile = {
+  /** Outside of every environment: what is in it must not turn up in a commit. */
+  readonly directory: string
+  readonly self: ProcessIdentity
+  readonly name: string
+  readonly text: string
+}
+
+/** A file that only our own user can read, for as long as `work` takes. */
+export const withPrivateFile = async <T>(
+  { directory, self, name, text }: PrivateFile,
+  work: (file: string) => Promise<T>,
+): Promise<T> => {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await dropAbandoned(directory)
+  const own = await mkdtemp(join(directory, `${nameFor(self)}.`))
+  try {
+    const file = join(own, name)
+    await writeFile(file, text, { mode: 0o600, flag: 'wx' })
+    return await work(file)
+  } finally {
+    await deleteTree(own)
+  }
+}
+
+/** The name says whose it is, so that what a killed process left can be told from what is in use. */
+const nameFor = ({ pid, startTime }: ProcessIdentity): string => `${pid}.${Buffer.from(startTime).toString('hex')}`
+
+const dropAbandoned = async (directory: string): Promise<void> => {
+  for (const name of await readdir(directory)) {
+    const [, pid, start] = /^(\d+)\.([0-9a-f]+)\.[^.]+$/.exec(name) ?? []
+    if (pid === undefined || start === undefined) continue
+    const owner = { pid: Number(pid), startTime: Buffer.from(start, 'hex').toString() }
+    if (liveness(owner) === 'dead') await deleteTree(join(directory, name))
+  }
+}

@@ -1,0 +1,200 @@
+import { closeSync, constants, copyFile, type Stats, fstatSync, openSync, readSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { promisify } from 'node:util'
+import { hasCode } from '../../domain/error-code.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isMissing } from '../../domain/missing.ts'
+
+/*
+ * The one way to read a file that an agent or a repository can write. Such a name may hold a FIFO (opening it waits for
+ * a writer, for ever), a device that never ends, a link to either, or a file of any size. So nothing here waits, nothing
+ * is judged before it is open, and no more is read than the caller has room for.
+ */
+
+export type ReadOptions = {
+  /** Larger files are refused (default: 1 MB). */
+  readonly maxBytes?: number
+  /** Follow a link at the end of the path: only for files that a person keeps, such as `config.yaml`. */
+  readonly followLink?: boolean
+}
+
+const defaultMaxBytes = 1024 * 1024
+
+type Path = string | Buffer
+
+/** The whole file; undefined when there is none. Anything but a regular file of that size throws and says what it is. */
+export const readUntrustedSync = (path: Path, options: ReadOptions = {}): Buffer | undefined => {
+  const file = openRegularSync(path, options)
+  if (file === undefined) return undefined
+  try {
+    const { maxBytes = defaultMaxBytes } = options
+    const size = sizeWithin(path, fstatSync(file), maxBytes)
+    // One byte more than it had: a file that grows while it is read is noticed.
+    const buffer = Buffer.allocUnsafe(size + 1)
+    const length = fillSync(file, buffer)
+    if (length <= size) return buffer.subarray(0, length)
+    throw grew(path)
+  } finally {
+    closeSync(file)
+  }
+}
+
+export const readUntrustedTextSync = (path: Path, options?: ReadOptions): string | undefined =>
+  readUntrustedSync(path, options)?.toString('utf8')
+
+export const readUntrusted = async (path: Path, options: ReadOptions = {}): Promise<Buffer | undefined> => {
+  const file = await openUntrusted(path, options)
+  if (file === undefined) return undefined
+  try {
+    const { maxBytes = defaultMaxBytes } = options
+    const size = sizeWithin(path, await file.stat(), maxBytes)
+    const buffer = Buffer.allocUnsafe(size + 1)
+    const length = await readFully(file, buffer, 0)
+    if (length <= size) return buffer.subarray(0, length)
+    throw grew(path)
+  } finally {
+    await file.close()
+  }
+}
+
+export const readUntrustedText = async (path: Path, options?: ReadOptions): Promise<string | undefined> =>
+  (await readUntrusted(path, options))?.toString('utf8')
+
+/** An open regular file of any size, to be read piece by piece and closed by the caller; undefined when there is none. */
+export const openUntrusted = async (
+  path: Path,
+  { followLink = false }: Pick<ReadOptions, 'followLink'> = {},
+): Promise<FileHandle | undefined> => {
+  let file: FileHandle
+  try {
+    file = await open(path, readFlags(followLink))
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw notOpened(path, error)
+  }
+  try {
+    assertRegular(path, await file.stat())
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
+}
+
+/** Fills the buffer from `position`; how many bytes there were. A read may give less than asked without being at the end. */
+export const readFully = async (file: FileHandle, buffer: Buffer, position: number): Promise<number> => {
+  let length = 0
+  while (length < buffer.length) {
+    const { bytesRead } = await file.read(buffer, length, buffer.length - length, position + length)
+    if (bytesRead === 0) break
+    length += bytesRead
+  }
+  return length
+}
+
+/**
+ * Copies a regular file with its mode, sharing blocks where the file system can. `to` must not exist. What is copied is
+ * the file that was opened, even if something else takes its name meanwhile. False when there is no such file.
+ */
+export const copyUntrusted = async (from: Path, to: Path): Promise<boolean> => {
+  const file = await openUntrusted(from)
+  if (file === undefined) return false
+  try {
+    // The kernel opens the same file again through this name. Elsewhere the look before has to do.
+    const source = process.platform === 'linux' ? `/proc/self/fd/${file.fd}` : from
+    await copyByName(source, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
+    return true
+  } finally {
+    await file.close()
+  }
+}
+
+const copyByName = promisify(copyFile)
+
+/** Throws unless it is a regular file; for callers that have looked at it already. */
+export const assertRegular = (path: Path, stat: Pick<Stats, 'isFile'> & Kinds): void => {
+  if (!stat.isFile()) throw notAFile(path, kindOf(stat))
+}
+
+type Kinds = Pick<
+  Stats,
+  'isDirectory' | 'isFIFO' | 'isSocket' | 'isSymbolicLink' | 'isCharacterDevice' | 'isBlockDevice'
+>
+
+/** In words: `a FIFO`, `a directory`. */
+export const kindOf = (stat: Kinds): string => {
+  if (stat.isDirectory()) return 'a directory'
+  if (stat.isFIFO()) return 'a FIFO'
+  if (stat.isSocket()) return 'a socket'
+  if (stat.isSymbolicLink()) return 'a symbolic link'
+  return stat.isCharacterDevice() || stat.isBlockDevice() ? 'a device' : 'something else'
+}
+
+export const notAFile = (path: Path, kind: string, cause?: unknown): AppError =>
+  new AppError('unusable-file', `${String(path)} is ${kind}, not a file`, {
+    cause,
+    remedy: `remove ${String(path)} or put the file back, then try again`,
+  })
+
+export const tooLarge = (path: Path, size: number, maxBytes: number): AppError =>
+  new AppError('unusable-file', `${String(path)} is too large: ${size} bytes (limit: ${maxBytes})`, {
+    remedy: `remove ${String(path)} or put the file back, then try again`,
+  })
+
+/**
+ * O_NONBLOCK: opening a FIFO returns at once, and so does a file on which somebody holds a lease (it would wait 45 s).
+ * O_NOCTTY: opening a terminal does not make it ours.
+ */
+const readFlags = (followLink: boolean): number =>
+  constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (followLink ? 0 : constants.O_NOFOLLOW)
+
+const openRegularSync = (path: Path, { followLink = false }: ReadOptions): number | undefined => {
+  let file: number
+  try {
+    file = openSync(path, readFlags(followLink))
+  } catch (error) {
+    if (isMissing(error)) return undefined
+    throw notOpened(path, error)
+  }
+  return closedUnlessRegular(path, file)
+}
+
+/** The open file, if it is a regular one; otherwise it is closed and that throws. */
+export const closedUnlessRegular = (path: Path, file: number): number => {
+  try {
+    assertRegular(path, fstatSync(file))
+    return file
+  } catch (error) {
+    closeSync(file)
+    throw error
+  }
+}
+
+const notOpened = (path: Path, cause: unknown): unknown => {
+  // EMLINK is what FreeBSD says for a link that is not to be followed; ENXIO is the answer for a socket.
+  if (hasCode(cause, 'ELOOP') || hasCode(cause, 'EMLINK')) return notAFile(path, 'a symbolic link', cause)
+  if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV')) return notAFile(path, 'a socket or a device', cause)
+  if (hasCode(cause, 'EAGAIN')) {
+    return new AppError('unusable-file', `${String(path)} is locked by another program`, { cause, remedy: 'try again' })
+  }
+  // Not readable (EACCES, EIO): the caller knows better what that means.
+  return cause
+}
+
+const sizeWithin = (path: Path, { size }: Stats, maxBytes: number): number => {
+  if (size > maxBytes) throw tooLarge(path, size, maxBytes)
+  return size
+}
+
+const grew = (path: Path): AppError =>
+  new AppError('unusable-file', `${String(path)} changed while it was read`, { remedy: 'try again' })
+
+const fillSync = (file: number, buffer: Buffer): number => {
+  let length = 0
+  while (length < buffer.length) {
+    const read = readSync(file, buffer, length, buffer.length - length, length)
+    if (read === 0) break
+    length += read
+  }
+  return length
+}

@@ -1,0 +1,212 @@
+import { AppError } from '../../domain/errors.ts'
+import type { ArchonDatabase, ArchonRow } from './database.ts'
+
+/** What an Archon database says, whichever generation wrote it. What that generation has no column for is undefined. */
+export type ArchonInstallation = {
+  readonly codebases: readonly ArchonCodebase[]
+  readonly conversations: readonly ArchonConversation[]
+  readonly sessions: readonly ArchonSession[]
+  /** Undefined before there was a table of them: then the conversations name the worktrees. */
+  readonly environments: readonly ArchonEnvironment[] | undefined
+}
+
+export type ArchonCodebase = {
+  readonly id: string | undefined
+  readonly name: string | undefined
+  readonly path: string | undefined
+  readonly repositoryUrl: string | undefined
+}
+
+export type ArchonConversation = {
+  readonly id: string | undefined
+  readonly platform: string | undefined
+  readonly conversationId: string | undefined
+  readonly codebaseId: string | undefined
+  /** The id of an environment's row, or, in the generation before, a path. */
+  readonly isolationEnvId: string | undefined
+  readonly isolationEnvIdLegacy: string | undefined
+  readonly worktreePath: string | undefined
+  readonly isolationProvider: string | undefined
+  /** Made by Archon for its own workers; nobody speaks there. */
+  readonly hidden: boolean
+  readonly deletedAt: number | undefined
+  readonly status: string | undefined
+  readonly lastActivityAt: number | undefined
+  readonly updatedAt: number | undefined
+  readonly createdAt: number | undefined
+}
+
+export type ArchonSession = {
+  readonly conversationId: string | undefined
+  readonly agent: string | undefined
+  readonly agentSessionId: string | undefined
+  readonly active: boolean
+  readonly startedAt: number | undefined
+}
+
+export type ArchonEnvironment = {
+  readonly id: string | undefined
+  readonly codebaseId: string | undefined
+  readonly workflowType: string | undefined
+  readonly workflowId: string | undefined
+  readonly provider: string | undefined
+  readonly path: string | undefined
+  readonly branch: string | undefined
+  readonly status: string | undefined
+  /** JSON, as it stands there. */
+  readonly metadata: string | undefined
+}
+
+export type ArchonTarget = { readonly sqliteFile: string } | { readonly postgresUrl: string }
+
+/**
+ * Reads it all in one snapshot, and changes nothing there. Columns are looked up, never assumed: each generation has
+ * its own. `scratch` is a private directory for a copy, should SQLite need one to read without leaving files behind.
+ */
+export const readArchon = async (target: ArchonTarget, scratch: string): Promise<ArchonInstallation> => {
+  const database = await open(target, scratch)
+  try {
+    const read = await tablesOf(database)
+    if (read.codebases === undefined && read.conversations === undefined) throw notArchon(target)
+    return {
+      codebases: (read.codebases ?? []).map(toCodebase),
+      conversations: (read.conversations ?? []).map(toConversation),
+      sessions: (read.sessions ?? []).map(toSession),
+      environments: read.environments?.map(toEnvironment),
+    }
+  } finally {
+    await database.close()
+  }
+}
+
+/** Loaded when it is needed, as the store's own engines are. */
+const open = async (target: ArchonTarget, scratch: string): Promise<ArchonDatabase> => {
+  if ('sqliteFile' in target) {
+    const { openArchonSqlite } = await import('./sqlite.ts')
+    return openArchonSqlite(target.sqliteFile, scratch)
+  }
+  const { openArchonPostgres } = await import('./postgres.ts')
+  return openArchonPostgres(target.postgresUrl)
+}
+
+/** Every column that is read, of whichever generation; docs/import-archon.md says which had which. */
+const wanted = {
+  codebases: ['id', 'name', 'repository_url', 'default_cwd'],
+  conversations: [
+    'id',
+    'platform_type',
+    'platform_conversation_id',
+    'codebase_id',
+    'isolation_env_id',
+    'isolation_env_id_legacy',
+    'worktree_path',
+    'isolation_provider',
+    'hidden',
+    'deleted_at',
+    'status',
+    'last_activity_at',
+    'updated_at',
+    'created_at',
+  ],
+  sessions: ['conversation_id', 'ai_assistant_type', 'assistant_session_id', 'active', 'started_at'],
+  environments: [
+    'id',
+    'codebase_id',
+    'workflow_type',
+    'workflow_id',
+    'provider',
+    'working_path',
+    'branch_name',
+    'status',
+    'metadata',
+  ],
+} as const
+
+const tableNames = {
+  codebases: 'remote_agent_codebases',
+  conversations: 'remote_agent_conversations',
+  sessions: 'remote_agent_sessions',
+  environments: 'remote_agent_isolation_environments',
+} as const
+
+type Table = keyof typeof wanted
+type Read = { readonly [Name in Table]?: ArchonRow[] }
+
+const tablesOf = async (database: ArchonDatabase): Promise<Read> => {
+  const read: Partial<Record<Table, ArchonRow[]>> = {}
+  for (const name of Object.keys(tableNames) as Table[]) {
+    const there = await database.columns(tableNames[name])
+    const columns = wanted[name].filter((column) => there.includes(column))
+    if (columns.length > 0) read[name] = await database.rows(tableNames[name], columns)
+  }
+  return read
+}
+
+const notArchon = (target: ArchonTarget): AppError =>
+  new AppError(
+    'not-found',
+    `${'sqliteFile' in target ? target.sqliteFile : 'that PostgreSQL database'} has none of Archon's tables`,
+    { remedy: `name the database in which there is a table ${tableNames.conversations}` },
+  )
+
+const toCodebase = (row: ArchonRow): ArchonCodebase => ({
+  id: row['id'],
+  name: row['name'],
+  path: row['default_cwd'],
+  repositoryUrl: row['repository_url'],
+})
+
+const toConversation = (row: ArchonRow): ArchonConversation => ({
+  id: row['id'],
+  platform: row['platform_type'],
+  conversationId: row['platform_conversation_id'],
+  codebaseId: row['codebase_id'],
+  isolationEnvId: row['isolation_env_id'],
+  isolationEnvIdLegacy: row['isolation_env_id_legacy'],
+  worktreePath: row['worktree_path'],
+  isolationProvider: row['isolation_provider'],
+  hidden: isTrue(row['hidden']),
+  deletedAt: archonTime(row['deleted_at']),
+  status: row['status'],
+  lastActivityAt: archonTime(row['last_activity_at']),
+  updatedAt: archonTime(row['updated_at']),
+  createdAt: archonTime(row['created_at']),
+})
+
+const toSession = (row: ArchonRow): ArchonSession => ({
+  conversationId: row['conversation_id'],
+  agent: row['ai_assistant_type'],
+  agentSessionId: row['assistant_session_id'],
+  active: isTrue(row['active']),
+  startedAt: archonTime(row['started_at']),
+})
+
+const toEnvironment = (row: ArchonRow): ArchonEnvironment => ({
+  id: row['id'],
+  codebaseId: row['codebase_id'],
+  workflowType: row['workflow_type'],
+  workflowId: row['workflow_id'],
+  provider: row['provider'],
+  path: row['working_path'],
+  branch: row['branch_name'],
+  status: row['status'],
+  metadata: row['metadata'],
+})
+
+/** SQLite has 1, PostgreSQL says t. */
+const isTrue = (text: string | undefined): boolean => text === '1' || text === 't' || text === 'true'
+
+/**
+ * `2026-01-02 03:04:05`, with or without fractions and zone. Without a zone it is UTC: SQLite's datetime() is, and the
+ * old tables' `timestamp default now()` is on a server that runs in UTC, as one in a container does.
+ */
+export const archonTime = (text: string | undefined): number | undefined => {
+  const match = /^(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d+)?(?:(Z)|([+-]\d{2})(?::?(\d{2}))?)?$/.exec(
+    text ?? '',
+  )
+  if (match === null) return undefined
+  const [, date, time, fraction = '', , hours, minutes = '00'] = match
+  const zone = hours === undefined ? 'Z' : `${hours}:${minutes}`
+  const at = Date.parse(`${date}T${time}${fraction.slice(0, 4)}${zone}`)
+  return Number.isNaN(at) ? undefined : at
+}

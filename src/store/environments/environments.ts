@@ -1,0 +1,93 @@
+import type { Kysely } from 'kysely'
+import { assertTransition, type IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { aliasStore } from '../aliases.ts'
+import { type Engine, inTransaction } from '../engine.ts'
+import { insertEnvironment } from './insert.ts'
+import { fromRow, isLive, patchColumns } from './rows.ts'
+import { patched } from '../rows.ts'
+import type { EnvironmentPatch, EnvironmentStore } from '../store.ts'
+import type { EnvironmentRow, Tables } from '../tables.ts'
+
+export const environmentStore = (db: Kysely<Tables>, engine: Engine): EnvironmentStore => {
+  const all = () => db.selectFrom('environments').selectAll()
+  return {
+    ...aliasStore(db, engine),
+    insert: (environment, limit) =>
+      inTransaction(db, (transaction) => insertEnvironment(transaction, engine, environment, limit)),
+    get: async (id) => found(await all().where('id', '=', id).executeTakeFirst()),
+    liveByWork: async (codebaseId, work) => found(await byWork(db, codebaseId, work.type, work.id)),
+    liveByBranch: async (codebaseId, branch) =>
+      found(
+        await all()
+          .where('codebase_id', '=', codebaseId)
+          .where('branch', '=', branch)
+          .where(isLive())
+          .executeTakeFirst(),
+      ),
+    liveByPath: async (host, path) =>
+      found(await all().where('host', '=', host).where('path', '=', path).where(isLive()).executeTakeFirst()),
+    live: async (codebaseId) => {
+      const rows = await all().where('codebase_id', '=', codebaseId).where(isLive()).execute()
+      return rows.map(fromRow).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
+    },
+    unproven: async (codebaseId) => {
+      const rows = await all().where('codebase_id', '=', codebaseId).where('trust', '=', 'unproven').execute()
+      return rows.map(fromRow)
+    },
+    update: async (id, patch) => {
+      const set = columnsOf(patch)
+      if (Object.keys(set).length === 0) return
+      await taken(engine, () => db.updateTable('environments').set(set).where('id', '=', id).execute())
+    },
+    transition: async (id, from, to, patch = {}) => {
+      assertTransition(from, to)
+      const change = { ...columnsOf(patch), status: to }
+      const result = await taken(engine, () =>
+        db.updateTable('environments').set(change).where('id', '=', id).where('status', '=', from).executeTakeFirst(),
+      )
+      return result.numUpdatedRows === 1n
+    },
+    forgetCreating: async (id) => {
+      await db.deleteFrom('environments').where('id', '=', id).where('status', '=', 'creating').execute()
+    },
+  }
+}
+
+/** A union, not an `or`: each half has an index of its own. The own identity comes before an alias. */
+const byWork = (db: Kysely<Tables>, codebaseId: string, type: string, id: string) =>
+  db
+    .selectFrom('environments')
+    .selectAll('environments')
+    .where('codebase_id', '=', codebaseId)
+    .where('work_type', '=', type)
+    .where('work_id', '=', id)
+    .where(isLive())
+    .unionAll(
+      db
+        .selectFrom('environment_aliases as alias')
+        .innerJoin('environments', 'environments.id', 'alias.environment_id')
+        .selectAll('environments')
+        .where('alias.codebase_id', '=', codebaseId)
+        .where('alias.work_type', '=', type)
+        .where('alias.work_id', '=', id)
+        .where(isLive('environments.status')),
+    )
+    .limit(1)
+    .executeTakeFirst()
+
+const columnsOf = (patch: EnvironmentPatch): Partial<EnvironmentRow> =>
+  patched<EnvironmentPatch, EnvironmentRow>(patch, patchColumns)
+
+/** Inserting answers with a conflict; a patch that meets another live environment is a fault of its caller. */
+const taken = async <T>(engine: Engine, change: () => Promise<T>): Promise<T> => {
+  try {
+    return await change()
+  } catch (error) {
+    if (!engine.isUniqueViolation(error)) throw error
+    throw new AppError('store-failed', 'another live environment has this branch or path already', { cause: error })
+  }
+}
+
+const found = (row: EnvironmentRow | undefined): IsolatedEnvironment | undefined =>
+  row === undefined ? undefined : fromRow(row)

@@ -1,0 +1,176 @@
+import { type Kysely, sql } from 'kysely'
+import { AppError } from '../../domain/errors.ts'
+import { assertMessageTransition, type MessageState } from '../../domain/message.ts'
+import { type Engine, inTransaction } from '../engine.ts'
+import { claimMessage } from './claim.ts'
+import { distinctKeys, keyList, linesPerStatement, lockLines, makeFirstReady } from './line.ts'
+import { type AcceptedMessage, childColumns, fromRow, holderColumns, toRow } from './rows.ts'
+import type { ConversationKey, InboxStore, MessageHolder } from '../store.ts'
+import type { InboxRow, Tables } from '../tables.ts'
+
+export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
+  const all = () => db.selectFrom('inbox').selectAll()
+  return {
+    accept: (messages) => accept(db, engine, messages),
+    claim: (request) => claimMessage(db, engine, request),
+    get: async (id) => {
+      const row = await all().where('id', '=', id).executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    byDelivery: async (platform, deliveryId) => {
+      const row = await all().where('platform', '=', platform).where('delivery_id', '=', deliveryId).executeTakeFirst()
+      return row === undefined ? undefined : fromRow(row)
+    },
+    setChild: async (id, child) => {
+      const result = await db
+        .updateTable('inbox')
+        .set(childColumns(child))
+        .where('id', '=', id)
+        .where('state', '=', 'running')
+        .executeTakeFirst()
+      // A process that nobody could end before the message is run again must not be let go on.
+      if (child !== undefined && result.numUpdatedRows === 0n) {
+        throw new AppError('store-failed', `the message ${id} is not running any more`)
+      }
+    },
+    transition: (id, from, to, holder) => transition(db, engine, id, from, to, holder),
+    putBack: async (id, holder) => {
+      const set = { state: 'waiting', orderly: true } as const
+      return (await leave(db, id, 'running', set, holder)) !== undefined
+    },
+    running: async () =>
+      (
+        await all()
+          .where(sql<boolean>`state = 'running'`)
+          .orderBy('seq')
+          .execute()
+      ).map(fromRow),
+    waiting: async (before, limit) => {
+      const rows = await all()
+        .where(sql<boolean>`state = 'waiting'`)
+        .where('accepted_at', '<', before)
+        .orderBy('accepted_at')
+        .orderBy('seq')
+        .limit(limit)
+        .execute()
+      return rows.map(fromRow)
+    },
+    counts: async () => {
+      const { rows } = await sql<{ waiting: number; running: number }>`
+        select (select count(*) from inbox where state = 'waiting') as waiting,
+          (select count(*) from inbox where state = 'running') as running`.execute(db)
+      return { waiting: rows[0]?.waiting ?? 0, running: rows[0]?.running ?? 0 }
+    },
+    pending: (conversations) => pending(db, distinctKeys(conversations)),
+    ofConversation: async ({ platform, conversationId }, limit) => {
+      const rows = await all()
+        .where('platform', '=', platform)
+        .where('conversation_id', '=', conversationId)
+        .orderBy('seq', 'desc')
+        .limit(limit)
+        .execute()
+      return rows.toReversed().map(fromRow)
+    },
+    forgetDone: async (before) => {
+      const result = await db
+        .deleteFrom('inbox')
+        .where(sql<boolean>`state = 'done'`)
+        .where('accepted_at', '<', before)
+        .executeTakeFirst()
+      return Number(result.numDeletedRows)
+    },
+  }
+}
+
+/** Twelve parameters a row; SQLite takes 32,766 in one statement. */
+const rowsPerStatement = 500
+
+const accept = async (
+  db: Kysely<Tables>,
+  engine: Engine,
+  messages: readonly AcceptedMessage[],
+): Promise<Set<string>> => {
+  if (messages.length === 0) return new Set()
+  const lines = distinctKeys(messages.filter(({ lane }) => lane === 'turn'))
+  return inTransaction(db, async (transaction) => {
+    await lockLines(transaction, engine, lines)
+    const fresh = new Set<string>()
+    for (let first = 0; first < messages.length; first += rowsPerStatement) {
+      const inserted = await transaction
+        .insertInto('inbox')
+        .values(messages.slice(first, first + rowsPerStatement).map(toRow))
+        // Only this conflict means "known"; an id that is taken is a fault and must not look like a delivery.
+        .onConflict((conflict) => conflict.columns(['platform', 'delivery_id']).doNothing())
+        .returning('id')
+        .execute()
+      for (const { id } of inserted) fresh.add(id)
+    }
+    if (fresh.size > 0) await makeFirstReady(transaction, lines)
+    return fresh
+  })
+}
+
+const transition = async (
+  db: Kysely<Tables>,
+  engine: Engine,
+  id: string,
+  from: MessageState,
+  to: MessageState,
+  holder: MessageHolder | undefined,
+): Promise<boolean> => {
+  assertMessageTransition(from, to)
+  if (to === 'running') throw new AppError('illegal-transition', 'a message is begun by claiming it')
+  if (to === 'waiting') return (await leave(db, id, from, { state: to }, holder)) !== undefined
+  return inTransaction(db, async (transaction) => {
+    const left = await leave(transaction, id, from, { state: to, ready: 0 }, holder)
+    if (left === undefined) return false
+    if (left.lane !== 'turn') return true
+    const line = [{ platform: left.platform, conversationId: left.conversation_id }]
+    await lockLines(transaction, engine, line)
+    await makeFirstReady(transaction, line)
+    return true
+  })
+}
+
+const leave = async (
+  db: Kysely<Tables>,
+  id: string,
+  from: MessageState,
+  { orderly = false, ...set }: { readonly state: MessageState; readonly ready?: 0; readonly orderly?: boolean },
+  holder: MessageHolder | undefined,
+): Promise<Pick<InboxRow, 'platform' | 'conversation_id' | 'lane'> | undefined> => {
+  const row = db
+    .updateTable('inbox')
+    .set((eb) => ({
+      ...set,
+      ...(orderly && { put_backs: eb('put_backs', '+', 1) }),
+      ...holderColumns(undefined),
+      ...childColumns(undefined),
+    }))
+    .where('id', '=', id)
+    .where('state', '=', from)
+  const ours =
+    from === 'running' && holder !== undefined
+      ? row
+          .where('holder_host', '=', holder.host)
+          .where('holder_pid', '=', holder.process.pid)
+          .where('holder_start_time', '=', holder.process.startTime)
+      : row
+  return ours.returning(['platform', 'conversation_id', 'lane']).executeTakeFirst()
+}
+
+/** Both lanes are named so that SQLite takes the index of what is open, not the one of everything there ever was. */
+const pending = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Promise<ConversationKey[]> => {
+  const found: ConversationKey[] = []
+  for (let first = 0; first < keys.length; first += linesPerStatement) {
+    const { rows } = await sql<{ column1: string; column2: string }>`
+      select column1, column2 from (values ${keyList(keys.slice(first, first + linesPerStatement))}) as asked
+      where exists (
+        select 1 from inbox
+        where platform = asked.column1 and conversation_id = asked.column2 and state <> 'done'
+          and lane in ('turn', 'at-once')
+      )`.execute(db)
+    for (const { column1, column2 } of rows) found.push({ platform: column1, conversationId: column2 })
+  }
+  return found
+}

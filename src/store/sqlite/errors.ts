@@ -1,0 +1,55 @@
+import { AppError } from '../../domain/errors.ts'
+
+/** SQLite's primary result codes, https://sqlite.org/rescode.html; the extended ones carry them in their low byte. */
+const primary = { error: 1, busy: 5, readonly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 }
+const extended = { primaryKey: 1555, unique: 2067 }
+
+export const isBusy = (error: unknown): boolean => primaryCode(error) === primary.busy
+
+export const isUniqueViolation = (error: unknown): boolean => {
+  const code = extendedCode(error)
+  return code === extended.unique || code === extended.primaryKey
+}
+
+/** SQLite has no code of its own for this. */
+export const isMissingTable = (error: unknown): boolean =>
+  primaryCode(error) === primary.error && error instanceof Error && error.message.startsWith('no such table')
+
+export const busyFor = (file: string, waited: number, cause: unknown): AppError =>
+  new AppError('store-failed', `another process has held the database ${file} for ${Math.round(waited / 1000)} s`, {
+    cause,
+    remedy: 'look for another coppice that is stuck in a transaction, end it and try again',
+  })
+
+/** Gives a sentence to what a person can do something about; everything else stays as it is. */
+export const explained = (error: unknown, file: string): unknown => {
+  const [code, message, remedy] = explanation(error, file)
+  return message === undefined ? error : new AppError(code, message, { cause: error, remedy })
+}
+
+type Explanation = ['disk-full' | 'store-failed', string | undefined, string]
+
+const explanation = (error: unknown, file: string): Explanation => {
+  const text = error instanceof Error ? error.message : String(error)
+  switch (primaryCode(error)) {
+    case primary.full:
+      return ['disk-full', `the disk is full: ${file} cannot grow`, 'free some space and try again; nothing changed']
+    case primary.notADatabase:
+    case primary.corrupt:
+      return ['store-failed', `${file} is not a database we can read: ${text}`, 'move the file away or restore a copy']
+    case primary.cannotOpen:
+    case primary.readonly:
+    case primary.ioError:
+      return ['store-failed', `cannot use the database ${file}: ${text}`, 'check that the file and its folder are ours']
+    default:
+      return ['store-failed', undefined, '']
+  }
+}
+
+const primaryCode = (error: unknown): number | undefined => {
+  const code = extendedCode(error)
+  return code === undefined ? undefined : code & 0xff
+}
+
+const extendedCode = (error: unknown): number | undefined =>
+  error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined

@@ -1,0 +1,67 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { type Dialect, Kysely, SqliteAdapter, SqliteQueryCompiler } from 'kysely'
+import { AppError } from '../../domain/errors.ts'
+import type { Database, Engine } from '../engine.ts'
+import { SqliteDriver, type SqlitePatience } from './driver.ts'
+import { isMissingTable, isUniqueViolation } from './errors.ts'
+import type { Tables } from '../tables.ts'
+
+export const openSqlite = (file: string, patience: Partial<SqlitePatience> = {}): Database => {
+  makePrivate(file)
+  const driver = new SqliteDriver(file, { busy: 10_000, turn: 30_000, ...patience })
+  const db = new Kysely<Tables>({ dialect: dialectOver(driver) })
+  return {
+    db,
+    engine: sqlite,
+    inUse: () => driver.inUse,
+    onLost: (listener) => driver.file.onLost(listener),
+    close: () => db.destroy(),
+  }
+}
+
+const sqlite: Engine = {
+  name: 'sqlite',
+  rowLocks: false,
+  countingKey: 'integer primary key autoincrement',
+  // `begin immediate` has made us the only writer already.
+  lockMigrations: async () => {},
+  lockLines: async () => {},
+  isMissingTable,
+  isUniqueViolation,
+}
+
+/** The turns are the driver's own, which can say who waits for whom; Kysely's would wait in silence. */
+class TurnTakingAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true
+  }
+}
+
+const dialectOver = (driver: SqliteDriver): Dialect => ({
+  createAdapter: () => new TurnTakingAdapter(),
+  createDriver: () => driver,
+  createQueryCompiler: () => new SqliteQueryCompiler(),
+  createIntrospector: () => {
+    throw new Error('the store knows its tables')
+  },
+})
+
+/**
+ * Messages and paths are nobody else's business: 0600 in a 0700 folder; SQLite gives its -wal and -shm files the same
+ * mode. A file that exists is never opened here: closing it again would drop the POSIX locks that another connection
+ * of this process holds on it (https://sqlite.org/howtocorrupt.html, 2.2).
+ */
+const makePrivate = (file: string): void => {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    closeSync(openSync(file, 'wx', 0o600))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return
+    const text = error instanceof Error ? error.message : String(error)
+    throw new AppError('store-failed', `cannot create the database ${file}: ${text}`, {
+      cause: error,
+      remedy: 'check that its folder exists and is ours',
+    })
+  }
+}
