@@ -25,7 +25,17 @@ export type GateAnswer = {
   readonly repository?: string
   /** Of uncommitted work, for the remedy. */
   readonly uncommitted?: Uncommitted
+  /** Of what is in use, for the remedy. */
+  readonly use?: Use
 }
+
+export type Use =
+  | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
+  /** By git's own means, by another tool. */
+  | { readonly kind: 'lock' }
+  /** Whoever asks stands in it. */
+  | { readonly kind: 'you' }
+  | { readonly kind: 'process'; readonly pid: number; readonly command: string }
 
 export type Uncommitted =
   /** Changed or untracked, staged or not: what `git status` shows. */

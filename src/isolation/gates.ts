@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer, GateName } from '../domain/gates.ts'
+import type { GateAnswer, GateName, Use } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { shownPath } from '../domain/raw-path.ts'
 import { readLock } from '../git/admin-dir.ts'
@@ -177,7 +177,11 @@ export const usesOf = async (
   const reasons: GateAnswer[] = []
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
     const state = lease.host === context.host ? liveness(lease.holder) : 'cannot-tell'
-    if (state === 'alive') reasons.push(no('not-in-use', `in use: ${lease.purpose} (process ${lease.holder.pid})`))
+    const { purpose, holder } = lease
+    if (state === 'alive') {
+      const use = { kind: 'lease', purpose, pid: holder.pid } as const
+      reasons.push(inUse(use, `in use: ${purpose} (process ${holder.pid})`))
+    }
     if (state === 'cannot-tell') {
       reasons.push({
         gate: 'not-in-use',
@@ -189,16 +193,18 @@ export const usesOf = async (
   if (tree === undefined) return reasons
   const lock = await readLock(tree.gitDir)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
-    reasons.push(no('not-in-use', `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
+    reasons.push(inUse({ kind: 'lock' }, `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
   // The shell that called us and whatever started that are the user, not strangers.
   const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
   // Files that we read ourselves to answer these very questions are not use; standing in it is.
   const users = inside.filter(({ pid, how }) => pid !== context.self.pid || how === 'cwd' || how === 'root')
-  if (users.some(({ pid }) => you?.has(pid))) reasons.push(no('not-in-use', 'you are inside it: step out of it first'))
+  if (users.some(({ pid }) => you?.has(pid)))
+    reasons.push(inUse({ kind: 'you' }, 'you are inside it: step out of it first'))
   for (const { pid, command } of users) {
-    if (you?.has(pid) !== true) reasons.push(no('not-in-use', `process ${pid} (${command}) is inside it`))
+    if (you?.has(pid) === true) continue
+    reasons.push(inUse({ kind: 'process', pid, command }, `process ${pid} (${command}) is inside it`))
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
@@ -211,6 +217,8 @@ export const usesOf = async (
   }
   return reasons
 }
+
+const inUse = (use: Use, detail: string): GateAnswer => ({ ...no('not-in-use', detail), use })
 
 const hour = 60 * 60 * 1000
 

@@ -1,4 +1,4 @@
-import type { GateName } from '../../domain/gates.ts'
+import type { GateName, Use } from '../../domain/gates.ts'
 import { refusals } from '../../domain/gates.ts'
 import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
@@ -126,14 +126,13 @@ const waysOutOfFiles = ({ push }: Refusal, git: (command: string) => string): Wa
 ]
 
 const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
-  const details = refusal.reasons.filter(({ gate }) => gate === 'not-in-use').map(({ detail }) => detail)
-  const pids = details.flatMap((detail) => /process (\d+) \(/.exec(detail)?.[1] ?? [])
+  const uses = refusal.reasons.flatMap(({ use }) => use ?? [])
+  const isUsed = (kind: Use['kind']): boolean => uses.some((use) => use.kind === kind)
+  const pids = uses.flatMap((use) => (use.kind === 'process' ? [use.pid] : []))
   return [
-    ...(details.some((detail) => detail.includes('you are inside'))
-      ? [{ title: 'Step out of it', how: stepOut(refusal, view) }]
-      : []),
+    ...(isUsed('you') ? [{ title: 'Step out of it', how: stepOut(refusal, view) }] : []),
     ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),
-    ...(details.some((detail) => detail.startsWith('locked by'))
+    ...(isUsed('lock')
       ? [
           {
             title: 'Unlock it',

@@ -82,7 +82,8 @@ const remove = async (
   const { answers, dirt, notices } = await askGates(context, subject)
   const fate = await judged
   const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
-  const byLock: GateAnswer[] = lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock) }]
+  const byLock: GateAnswer[] =
+    lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock), use: { kind: 'lock' } }]
   const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
   const leftOut = notKept(dirt?.special ?? [])
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
