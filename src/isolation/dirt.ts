@@ -30,6 +30,8 @@ export type Dirt = {
   readonly changed: readonly string[]
   /** Submodules that stand at another commit than HEAD says. */
   readonly gitlinks: readonly string[]
+  /** Where submodules belong, whether or not they were fetched. */
+  readonly submodulePaths: readonly string[]
   readonly untracked: readonly string[]
   /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
@@ -91,6 +93,7 @@ export const readDirt = async (
     headSha: status.headSha,
     headBranch: status.branch,
     changed: changedPaths(status),
+    submodulePaths: index.gitlinks.map(({ bytes }) => toRaw(bytes)),
     gitlinks: status.changed.filter(({ submodule }) => submodule).map(({ bytes }) => toRaw(bytes)),
     untracked,
     additions,

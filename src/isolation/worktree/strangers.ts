@@ -99,6 +99,7 @@ const compareWith = async (
     headBranch: await branchOf(tree),
     changed,
     gitlinks: [],
+    submodulePaths: gitlinks,
     untracked,
     additions: [],
     hidden: [],
