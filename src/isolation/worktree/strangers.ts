@@ -105,6 +105,7 @@ const compareWith = async (
     hidden: [],
     converted: [],
     halfDone: half,
+    record: '',
     submodules,
     repositories,
     worktrees: [],
