@@ -490,14 +490,101 @@ describe.concurrent('restore', () => {
     tree.write('draft', 'draft\n')
     const { restorePoint } = await removed(world, environment, { force: true })
     const directory = join(world.context.home, 'restore', restorePoint.id)
-    now += 29 * day
-    expect(await expireRestorePoints(world.context, world.codebase)).toBe(0)
+    const look = () => expireRestorePoints(world.context, world.codebase)
+    for (let days = 1; days < 30; days += 1) {
+      now += day
+      expect(await look()).toBe(0)
+    }
     expect(existsSync(directory)).toBe(true)
-    now += 2 * day
-    expect(await expireRestorePoints(world.context, world.codebase)).toBe(1)
+    now += day
+    expect(await look()).toBe(1)
     expect(existsSync(directory)).toBe(false)
     expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
     expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
+  })
+
+  test('points outlive a clock that was wrong when they were written, and one that is wrong now', async () => {
+    const right = Date.now()
+    let now = right - 60 * day
+    const { world, environment, tree } = await start({ context: { clock: () => now } })
+    await using _ = world
+    tree.write('draft', 'draft\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    for (const days of [0, 0.25, 4000, 0.5]) {
+      now = right + days * day
+      expect(await expireRestorePoints(world.context, world.codebase)).toBe(0)
+    }
+    const { environment: back } = await world.provider.restore(restorePoint)
+    expect(inside(world, back).read('draft')).toBe('draft\n')
+  })
+
+  test.for(['restore.files', 'restore.record'])(
+    'of a point whose time is over meanwhile (%s) brings everything back',
+    async (place) => {
+      let isOver = false
+      let armed = false
+      const expire = async (): Promise<void> => {
+        armed = false
+        isOver = true
+        expired.push(await expireRestorePoints(world.context, world.codebase))
+      }
+      const expired: number[] = []
+      const { world, environment, tree } = await start({
+        settings: { restoreDays: 1 },
+        prepare: (repo) => repo.commit('.gitignore', '*.log\n'),
+        context: {
+          clock: () => Date.now() + (isOver ? 2 * day : 0),
+          failpoint: async (name) => (armed && name === place ? expire() : undefined),
+        },
+      })
+      await using _ = world
+      tree.write('only.log', 'nowhere else\n')
+      tree.write('draft', 'draft\n')
+      const { restorePoint } = await removed(world, environment, { force: true })
+      armed = true
+      const { environment: back, notices } = await world.provider.restore(restorePoint)
+      expect(notices).toEqual([])
+      expect(inside(world, back).read('only.log')).toBe('nowhere else\n')
+      expect(inside(world, back).read('draft')).toBe('draft\n')
+      expect([...expired, await expireRestorePoints(world.context, world.codebase)]).toEqual([0, 1])
+      await removed(world, back, { force: true })
+      expect(await messageOf(world.provider.restore(restorePoint))).toBe('that restore point has expired')
+    },
+  )
+
+  test('of a damaged point names each file that is missing, and fails where a whole part is missing', async () => {
+    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', '*.log\n') })
+    await using _ = world
+    tree.write('README', 'changed\n')
+    tree.write('mine', 'only here\n')
+    tree.write('copy', 'only here\n')
+    tree.write('other', 'other\n')
+    tree.write('a.log', 'a\n')
+    tree.write('b.log', 'b\n')
+    world.box.raw(environment.path, 'init', '-q', 'nested')
+    const blobs = ['mine', 'README'].map((file) => tree.git('hash-object', file))
+    const { restorePoint } = await removed(world, environment, { force: true })
+    for (const sha of blobs) rmSync(join(world.repo.commonDir, 'objects', sha.slice(0, 2), sha.slice(2)))
+    const directory = join(world.context.home, 'restore', restorePoint.id)
+    rmSync(join(directory, 'ignored/a.log'))
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const gone = 'its content is missing from the repository'
+    expect([...notices].sort()).toEqual(
+      [`README (${gone})`, 'a.log (missing from the restore point)', `copy (${gone})`, `mine (${gone})`].map(
+        (line) => `not brought back: ${line}`,
+      ),
+    )
+    expect(inside(world, back).read('other')).toBe('other\n')
+    expect(inside(world, back).read('b.log')).toBe('b\n')
+    await removed(world, back, { force: true })
+    for (const part of ['ignored', 'nested/nested', 'admin']) {
+      renameSync(join(directory, part), join(directory, 'away'))
+      expect(await messageOf(world.provider.restore(restorePoint))).toBe(
+        `the restore point is incomplete: ${join(directory, part)} is missing`,
+      )
+      renameSync(join(directory, 'away'), join(directory, part))
+    }
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
   })
 
   test('that fails leaves nothing behind and can be tried again', async () => {

@@ -75,6 +75,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   })
   if (!made.ok) throw new AppError('restore-failed', `the restore point could not be kept: ${made.stderr.trim()}`)
   await context.failpoint('save.ref')
+  await context.store.restorePoints.watch(context.host, createdAt)
   await context.store.restorePoints.insert(point)
   await context.failpoint('save.recorded')
   return point
