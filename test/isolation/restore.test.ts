@@ -5,6 +5,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
@@ -20,7 +21,8 @@ import type { LeftOut } from '../../src/domain/restore-point.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
-import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import { discardRestorePoint } from '../../src/isolation/worktree/restore-point.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
   fingerprint,
@@ -148,6 +150,46 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     expect(back.git('ls-files', '-u')).toBe(stages)
     expect(back.git('show', ':3:README')).toBe('theirs')
     expect(back.read('README')).toContain('<<<<<<<')
+  })
+
+  test('what the repository would borrow from another one that has dropped it since', async () => {
+    const kept = (world: World): string[] =>
+      readdirSync(join(world.repo.commonDir, 'objects/pack')).filter((name) => name.endsWith('.keep'))
+    await using world = await makeWorld()
+    const lender = world.box.repo('lender')
+    writeFileSync(join(world.repo.commonDir, 'objects/info/alternates'), `${lender.commonDir}/objects\n`)
+    const [dirty, clean] = [await issue(world, 42), await issue(world, 43)]
+    const tree = inside(world, dirty)
+    lender.commit('big', 'content that the lender has, too\n')
+    tree.write('mine', 'content that the lender has, too\n')
+    lender.commit('staged', 'staged\n')
+    tree.write('index-only', 'staged\n')
+    tree.git('add', 'index-only')
+    tree.write('index-only', 'lies there\n')
+    const committed = inside(world, clean).commit('committed', 'committed\n')
+    for (const branch of ['issue-42', 'issue-43']) tree.git('push', '-q', lender.path, branch)
+    const points = [
+      (await removed(world, dirty, { force: true })).restorePoint,
+      (await removed(world, clean, { force: true })).restorePoint,
+    ]
+    expect(kept(world)).toHaveLength(2)
+    world.repo.git('branch', '-D', 'issue-43')
+    lender.git('gc', '-q')
+    world.repo.git('gc', '-q', '--prune=now')
+    lender.git('reset', '-q', '--hard', 'HEAD~2')
+    lender.git('branch', '-D', 'issue-42', 'issue-43')
+    lender.git('reflog', 'expire', '--expire=now', '--all')
+    lender.git('gc', '-q', '--prune=now')
+    world.repo.git('gc', '-q', '--prune=now')
+    const [first, second] = [await world.provider.restore(points[0]!), await world.provider.restore(points[1]!)]
+    expect([first.notices, second.notices]).toEqual([[], []])
+    const back = inside(world, first.environment)
+    expect(back.read('mine')).toBe('content that the lender has, too\n')
+    expect(back.git('show', ':index-only')).toBe('staged')
+    expect(inside(world, second.environment).git('rev-parse', 'HEAD')).toBe(committed)
+    for (const { id } of points) await discardRestorePoint(world.context, world.codebase, id)
+    expect(kept(world)).toEqual([])
+    expect(readdirSync(join(world.context.home, 'restore'))).toEqual([])
   })
 
   test('everything at once, after `git gc --prune=now`', async () => {

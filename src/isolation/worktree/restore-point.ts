@@ -3,11 +3,14 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
+import type { Sha } from '../../domain/names.ts'
+import { borrowsObjects, giveUpOwnObjects, keepOwnObjects } from '../../git/own-objects.ts'
 import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
 import { executableFiles } from '../../git/tracked-files.ts'
 import { branchSettings } from '../../git/upstream.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
+import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
@@ -39,6 +42,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   await makePrivateDirectory(directory)
   const head = await headOf(context, save)
   const { commit, dirty, refused } = await keepObjects(context, save, head.sha)
+  if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')
@@ -101,8 +105,26 @@ export const discardRestorePoint = async (context: IsolationContext, codebase: C
     })
     if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
   }
+  await giveUpOwnObjects(repoOf(codebase), ownerOf(id))
   await deleteTree(directory)
   await context.store.restorePoints.remove(id)
+}
+
+const ownerOf = (id: string): string => `coppice restore point ${id}`
+
+/** All that the work added to base. What base has is borrowed by the repository's own branches as well. */
+const keepBorrowed = async (
+  context: IsolationContext,
+  { codebase, environment, id }: ToSave,
+  commit: Sha,
+): Promise<void> => {
+  const base = await baseAndConfig(context, codebase).catch(() => undefined)
+  await keepOwnObjects(context.git, repoOf(codebase), {
+    commit,
+    except: base?.base.sha ?? environment.startSha,
+    owner: ownerOf(id),
+    through: join(restoreDirectory(context, id), 'objects.pack'),
+  })
 }
 
 const archive = async (
