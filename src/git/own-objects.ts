@@ -39,7 +39,7 @@ export const keepOwnObjects = async (
       at,
       args: ['pack-objects', '--revs', '--stdout', '-q'],
       stdin: `${commit}\n${except === undefined ? '' : `^${except}\n`}`,
-      onStdout: async (chunk) => void (await file.writeFile(chunk)),
+      onStdout: (chunk) => file.writeFile(chunk),
     })
     const stdin = file.createReadStream({ start: 0, autoClose: false })
     const args = ['index-pack', '--stdin', `--keep=${owner}`]

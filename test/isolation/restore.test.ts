@@ -525,6 +525,35 @@ describe.concurrent('restore', () => {
     expect(settings(twice.branch)).toBe(expected)
   })
 
+  test("brings back the environment's own branch with its settings, although HEAD was on another, and takes it back when it fails", async () => {
+    let broken = false
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (broken && name === 'restore.own-branch') throw new Error('cut')
+        },
+      },
+    })
+    await using _ = world
+    const { repo } = world
+    repo.git('config', 'branch.issue-42.description', 'mine')
+    tree.git('switch', '-q', '-c', 'other')
+    tree.commit('a', 'a\n')
+    repo.git('config', 'branch.other.description', 'of the other')
+    const { restorePoint, branchDeleted } = await removed(world, environment, { force: true })
+    expect({ branchDeleted, there: branchExists(world, 'issue-42') }).toEqual({ branchDeleted: true, there: false })
+    broken = true
+    expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
+    expect(branchExists(world, 'issue-42')).toBe(false)
+    broken = false
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    expect(notices).toEqual(['branch issue-42 is back, too'])
+    expect(inside(world, back).git('symbolic-ref', '--short', 'HEAD')).toBe('other')
+    expect(repo.git('rev-parse', 'issue-42')).toBe(repo.git('rev-parse', 'main'))
+    expect(repo.git('config', 'branch.issue-42.description')).toBe('mine')
+    expect(repo.git('config', 'branch.other.description')).toBe('of the other')
+  })
+
   test('points live 30 days: then ref, directory and row go, and not a day before', async () => {
     let now = Date.now()
     const { world, environment, tree } = await start({ context: { clock: () => now } })

@@ -10,7 +10,6 @@ import { executableFiles } from '../../git/tracked-files.ts'
 import { branchSettings } from '../../git/upstream.ts'
 import { deleteTree } from '../../process/delete-tree.ts'
 import { readUntrustedText } from '../../process/read-untrusted.ts'
-import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
@@ -46,11 +45,14 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')
+  const settingsOf = (branch: string) => branchSettings(context.git, repoOf(codebase), branch)
   const contents: RestoreContents = {
     environment,
     aliases: await context.store.environments.aliases(environment.id),
     head,
-    branchSettings: await branchSettings(context.git, repoOf(codebase), head.branch ?? environment.branch),
+    branchSettings: await settingsOf(head.branch ?? environment.branch),
+    ...(head.branch !== undefined &&
+      head.branch !== environment.branch && { ownBranchSettings: await settingsOf(environment.branch) }),
     tip: save.fate.tip,
     dirty,
     converted: save.dirt?.converted ?? [],
@@ -112,19 +114,18 @@ export const discardRestorePoint = async (context: IsolationContext, codebase: C
 
 const ownerOf = (id: string): string => `coppice restore point ${id}`
 
-/** All that the work added to base. What base has is borrowed by the repository's own branches as well. */
+/** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
 const keepBorrowed = async (
   context: IsolationContext,
   { codebase, environment, id }: ToSave,
   commit: Sha,
 ): Promise<void> => {
-  const base = await baseAndConfig(context, codebase).catch(() => undefined)
-  await keepOwnObjects(context.git, repoOf(codebase), {
-    commit,
-    except: base?.base.sha ?? environment.startSha,
-    owner: ownerOf(id),
-    through: join(restoreDirectory(context, id), 'objects.pack'),
-  })
+  const { git } = context
+  const repo = repoOf(codebase)
+  const ofRemote = codebase.remote && (await resolveCommit(git, repo, `refs/remotes/${codebase.remote}/HEAD`))
+  const except = ofRemote || (await resolveCommit(git, repo, 'HEAD')) || environment.startSha
+  const through = join(restoreDirectory(context, id), 'objects.pack')
+  await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), through })
 }
 
 const archive = async (

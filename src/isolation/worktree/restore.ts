@@ -24,6 +24,7 @@ import { repoOf } from '../repo-of.ts'
 import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
+import { blockerOf, bringOwnBranch, settingsFor } from './restore-branch.ts'
 import { layFiles, layIgnored, parentOf } from './restore-files.ts'
 import { restoreDirectory } from './restore-point.ts'
 import { makeFull, takeSkippedAway } from './restore-skipped.ts'
@@ -51,11 +52,12 @@ export const restoreEnvironment = async (
     const leftOut = await fill(context, made.tree, point)
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
+    const brought = await bringOwnBranch(context, codebase, point, made.entry.id)
     const environment = await activate(making, made)
     const lost = [...point.contents.leftOut, ...leftOut].map(
       ({ path, reason }) => `not brought back: ${path} (${reason})`,
     )
-    return { environment, notices: [...making.plan.notices, ...lost] }
+    return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
       locked(context, codebase, 'undoing a failed restore', () =>
@@ -153,7 +155,7 @@ const occupied = (live: IsolatedEnvironment): AppError =>
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
 const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
-  const { environment, head, tip, branchSettings } = point.contents
+  const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
   // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
   // stood, and `fill` then puts HEAD where it was.
@@ -179,6 +181,7 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
   // A branch that went took its settings with it; one that stayed still has them.
+  const branchSettings = settingsFor(point, wanted)
   const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
   if (ref === undefined && blocked === undefined) return { ...anew, branch: wanted, notices: [] }
   if (ref !== undefined && free && (ref.sha === at || detachedElsewhere)) {
@@ -189,10 +192,6 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
   return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
 }
-
-/** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
-const blockerOf = (branch: string, names: readonly string[]): string | undefined =>
-  names.find((name) => name.startsWith(`${branch}/`) || branch.startsWith(`${name}/`))
 
 const upstreamOf = (
   { remote }: Codebase,
