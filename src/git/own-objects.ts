@@ -1,9 +1,10 @@
 import { lstatSync } from 'node:fs'
-import { open, readdir, rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
 import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import type { Sha } from '../domain/names.ts'
-import { readUntrustedText } from '../process/read-untrusted.ts'
+import { openUntrusted, readUntrustedText } from '../process/read-untrusted.ts'
 import { syncPath } from '../process/sync-path.ts'
 import type { Git, Repo } from './door.ts'
 
@@ -21,7 +22,7 @@ export type OwnObjects = {
   readonly except: Sha | undefined
   /** Whose they are, one line: what they are given up by. */
   readonly owner: string
-  /** A file to write to on the way; it must not exist. */
+  /** How the names of temporary files begin. */
   readonly through: string
 }
 
@@ -32,22 +33,21 @@ export const keepOwnObjects = async (
   { commit, except, owner, through }: OwnObjects,
 ): Promise<void> => {
   const at = { commonDir: repo.commonDir }
-  const file = await open(through, 'wx+', 0o600)
-  try {
-    await git.run({
-      operation: 'pack-objects',
-      at,
-      args: ['pack-objects', '--revs', '--stdout', '-q'],
-      stdin: `${commit}\n${except === undefined ? '' : `^${except}\n`}`,
-      onStdout: (chunk) => file.writeFile(chunk),
-    })
-    const stdin = file.createReadStream({ start: 0, autoClose: false })
-    const args = ['index-pack', '--stdin', `--keep=${owner}`]
-    await git.run({ operation: 'index-pack', at, args, stdin, locks: true, durable: true })
-  } finally {
-    await file.close()
-    await rm(through)
-  }
+  const { stdout } = await git.run({
+    operation: 'pack-objects',
+    at,
+    args: ['pack-objects', '--revs', '-q', through],
+    stdin: `${commit}\n${except === undefined ? '' : `^${except}\n`}`,
+    // All in one pack, whatever the repository says.
+    settings: [['pack.packSizeLimit', '0']],
+  })
+  const made = `${through}-${stdout.trim()}`
+  const pack = await openUntrusted(`${made}.pack`)
+  if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${made}.pack`)
+  const args = ['index-pack', '--stdin', `--keep=${owner}`]
+  const stdin = pack.createReadStream()
+  await git.run({ operation: 'index-pack', at, args, stdin, locks: true, durable: true })
+  for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
   for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
   await syncPath(packDirectory(repo))
 }

@@ -124,7 +124,7 @@ const keepBorrowed = async (
   const repo = repoOf(codebase)
   const ofRemote = codebase.remote && (await resolveCommit(git, repo, `refs/remotes/${codebase.remote}/HEAD`))
   const except = ofRemote || (await resolveCommit(git, repo, 'HEAD')) || environment.startSha
-  const through = join(restoreDirectory(context, id), 'objects.pack')
+  const through = join(restoreDirectory(context, id), 'objects')
   await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), through })
 }
 
