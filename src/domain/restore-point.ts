@@ -23,6 +23,8 @@ export type RestoreContents = {
   readonly head: { readonly branch: string | undefined; readonly sha: Sha | undefined }
   /** The settings of the branch that HEAD was on, which go with the branch. Points written before have none. */
   readonly branchSettings?: readonly (readonly [variable: string, value: string])[]
+  /** The settings of the environment's own branch, where HEAD was on another one. */
+  readonly ownBranchSettings?: readonly (readonly [variable: string, value: string])[]
   /** Where the environment's branch stood; undefined when it was gone already. */
   readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */

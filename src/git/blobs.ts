@@ -82,7 +82,7 @@ const streamOf = async (path: Buffer): Promise<Readable> => {
 
 /**
  * The content of many blobs through one process, one at a time, at the pace of `take`. A name may also be
- * `<commit>:<path>`. What is not there, or not a blob, is not taken.
+ * `<commit>:<path>`. What is not there, or not a blob, is not taken, and its name is answered.
  */
 export const catFiles = async (
   git: Git,
@@ -90,8 +90,8 @@ export const catFiles = async (
   names: readonly string[],
   take: (name: string, content: Buffer) => void | Promise<void>,
   { signal }: CallOptions = {},
-): Promise<void> => {
-  if (names.length === 0) return
+): Promise<string[]> => {
+  if (names.length === 0) return []
   if (names.some((name) => name.includes('\n')))
     throw new AppError('name-invalid', 'an object name cannot have a newline')
   const reader = batchReader(names, take)
@@ -105,6 +105,7 @@ export const catFiles = async (
   })
   if (reader.answered() !== names.length)
     throw new AppError('git-failed', 'git cat-file did not answer for every object')
+  return reader.missing
 }
 
 /** `<sha> <type> <size> LF <content> LF`, or `<name> missing LF`, in the order of the questions. */
@@ -113,6 +114,7 @@ const batchReader = (names: readonly string[], take: (name: string, content: Buf
   let held = 0
   let needed = 0
   let answered = 0
+  const missing: string[] = []
   const push = async (chunk: Buffer): Promise<void> => {
     parts.push(chunk)
     held += chunk.length
@@ -128,12 +130,13 @@ const batchReader = (names: readonly string[], take: (name: string, content: Buf
       rest = rest.subarray(next.end)
       const name = names[answered] ?? ''
       answered += 1
-      if (next.blob !== undefined) await take(name, next.blob)
+      if (next.blob === undefined) missing.push(name)
+      else await take(name, next.blob)
     }
     parts = [rest]
     held = rest.length
   }
-  return { push, answered: () => answered }
+  return { push, missing, answered: () => answered }
 }
 
 type Answer = { readonly end: number; readonly blob: Buffer | undefined } | { readonly needed: number }

@@ -5,7 +5,7 @@ import type { Setting } from './neutral.ts'
 
 export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] }
 
-/** Switches a worktree to a commit without a branch. Refuses, as git does, to overwrite changes. */
+/** Switches a worktree to a commit without a branch. Refuses to overwrite changes, and ignored files. */
 export const checkoutDetached = async (
   git: Git,
   tree: Tree,
@@ -15,7 +15,16 @@ export const checkoutDetached = async (
   await git.run({
     operation: 'checkout',
     at: tree,
-    args: ['checkout', '--quiet', '--detach', '--no-recurse-submodules', '--no-guess', sha, '--'],
+    args: [
+      'checkout',
+      '--quiet',
+      '--detach',
+      '--no-overwrite-ignore',
+      '--no-recurse-submodules',
+      '--no-guess',
+      sha,
+      '--',
+    ],
     locks: true,
     ...(settings && { settings }),
     ...(signal && { signal }),
@@ -23,7 +32,10 @@ export const checkoutDetached = async (
   })
 }
 
-/** Moves the checked-out branch forward, files included; git itself refuses anything but a fast-forward. */
+/**
+ * Moves the checked-out branch forward, files included; git itself refuses anything but a fast-forward. It replaces
+ * whole directories all the same: ask `inTheWay` first, here and before `moveTo`.
+ */
 export const fastForward = async (git: Git, tree: Tree, to: Sha, { settings }: CheckoutOptions = {}): Promise<void> => {
   await git.run({
     operation: 'fast-forward',

@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Sha } from '../domain/names.ts'
 import { toSha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
@@ -39,16 +40,21 @@ const gitlinks = (output: Buffer): Submodule[] =>
 
 const gitlinkMode = Buffer.from('160000 ')
 
-/** `--checkout`: the configuration's `submodule.<name>.update` may be `!any command`. */
+/** All of them, or those at `paths`. `--checkout`: the configuration's `submodule.<name>.update` may be `!any command`. */
 export const initSubmodules = async (
   git: Git,
   tree: Tree,
-  { signal, onSpawn }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
+  {
+    signal,
+    onSpawn,
+    paths = [],
+  }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void; paths?: readonly string[] } = {},
 ): Promise<void> => {
+  const only = paths.length === 0 ? [] : ['--', ...paths.map((path) => `:(literal)${path}`)]
   await git.run({
     operation: 'submodule update',
     at: tree,
-    args: ['submodule', '--quiet', 'update', '--init', '--recursive', '--checkout'],
+    args: ['submodule', '--quiet', 'update', '--init', '--recursive', '--checkout', ...only],
     network: true,
     locks: true,
     ...(onSpawn && { onSpawn }),
@@ -60,16 +66,32 @@ export const initSubmodules = async (
 export type SubmoduleAddress = { readonly name: string; readonly path: string; readonly url: string }
 
 /** The addresses in a commit's `.gitmodules`, by path. Read as data; a path that two names claim is nobody's. */
-export const submoduleAddresses = async (
+export const submoduleAddresses = (
   git: Git,
   repo: Repo,
   commit: Sha,
-  { signal }: CallOptions = {},
+  options: CallOptions = {},
+): Promise<ReadonlyMap<string, SubmoduleAddress>> =>
+  readAddresses(git, repo, ['--blob', `${commit}:.gitmodules`], options)
+
+/** Those in the `.gitmodules` of a worktree as it is now, which is what git itself goes by. */
+export const submoduleAddressesHere = (
+  git: Git,
+  tree: Tree,
+  options: CallOptions = {},
+): Promise<ReadonlyMap<string, SubmoduleAddress>> =>
+  readAddresses(git, tree, ['--file', join(tree.path, '.gitmodules')], options)
+
+const readAddresses = async (
+  git: Git,
+  at: Repo | Tree,
+  source: readonly string[],
+  { signal }: CallOptions,
 ): Promise<ReadonlyMap<string, SubmoduleAddress>> => {
   const { stdout } = await git.run({
     operation: 'config',
-    at: repo,
-    args: ['config', '-z', '--no-includes', '--blob', `${commit}:.gitmodules`, '--list'],
+    at,
+    args: ['config', '-z', '--no-includes', ...source, '--list'],
     // No such file, or one that git cannot read: then there are no addresses in it.
     ok: [0, 1, 128],
     ...(signal && { signal }),

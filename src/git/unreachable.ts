@@ -48,32 +48,14 @@ export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Pro
 }
 
 /**
- * How many commits of a repository (HEAD, branches, stash) are on no remote. Tags count as pushed only where there is a
- * remote that they can have come from.
- */
-export const countUnpushed = async (git: Git, repo: Repo): Promise<number> => {
-  const remotes = await git.run({
-    operation: 'for-each-ref',
-    at: repo,
-    args: ['for-each-ref', '--count=1', '--format=%(refname)', 'refs/remotes'],
-  })
-  const kept = remotes.stdout === '' ? [] : ['--not', '--remotes', '--tags']
-  const args = ['rev-list', '--count', '--ignore-missing', '--branches', '--glob=refs/stash', 'HEAD', ...kept, '--']
-  const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, ok: [0, 128] })
-  // An unborn HEAD: only what the refs hold.
-  if (exitCode === 0) return Number(stdout.trim())
-  const refs = ['rev-list', '--count', '--branches', '--glob=refs/stash', ...kept, '--']
-  return Number((await git.run({ operation: 'rev-list', at: repo, args: refs })).stdout.trim())
-}
-
-/**
  * How many commits any ref or reflog of a repository has that no remote-tracking ref has: stashes, local tags, notes and
- * what a reset left behind included.
+ * what a reset left behind included. What `pushed` leads to is known to be on a remote.
  */
-export const countOnNoRemote = async (git: Git, repo: Repo): Promise<number> => {
+export const countOnNoRemote = async (git: Git, repo: Repo, pushed: readonly Sha[] = []): Promise<number> => {
+  const stdin = pushed.map((sha) => `^${sha}\n`).join('')
   const count = async (revs: readonly string[]): Promise<number | undefined> => {
-    const args = ['rev-list', '--count', '--ignore-missing', ...revs, '--not', '--remotes', '--']
-    const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, ok: [0, 128] })
+    const args = ['rev-list', '--count', '--ignore-missing', ...revs, '--stdin', '--not', '--remotes', '--']
+    const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, stdin, ok: [0, 128] })
     return exitCode === 0 ? Number(stdout.trim()) : undefined
   }
   // An unborn HEAD is no revision: only what the refs hold. Anything else that git cannot read throws.
@@ -82,16 +64,18 @@ export const countOnNoRemote = async (git: Git, repo: Repo): Promise<number> => 
   return found
 }
 
-/** Refs outside of `refs/remotes` that lead to no commit, such as a tag on a file. */
-export const refsWithoutCommits = async (git: Git, repo: Repo): Promise<string[]> => {
-  const args = ['for-each-ref', '--format=%(objecttype) %(*objecttype) %(refname)']
+/** Refs outside of `refs/remotes` that lead to no commit, such as a tag on a file. Not those to `pushed` objects. */
+export const refsWithoutCommits = async (git: Git, repo: Repo, pushed: readonly Sha[] = []): Promise<string[]> => {
+  const known = new Set<string>(pushed)
+  const args = ['for-each-ref', '--format=%(objecttype) %(*objecttype) %(refname) %(objectname)']
   const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args })
   return stdout
     .split('\n')
     .filter((line) => line !== '')
     .map((line) => line.split(' '))
     .filter(
-      ([type, target, name = '']) => type !== 'commit' && target !== 'commit' && !name.startsWith('refs/remotes/'),
+      ([type, target, name = '', sha = '']) =>
+        type !== 'commit' && target !== 'commit' && !name.startsWith('refs/remotes/') && !known.has(sha),
     )
     .map(([, , name = '']) => name)
 }

@@ -11,6 +11,7 @@ import type { Tree } from '../git/door.ts'
 import { convertedFiles } from '../git/converted.ts'
 import { isUntouchedByStat } from '../git/untouched.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
+import { resolveCommit } from '../git/refs.ts'
 import { type Status, readStatus } from '../git/status.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
@@ -19,6 +20,7 @@ import { type InnerRepository, type InnerWorktree, repositoriesInside } from './
 import { type DirtySubmodule, lookIntoSubmodules } from './submodules.ts'
 import { sameEntries, type Special, walk } from './walk.ts'
 import { isOurAddition } from './worktree/additions.ts'
+import { recordStamp } from './worktree/record-files.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import { counted } from '../domain/words.ts'
 
@@ -30,6 +32,8 @@ export type Dirt = {
   readonly changed: readonly string[]
   /** Submodules that stand at another commit than HEAD says. */
   readonly gitlinks: readonly string[]
+  /** Where submodules belong, whether or not they were fetched. */
+  readonly submodulePaths: readonly string[]
   readonly untracked: readonly string[]
   /** Laid down by us and still as laid: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
@@ -38,6 +42,8 @@ export type Dirt = {
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
   readonly halfDone: readonly HalfDone[]
+  /** The state of git's record of the tree: commits, refs and operations that leave no trace in the files. */
+  readonly record: string
   readonly submodules: readonly DirtySubmodule[]
   readonly repositories: readonly InnerRepository[]
   readonly worktrees: readonly InnerWorktree[]
@@ -65,6 +71,7 @@ export const readDirt = async (
   config: RepoConfig,
 ): Promise<Dirt> => {
   const stamp = indexStamp(tree)
+  const record = await recordStamp(tree.gitDir)
   const regenerable = new Set(context.settings.regenerable)
   const read = readStatus(context.git, tree)
   const [status, index, converted, walked] = await Promise.all([
@@ -91,12 +98,14 @@ export const readDirt = async (
     headSha: status.headSha,
     headBranch: status.branch,
     changed: changedPaths(status),
+    submodulePaths: index.gitlinks.map(({ bytes }) => toRaw(bytes)),
     gitlinks: status.changed.filter(({ submodule }) => submodule).map(({ bytes }) => toRaw(bytes)),
     untracked,
     additions,
     hidden: index.hidden.map(({ bytes }) => toRaw(bytes)),
     converted: converted.map(({ bytes }) => toRaw(bytes)),
     halfDone: halfDone(tree.gitDir),
+    record,
     submodules: inner.dirty,
     ...inside,
     ignored,
@@ -111,7 +120,8 @@ export const readDirt = async (
 /**
  * The second look, after the tree was moved out of everybody's way: is all as it was saved? Of a clean tree git need not
  * be asked for everything again: directories tell whether an entry came or went, and `diff-files` whether a tracked file
- * was written (40 ms instead of 100 with 30,000 files). Any doubt, and everything is asked again.
+ * was written (40 ms instead of 100 with 30,000 files). Neither looks into a submodule. Any doubt, and everything is
+ * asked again.
  */
 export const isAsSaved = async (
   context: IsolationContext,
@@ -123,10 +133,16 @@ export const isAsSaved = async (
 ): Promise<boolean> => {
   const { glance, problems, fingerprint, ...found } = saved
   const regenerable = new Set(context.settings.regenerable)
-  const quick = problems.length === 0 && glance !== undefined && indexStamp(moved) === glance.index
+  const isClean = problems.length === 0 && found.submodulePaths.length === 0
+  const quick = isClean && glance !== undefined && indexStamp(moved) === glance.index
   if (quick && (await sameEntries(moved.path, glance.directories))) {
-    const untouched = await isUntouchedByStat(context.git, moved)
-    if (untouched && (await fingerprintOf(moved, found, regenerable)) === fingerprint) return true
+    const [untouched, headSha, record] = await Promise.all([
+      isUntouchedByStat(context.git, moved),
+      resolveCommit(context.git, moved, 'HEAD'),
+      recordStamp(moved.gitDir),
+    ])
+    const now = { ...found, headSha, record }
+    if (untouched && (await fingerprintOf(moved, now, regenerable)) === fingerprint) return true
   }
   return (await readDirt(context, codebase, environment, moved, config)).fingerprint === fingerprint
 }

@@ -1,21 +1,23 @@
 import { join } from 'node:path'
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
+import type { GateAnswer } from '../domain/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import { type Sha, isSha, toBranchName } from '../domain/names.ts'
-import { shownPath, toRaw } from '../domain/raw-path.ts'
+import { shownPath } from '../domain/raw-path.ts'
 import { isTrusted } from '../domain/trust.ts'
 import type { Work } from '../domain/work.ts'
 import { fastForward, moveTo } from '../git/checkout.ts'
 import type { Tree } from '../git/door.ts'
 import { isAncestor } from '../git/history.ts'
-import { readTree } from '../git/objects.ts'
 import { resolveCommit } from '../git/refs.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import type { IsolationContext } from './context.ts'
-import { readDirt } from './dirt.ts'
-import { usesOf } from './gates.ts'
+import { type Dirt, readDirt } from './dirt.ts'
+import { isFree, isUnmounted, reasonsIn, usesOf } from './gates.ts'
+import { inTheWay } from './in-the-way.ts'
 import { locked } from './locked.ts'
 import { presenceOf } from './presence.ts'
 import { baseAndConfig } from './base-and-config.ts'
@@ -30,7 +32,8 @@ export type Followed = {
 
 /**
  * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
- * SHA, and the user is told; anything else is left, and both SHAs are named. A trusted tree, which has our files and ran
+ * SHA, and the user is told; anything else is left, and both SHAs are named. Nothing in the tree is overwritten or
+ * deleted but files that the commit it leaves has. A trusted tree, which has our files and ran
  * our setup, moves only to what is on its branch of our remote. An unmoved head starts no program.
  */
 export const followPullRequest = async (
@@ -73,31 +76,52 @@ const follow = async (
   try {
     const refused = await bring(context, codebase, environment, target)
     if (refused !== undefined) return left(refused)
-    const use = await usesOf(context, environment, tree)
-    if (use.length > 0) return left(use.map(({ detail }) => detail).join(', '))
     const { config } = await baseAndConfig(context, codebase)
-    const dirt = await readDirt(context, codebase, environment, tree, config)
-    if (dirt.headBranch !== environment.branch) return left(`it is on ${dirt.headBranch ?? 'no branch'}`)
-    if (dirt.problems.length > 0) return left(dirt.problems.map((problem) => problem.detail).join(', '))
+    const looked = await look(context, codebase, environment, tree, config)
+    if ('why' in looked) return left(looked.why)
+    const isBehind = await isAncestor(context.git, tree, here, target)
+    if (!isBehind && (await isAncestor(context.git, tree, target, here))) {
+      return { ...left('it has commits that the PR does not have'), current: true }
+    }
+    if (!isBehind && !isUntouchedReview(environment, here)) return left('the two have diverged')
+    const lost = await inTheWay(context, tree, looked.dirt, target)
+    if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
     const settings = checkoutSettings(environment.trust)
-    if (await isAncestor(context.git, tree, here, target)) {
+    if (isBehind) {
       await fastForward(context.git, tree, target, { settings })
       return moved('moved: fast-forwarded')
     }
-    if (await isAncestor(context.git, tree, target, here)) {
-      return { ...left('it has commits that the PR does not have'), current: true }
-    }
-    if (!isUntouchedReview(environment, here)) return left('the two have diverged')
-    // `reset --keep` protects changed files, but not ignored ones that the new commit tracks.
-    const tracked = new Set((await readTree(context.git, tree, target)).map(({ bytes }) => toRaw(bytes)))
-    const covered = dirt.ignored.filter((path) => [...tracked].some((name) => name === path || name.startsWith(path)))
-    if (covered.length > 0) return left(`it would overwrite ignored files: ${covered.map(shownPath).join(', ')}`)
     await moveTo(context.git, tree, target, { settings })
   } catch (error) {
     return left(toAppError(error).message)
   }
   await context.store.environments.update(environment.id, { startSha: target })
   return moved('was rewritten: moved')
+}
+
+/** Whether its files may be moved at all, by the questions that a removal asks about them. */
+const look = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  config: RepoConfig,
+): Promise<{ readonly dirt: Dirt } | { readonly why: string }> => {
+  const why = (answers: readonly GateAnswer[]) => ({ why: answers.map(({ detail }) => detail).join(', ') })
+  // First and alone: whatever looks at the files would wander off into what is mounted there.
+  const mounts = await isUnmounted([tree.path, tree.gitDir])
+  if (!isFree(mounts)) return why(mounts)
+  const use = await usesOf(context, environment, tree)
+  if (use.length > 0) return why(use)
+  const dirt = await readDirt(context, codebase, environment, tree, config)
+  if (dirt.headBranch !== environment.branch) return { why: `it is on ${dirt.headBranch ?? 'no branch'}` }
+  const reasons = reasonsIn(environment, dirt)
+  return reasons.length > 0 ? why(reasons) : { dirt }
+}
+
+const named = (paths: readonly string[]): string => {
+  const shown = paths.slice(0, 5).map(shownPath).join(', ')
+  return paths.length > 5 ? `${shown} and ${paths.length - 5} more` : shown
 }
 
 /** Fetches the commit. Answers why this tree may not have it. */

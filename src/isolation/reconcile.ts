@@ -142,13 +142,20 @@ const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Pr
   }
 }
 
-/** Restore points of the codebase whose time is over. */
+/**
+ * Restore points of the codebase whose time is over. Not one that a restore is reading from, outside of the lock, or
+ * that an interrupted removal or restore will ask for.
+ */
 export const expireRestorePoints = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
   let gone = 0
   for (const point of await context.store.restorePoints.expired(context.host, context.clock())) {
     if (point.codebaseId !== codebase.id) continue
-    await locked(context, codebase, 'expiring a restore point', () => discardRestorePoint(context, codebase, point.id))
-    gone += 1
+    await locked(context, codebase, 'expiring a restore point', async () => {
+      const open = await context.store.journal.open(context.host)
+      if (open.some(({ id, data }) => id === point.id || data['pointId'] === point.id)) return
+      await discardRestorePoint(context, codebase, point.id)
+      gone += 1
+    })
   }
   return gone
 }

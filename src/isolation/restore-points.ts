@@ -36,6 +36,7 @@ const recall = async (
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
     const kept = await readRef(context.git, repoOf(codebase), point.ref)
     if (kept?.sha !== point.commit) continue
+    await context.store.restorePoints.watch(context.host, context.clock())
     try {
       await context.store.restorePoints.insert(point)
     } catch (error) {

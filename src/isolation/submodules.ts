@@ -70,7 +70,7 @@ export const hasFilesWithoutGit = async (tree: Tree, path: string): Promise<bool
 }
 
 /** Undefined for one without `.git`. */
-const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined> => {
+export const submoduleTree = async (tree: Tree, path: string): Promise<Tree | undefined> => {
   const link = await unlessMissing(lstat(bytesBelow(tree.path, `${path}/.git`)))
   if (link === undefined) return undefined
   const directory = join(tree.path, shownPath(path))

@@ -1,12 +1,11 @@
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
-import { hasCode } from '../domain/error-code.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { counted } from '../domain/words.ts'
-import { readHead } from '../git/admin-dir.ts'
+import { readAdminDirs, readHead } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
-import { countUnpushed, countUnreachable } from '../git/unreachable.ts'
+import { countOnNoRemote, countUnreachable, refsWithoutCommits } from '../git/unreachable.ts'
 import type { IsolationContext } from './context.ts'
+import { fetchedTags } from './fetched-tags.ts'
+import { type SubmoduleDir, submoduleDirs } from './submodule-dirs.ts'
 
 /**
  * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it
@@ -14,28 +13,36 @@ import type { IsolationContext } from './context.ts'
  * the worktree's record and goes with it.
  */
 export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
-  const found: string[] = []
   const lost = await detachedCommits(context, tree)
-  if (lost > 0) found.push(`${counted(lost, 'commit')} on a detached HEAD that no branch has`)
-  for (const { name, commits } of await unpushedSubmodules(context, tree)) {
-    found.push(`${counted(commits, 'commit')} in submodule ${name} that were not pushed`)
+  const detached = lost > 0 ? [`${counted(lost, 'commit')} on a detached HEAD that no branch has`] : []
+  return [...detached, ...(await unpushedSubmodules(context, tree)).flatMap(({ reasons }) => reasons)]
+}
+
+/** Submodules that hold what no remote has, and what that is. Starts git only where the worktree's record has any. */
+export const unpushedSubmodules = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+): Promise<{ readonly name: string; readonly reasons: readonly string[] }[]> => {
+  const found: { name: string; reasons: readonly string[] }[] = []
+  for (const module of await submoduleDirs(tree.gitDir)) {
+    const reasons = await unpushedIn(context, module)
+    if (reasons.length > 0) found.push({ name: module.name, reasons })
   }
   return found
 }
 
-/** Starts git only where the worktree's record has submodules. */
-export const unpushedSubmodules = async (
-  { git }: Pick<IsolationContext, 'git'>,
-  tree: Tree,
-): Promise<{ readonly name: string; readonly commits: number }[]> => {
-  const found: { name: string; commits: number }[] = []
-  for (const { name, dir } of await submoduleDirs(join(tree.gitDir, 'modules'))) {
-    // Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`.
-    const repo: Tree = { commonDir: toRepoPath(dir), gitDir: dir, path: dir }
-    const commits = await countUnpushed(git, repo)
-    if (commits > 0) found.push({ name, commits })
-  }
-  return found
+const unpushedIn = async ({ git }: Pick<IsolationContext, 'git'>, { name, dir }: SubmoduleDir): Promise<string[]> => {
+  // Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`.
+  const repo: Tree = { commonDir: toRepoPath(dir), gitDir: dir, path: dir }
+  const fetched = await fetchedTags(dir)
+  const commits = await countOnNoRemote(git, repo, fetched)
+  const refs = await refsWithoutCommits(git, repo, fetched)
+  const isShared = (await readAdminDirs(dir)).length > 0
+  return [
+    ...(isShared ? [`submodule ${name} has worktrees of its own`] : []),
+    ...(commits > 0 ? [`${counted(commits, 'commit')} in submodule ${name} that were not pushed`] : []),
+    ...refs.map((ref) => `${ref} in submodule ${name} was not pushed`),
+  ]
 }
 
 /** Commits on a detached HEAD that no branch has. Starts git only where HEAD is detached. */
@@ -43,21 +50,4 @@ export const detachedCommits = async ({ git }: Pick<IsolationContext, 'git'>, tr
   const head = await readHead(tree.gitDir)
   if (head === undefined) throw new Error('its HEAD cannot be read')
   return 'sha' in head ? countUnreachable(git, tree, ['HEAD']) : 0
-}
-
-/** Submodules' git directories, also nested ones (`modules/a/modules/b`, `modules/dir/a`). */
-const submoduleDirs = async (root: string, prefix = ''): Promise<{ name: string; dir: string }[]> => {
-  const entries = await readdir(root, { withFileTypes: true }).catch((error: unknown) => {
-    // Not ENOTDIR: a file in its place is something that we do not understand.
-    if (hasCode(error, 'ENOENT')) return []
-    throw error
-  })
-  const found: { name: string; dir: string }[] = []
-  for (const entry of entries.filter((one) => one.isDirectory())) {
-    const dir = join(root, entry.name)
-    const name = prefix === '' ? entry.name : `${prefix}/${entry.name}`
-    if ((await readHead(dir)) === undefined) found.push(...(await submoduleDirs(dir, name)))
-    else found.push({ name, dir }, ...(await submoduleDirs(join(dir, 'modules'), name)))
-  }
-  return found
 }

@@ -10,6 +10,7 @@ import * as pageSessions from './migrations/0006-page-sessions.ts'
 import * as runWatches from './migrations/0007-run-watches.ts'
 import * as trust from './migrations/0008-trust.ts'
 import * as formerCodebase from './migrations/0009-former-codebase.ts'
+import * as watchedTime from './migrations/0010-watched-time.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -29,6 +30,7 @@ const migrations: readonly Migration[] = [
   { number: 7, name: 'run-watches', up: runWatches.up },
   { number: 8, name: 'trust', up: trust.up },
   { number: 9, name: 'former-codebase', up: formerCodebase.up },
+  { number: 10, name: 'watched-time', up: watchedTime.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

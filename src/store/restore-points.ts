@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { type Sha, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
 import type { RestoreContents, RestorePoint } from '../domain/restore-point.ts'
@@ -6,12 +6,16 @@ import type { Trust } from '../domain/trust.ts'
 import { fromJson, toJson } from './rows.ts'
 import type { RestorePointStore } from './store.ts'
 import type { RestorePointRow, Tables } from './tables.ts'
+import { watchedTime, watchTime } from './watched-time.ts'
 
 export const restorePointStore = (db: Kysely<Tables>): RestorePointStore => {
   const all = () => db.selectFrom('restore_points').selectAll()
   return {
     insert: async (point) => {
-      await db.insertInto('restore_points').values(toRow(point)).execute()
+      await db
+        .insertInto('restore_points')
+        .values(toRow(point, await watchedTime(db, point.host)))
+        .execute()
     },
     get: async (id) => {
       const row = await all().where('id', '=', id).executeTakeFirst()
@@ -21,8 +25,16 @@ export const restorePointStore = (db: Kysely<Tables>): RestorePointStore => {
       const newestFirst = all().orderBy('created_at', 'desc').orderBy('id', 'desc')
       return (await newestFirst.where('codebase_id', '=', codebaseId).execute()).map(fromRow)
     },
+    watch: (host, now) => watchTime(db, host, now),
     expired: async (host, now) => {
-      const rows = await all().where('host', '=', host).where('expires_at', '<=', now).orderBy('expires_at').execute()
+      await watchTime(db, host, now)
+      const total = await watchedTime(db, host)
+      const rows = await all()
+        .where('host', '=', host)
+        .where('expires_at', '<=', now)
+        .where((eb) => eb(eb.val(total), '>=', sql<number>`watched_from + expires_at - created_at`))
+        .orderBy('expires_at')
+        .execute()
       return rows.map(fromRow)
     },
     remove: async (id) => {
@@ -31,7 +43,7 @@ export const restorePointStore = (db: Kysely<Tables>): RestorePointStore => {
   }
 }
 
-const toRow = (point: RestorePoint): RestorePointRow => ({
+const toRow = (point: RestorePoint, watchedFrom: number): RestorePointRow => ({
   id: point.id,
   host: point.host,
   codebase_id: point.codebaseId,
@@ -41,6 +53,7 @@ const toRow = (point: RestorePoint): RestorePointRow => ({
   ref: point.ref,
   commit_sha: point.commit,
   contents: toJson(point.contents),
+  watched_from: watchedFrom,
 })
 
 const fromRow = (row: RestorePointRow): RestorePoint => ({

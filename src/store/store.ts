@@ -256,6 +256,9 @@ export type RestorePointStore = {
   get(id: string): Promise<RestorePoint | undefined>
   /** Newest first. */
   list(codebaseId: CodebaseId): Promise<RestorePoint[]>
+  /** Counts the time since the last look towards the age of every point of the host. Inserting does not. */
+  watch(host: string, now: number): Promise<void>
+  /** Looks, and answers those whose recorded expiry is over and that were watched for as long as they were to be kept. */
   expired(host: string, now: number): Promise<RestorePoint[]>
   remove(id: string): Promise<void>
 }

@@ -13,6 +13,7 @@ export type Tables = {
   inbox: InboxRow
   outbox: OutboxRow
   restore_points: RestorePointRow
+  watched_time: WatchedTimeRow
   leases: LeaseRow
   journal: JournalRow
   spares: SpareRow
@@ -157,7 +158,11 @@ export type RestorePointRow = {
   ref: string
   commit_sha: string
   contents: string
+  /** `watched_time.total` of its host when it was inserted. */
+  watched_from: number
 }
+
+export type WatchedTimeRow = { host: string; seen_at: number; total: number }
 
 export type LeaseRow = {
   id: string

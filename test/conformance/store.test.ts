@@ -153,9 +153,27 @@ onEachEngine((engine) => {
     await store.restorePoints.insert(aRestorePoint('far', { host: 'host-b', createdAt: 1, expiresAt: 1 }))
     expect(await store.restorePoints.get('r1')).toEqual(aRestorePoint('r1', { createdAt: 10, expiresAt: 15 }))
     expect((await store.restorePoints.list(one)).map((point) => point.id)).toEqual(['r3', 'r2', 'r1', 'far'])
-    expect((await store.restorePoints.expired('host-a', 25)).map((point) => point.id)).toEqual(['r1', 'r2'])
+    const expired = async (now: number) => (await store.restorePoints.expired('host-a', now)).map(({ id }) => id)
+    expect(await expired(20)).toEqual([])
+    expect(await expired(25)).toEqual(['r1', 'r2'])
     await store.restorePoints.remove('r3')
     expect(await store.restorePoints.get('r3')).toBeUndefined()
+  })
+
+  test('restore points expire by the time that was watched: a clock that jumps adds a day at most, and never takes any back', async () => {
+    const store = await withCodebase(engine)
+    const day = 24 * 60 * 60 * 1000
+    const expired = async (at: number) => (await store.restorePoints.expired('host-a', at * day)).map(({ id }) => id)
+    const point = (createdAt: number) => ({ createdAt: createdAt * day, expiresAt: (createdAt + 3) * day })
+    await store.restorePoints.watch('host-a', 1000 * day)
+    await store.restorePoints.insert(aRestorePoint('long ago', point(-5000)))
+    await store.restorePoints.watch('host-b', 9000 * day)
+    const looks = [1000, 1001, 9000, 1001.5, 1002, 1002.49, 1002.5, 1003]
+    const found: (readonly string[])[] = []
+    for (const at of looks) found.push(await expired(at))
+    expect(found).toEqual([[], [], [], [], [], [], ['long ago'], ['long ago']])
+    await store.restorePoints.insert(aRestorePoint('late', point(1000)))
+    expect(await expired(1003)).toEqual(['long ago'])
   })
 
   test('leases are found by environment and by host, and are nothing without their environment', async () => {

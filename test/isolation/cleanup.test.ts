@@ -485,9 +485,9 @@ describe.concurrent('the sweep', () => {
 
   test('lets restore points go when their time is over', async () => {
     let now = Date.now()
-    await using world = await makeWorld({ context: { clock: () => now } })
+    await using world = await makeWorld({ settings: { restoreDays: 1 }, context: { clock: () => now } })
     const { restorePoint } = await removed(world, await issue(world, 1))
-    now += 31 * day
+    now += 2 * day
     await sweep(world)
     expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
     expect(existsSync(join(world.context.home, 'restore', restorePoint.id))).toBe(false)
@@ -495,7 +495,8 @@ describe.concurrent('the sweep', () => {
 
   test('of one codebase goes on although the repository of another, with an expired restore point, is gone', async () => {
     let now = Date.now()
-    await using world = await makeWorld({ settings: { staleDays: 0 }, context: { clock: () => now } })
+    const settings = { staleDays: 0, restoreDays: 1 }
+    await using world = await makeWorld({ settings, context: { clock: () => now } })
     const other = world.box.repo('other')
     const codebase: Codebase = {
       ...world.codebase,
@@ -508,7 +509,7 @@ describe.concurrent('the sweep', () => {
     await removed(world, (await resolved(world, 'issue', 1, { codebase })).environment)
     rmSync(other.path, { recursive: true })
     await issue(world, 2)
-    now += 31 * day
+    now += 2 * day
     const report = await sweep(world)
     expect(names(report.removed)).toEqual(['issue-2'])
     expect(await world.context.store.events.recent({ kind: 'cleanup', limit: 5 })).toHaveLength(1)

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, lstatSync, readFileSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -569,6 +570,13 @@ describe.concurrent('warm spares', () => {
       ['an ignored file', (spare) => spare.write('x.log', 'x\n')],
       ['a commit', (spare) => void spare.commit('README', 'x\n')],
       [
+        'a commit that only the reflog has',
+        (spare) => (spare.commit('README', 'x\n'), spare.git('reset', '-q', '--hard', 'HEAD~1')),
+      ],
+      ['a branch', (spare) => void spare.git('switch', '-q', '-c', 'mine')],
+      ['a ref of its own', (spare) => void spare.git('update-ref', 'refs/worktree/mine', 'HEAD')],
+      ['a FIFO', (spare) => void execFileSync('mkfifo', [join(spare.path, 'pipe')])],
+      [
         'a repository that git status does not show',
         (spare) => void inside(world, { path: join(spare.path, 'd') }).git('init', '-q'),
       ],
@@ -589,7 +597,12 @@ describe.concurrent('warm spares', () => {
     await keepSpares(world.context, world.codebase)
     const spares = await world.context.store.spares.list(world.codebase.id)
     for (const [i, [, put]] of things.entries()) put(inside(world, spares[i] ?? { path: '' }))
-    for (const [i] of things.entries()) expect(await create(world, i)).toMatchObject({ fromSpare: false })
+    for (const [i] of things.entries()) {
+      const made = await create(world, i)
+      if (made.outcome !== 'created') throw new Error(made.outcome)
+      expect(made.fromSpare).toBe(false)
+      expect(inside(world, made.environment).git('status', '--short', '--ignored')).toBe('')
+    }
     expect(things.filter((_, i) => existsSync(spares[i]?.path ?? '')).map(([what]) => what)).toEqual(
       things.slice(0, -1).map(([what]) => what),
     )

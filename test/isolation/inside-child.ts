@@ -19,7 +19,7 @@ import { mountsByDevice } from '../../src/process/files/mounts.ts'
 import { canMount } from '../helpers/with-mounts.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ignoreFile, type Kind, keepable, kinds, unmountAll } from './inside-kinds.ts'
-import { conversation, inside, issue, remove } from './scene.ts'
+import { conversation, inside, issue, remove, resolved } from './scene.ts'
 
 /** Every way to remove against everything that must outlive it: what became of it, by way and kind. */
 export type Seen = { readonly outcome: string; readonly isWhole: boolean }
@@ -92,6 +92,38 @@ await inWorld({}, async (world) => {
     const answer = await remove(world, environment, { force: true })
     if (answer.outcome === 'removed' && answer.restorePoint !== undefined) await provider.restore(answer.restorePoint)
     note('the forced command', kind, outcomeOf(answer), isWhole())
+  }
+})
+
+/** A pull request moves to a commit that has a file wherever one of them is. Nothing moves, so they share everything. */
+await inWorld({ remote: true }, async (world) => {
+  world.box.raw(world.box.root, 'clone', '-q', world.box.path('origin.git'), world.box.path('fork'))
+  const fork = inside(world, { path: world.box.path('fork') })
+  const heads = (sha: string): string[] => kinds.map((_, i) => `${sha}:refs/pull/${i + 1}/head`)
+  const commit = (...files: string[]): string => files.map((file) => fork.commit(file, 'theirs\n')).at(-1) ?? ''
+  const places = ['ign', 'node_modules', '.venv', '.claude']
+  const first = commit('one')
+  const forward = commit(...places)
+  fork.git('reset', '-q', '--hard', 'origin/main')
+  const rewritten = commit('other', ...places)
+  const ask = (number: number, prSha: string) =>
+    resolved(world, 'pr', number, { hints: { isForkPR: true, prBranch: 'x', prSha } })
+  fork.git('push', '-q', 'origin', ...heads(first))
+  const whole: (() => boolean)[] = []
+  for (const [i, kind] of kinds.entries()) {
+    const { environment } = await ask(i + 1, first)
+    whole.push(kind.plant(world, environment.path))
+  }
+  for (const [way, sha] of Object.entries({
+    'a pull request that moved on': forward,
+    'a rewritten pull request': rewritten,
+  })) {
+    fork.git('push', '-q', '--force', 'origin', ...heads(sha))
+    for (const [i, kind] of kinds.entries()) {
+      const { environment } = await ask(i + 1, sha)
+      const head = inside(world, environment).git('rev-parse', 'HEAD')
+      note(way, kind, head === first ? 'left' : 'moved', whole[i]?.() === true)
+    }
   }
 })
 

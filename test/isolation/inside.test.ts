@@ -19,6 +19,8 @@ const ways: Record<string, Expected> = {
   'a closed conversation': refused,
   'the sweep of what is merged': refused,
   'the sweep of what is stale': refused,
+  'a pull request that moved on': left,
+  'a rewritten pull request': left,
   'making room': () => ({ outcome: 'kept' }),
   // Repositories are in the restore point, and it brings them back.
   'the forced command': (kind) => (isKept(kind) ? { outcome: 'removed' } : refused(kind)),

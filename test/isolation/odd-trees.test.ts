@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import {
+  existsSync,
   chmodSync,
   lstatSync,
   mkdirSync,
@@ -16,6 +17,7 @@ import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
 import { findRestorePoint, restorablePoints } from '../../src/isolation/find.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
+import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
@@ -432,6 +434,39 @@ describe.concurrent('records', () => {
     expect(await problems()).toEqual([])
     expect(await context.store.spares.list(codebase.id)).toMatchObject([{ id: kept.id, sha: kept.sha }])
     expect(world.repo.git('worktree', 'list', '--porcelain')).not.toContain(lost.path)
+  })
+
+  test('a spare that somebody committed in and the database forgot is theirs, also without reflog or directory', async () => {
+    await using world = await makeWorld({ settings: { spares: 4 } })
+    const { context, codebase } = world
+    await keepSpares(context, codebase)
+    const spares = await context.store.spares.list(codebase.id)
+    const record = (i: number): string => join(codebase.repoPath, 'worktrees', spares[i]?.adminName ?? '')
+    const commits = spares.slice(0, 3).map((spare, i) => inside(world, spare).commit('precious', `${i}\n`))
+    rmSync(join(record(1), 'logs'), { recursive: true })
+    rmSync(join(record(2), 'logs'), { recursive: true })
+    rmSync(spares[2]?.path ?? '', { recursive: true })
+    rmSync(join(record(3), 'logs'), { recursive: true })
+    for (const { id } of spares) await context.store.spares.claim(id)
+    await reconcile(context, codebase)
+    expect(await context.store.spares.list(codebase.id)).toMatchObject([{ id: spares[3]?.id, sha: spares[3]?.sha }])
+    await removeCodebase(context, codebase)
+    world.repo.git('gc', '-q', '--prune=now')
+    expect(commits.map((sha) => world.repo.git('cat-file', '-t', sha))).toEqual(['commit', 'commit', 'commit'])
+    expect(spares.map(({ path }) => existsSync(path))).toEqual([true, true, false, false])
+    expect(existsSync(join(record(2), 'locked'))).toBe(true)
+  })
+
+  test('the record of a spare whose directory is gone stays when somebody had committed in it', async () => {
+    await using world = await makeWorld({ settings: { spares: 1 } })
+    await keepSpares(world.context, world.codebase)
+    const [spare] = await world.context.store.spares.list(world.codebase.id)
+    if (spare === undefined) throw new Error('no spare')
+    const commit = inside(world, spare).commit('precious', 'precious\n')
+    rmSync(spare.path, { recursive: true })
+    await issue(world, 42)
+    world.repo.git('gc', '-q', '--prune=now')
+    expect(world.repo.git('cat-file', '-t', commit)).toBe('commit')
   })
 
   test('worktrees cannot lie inside the repository itself', async () => {

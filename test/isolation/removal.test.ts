@@ -533,6 +533,53 @@ describe.concurrent('while it is being removed', () => {
     expect(tree.git('log', '-1', '--format=%s')).toBe('change late')
   })
 
+  test('a commit, ref or operation that leaves no trace in the files brings everything back', async () => {
+    let late: (() => void) | undefined
+    const { world } = await start({
+      prepare: (repo, box) => {
+        box.repo('lib').commit('lib.c', 'int x;\n')
+        repo.git('branch', 'plain')
+        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+        repo.git('commit', '-q', '-m', 'lib')
+      },
+      context: {
+        // The quick second look needs directories that have been at rest for a while.
+        clock: () => Date.now() + 60_000,
+        failpoint: async (name) => {
+          if (name === 'remove.saved') late?.()
+        },
+      },
+    })
+    await using _ = world
+    const changes: Record<string, (tree: Inside, commit: string) => void> = {
+      'on a detached HEAD': (tree, commit) => void tree.git('update-ref', '--no-deref', 'HEAD', commit),
+      'that only the reflog has': (tree, commit) => {
+        tree.git('update-ref', 'HEAD', commit)
+        tree.git('update-ref', 'HEAD', `${commit}~`)
+      },
+      // Written as a file: git keeps a reflog that is there.
+      'on a branch without a reflog': (_tree, commit) =>
+        writeFileSync(join(world.repo.commonDir, 'refs/heads/on'), `${commit}\n`),
+      'of a ref of its own': (tree, commit) => void tree.git('update-ref', 'refs/worktree/mine', commit),
+      'that is being merged': (tree, commit) =>
+        writeFileSync(join(tree.git('rev-parse', '--absolute-git-dir'), 'MERGE_HEAD'), `${commit}\n`),
+      'a file of a clean submodule': (tree) => tree.write('lib/lib.c', 'int y;\n'),
+      'a tag in a submodule': (tree) => void tree.git('-C', 'lib', 'tag', 'mine'),
+    }
+    for (const [number, [what, change]] of Object.entries(changes).entries()) {
+      const hasSubmodule = what.includes('submodule')
+      if (!hasSubmodule) world.repo.git('branch', `issue-${number + 1}`, 'plain')
+      const environment = await issue(world, number + 1)
+      const tree = inside(world, environment)
+      if (!hasSubmodule && !what.includes('branch')) tree.git('checkout', '-q', '--detach')
+      if (what.includes('branch')) tree.git('checkout', '-q', '-b', 'on')
+      const commit = tree.git('commit-tree', '-m', 'late', '-p', 'HEAD', 'HEAD^{tree}')
+      late = () => change(tree, commit)
+      const reasons = await refusal(world, environment).catch((error: unknown) => [String(error)])
+      expect([what, ...reasons]).toEqual([what, 'nothing-uncommitted no: it changed while it was being removed'])
+    }
+  })
+
   test('a process that comes in brings everything back', async () => {
     let late: (() => Promise<void>) | undefined
     const { world, environment } = await start({

@@ -5,6 +5,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
@@ -20,7 +21,8 @@ import type { LeftOut } from '../../src/domain/restore-point.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
-import { makeWorld, type WorldOptions } from '../helpers/world.ts'
+import { discardRestorePoint } from '../../src/isolation/worktree/restore-point.ts'
+import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
   fingerprint,
@@ -148,6 +150,46 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     expect(back.git('ls-files', '-u')).toBe(stages)
     expect(back.git('show', ':3:README')).toBe('theirs')
     expect(back.read('README')).toContain('<<<<<<<')
+  })
+
+  test('what the repository would borrow from another one that has dropped it since', async () => {
+    const kept = (world: World): string[] =>
+      readdirSync(join(world.repo.commonDir, 'objects/pack')).filter((name) => name.endsWith('.keep'))
+    await using world = await makeWorld()
+    const lender = world.box.repo('lender')
+    writeFileSync(join(world.repo.commonDir, 'objects/info/alternates'), `${lender.commonDir}/objects\n`)
+    const [dirty, clean] = [await issue(world, 42), await issue(world, 43)]
+    const tree = inside(world, dirty)
+    lender.commit('big', 'content that the lender has, too\n')
+    tree.write('mine', 'content that the lender has, too\n')
+    lender.commit('staged', 'staged\n')
+    tree.write('index-only', 'staged\n')
+    tree.git('add', 'index-only')
+    tree.write('index-only', 'lies there\n')
+    const committed = inside(world, clean).commit('committed', 'committed\n')
+    for (const branch of ['issue-42', 'issue-43']) tree.git('push', '-q', lender.path, branch)
+    const points = [
+      (await removed(world, dirty, { force: true })).restorePoint,
+      (await removed(world, clean, { force: true })).restorePoint,
+    ]
+    expect(kept(world)).toHaveLength(2)
+    world.repo.git('branch', '-D', 'issue-43')
+    lender.git('gc', '-q')
+    world.repo.git('gc', '-q', '--prune=now')
+    lender.git('reset', '-q', '--hard', 'HEAD~2')
+    lender.git('branch', '-D', 'issue-42', 'issue-43')
+    lender.git('reflog', 'expire', '--expire=now', '--all')
+    lender.git('gc', '-q', '--prune=now')
+    world.repo.git('gc', '-q', '--prune=now')
+    const [first, second] = [await world.provider.restore(points[0]!), await world.provider.restore(points[1]!)]
+    expect([first.notices, second.notices]).toEqual([[], []])
+    const back = inside(world, first.environment)
+    expect(back.read('mine')).toBe('content that the lender has, too\n')
+    expect(back.git('show', ':index-only')).toBe('staged')
+    expect(inside(world, second.environment).git('rev-parse', 'HEAD')).toBe(committed)
+    for (const { id } of points) await discardRestorePoint(world.context, world.codebase, id)
+    expect(kept(world)).toEqual([])
+    expect(readdirSync(join(world.context.home, 'restore'))).toEqual([])
   })
 
   test('everything at once, after `git gc --prune=now`', async () => {
@@ -483,6 +525,35 @@ describe.concurrent('restore', () => {
     expect(settings(twice.branch)).toBe(expected)
   })
 
+  test("brings back the environment's own branch with its settings, although HEAD was on another, and takes it back when it fails", async () => {
+    let broken = false
+    const { world, environment, tree } = await start({
+      context: {
+        failpoint: async (name) => {
+          if (broken && name === 'restore.own-branch') throw new Error('cut')
+        },
+      },
+    })
+    await using _ = world
+    const { repo } = world
+    repo.git('config', 'branch.issue-42.description', 'mine')
+    tree.git('switch', '-q', '-c', 'other')
+    tree.commit('a', 'a\n')
+    repo.git('config', 'branch.other.description', 'of the other')
+    const { restorePoint, branchDeleted } = await removed(world, environment, { force: true })
+    expect({ branchDeleted, there: branchExists(world, 'issue-42') }).toEqual({ branchDeleted: true, there: false })
+    broken = true
+    expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
+    expect(branchExists(world, 'issue-42')).toBe(false)
+    broken = false
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    expect(notices).toEqual(['branch issue-42 is back, too'])
+    expect(inside(world, back).git('symbolic-ref', '--short', 'HEAD')).toBe('other')
+    expect(repo.git('rev-parse', 'issue-42')).toBe(repo.git('rev-parse', 'main'))
+    expect(repo.git('config', 'branch.issue-42.description')).toBe('mine')
+    expect(repo.git('config', 'branch.other.description')).toBe('of the other')
+  })
+
   test('points live 30 days: then ref, directory and row go, and not a day before', async () => {
     let now = Date.now()
     const { world, environment, tree } = await start({ context: { clock: () => now } })
@@ -490,14 +561,101 @@ describe.concurrent('restore', () => {
     tree.write('draft', 'draft\n')
     const { restorePoint } = await removed(world, environment, { force: true })
     const directory = join(world.context.home, 'restore', restorePoint.id)
-    now += 29 * day
-    expect(await expireRestorePoints(world.context, world.codebase)).toBe(0)
+    const look = () => expireRestorePoints(world.context, world.codebase)
+    for (let days = 1; days < 30; days += 1) {
+      now += day
+      expect(await look()).toBe(0)
+    }
     expect(existsSync(directory)).toBe(true)
-    now += 2 * day
-    expect(await expireRestorePoints(world.context, world.codebase)).toBe(1)
+    now += day
+    expect(await look()).toBe(1)
     expect(existsSync(directory)).toBe(false)
     expect(world.repo.git('for-each-ref', 'refs/coppice')).toBe('')
     expect(await world.context.store.restorePoints.get(restorePoint.id)).toBeUndefined()
+  })
+
+  test('points outlive a clock that was wrong when they were written, and one that is wrong now', async () => {
+    const right = Date.now()
+    let now = right - 60 * day
+    const { world, environment, tree } = await start({ context: { clock: () => now } })
+    await using _ = world
+    tree.write('draft', 'draft\n')
+    const { restorePoint } = await removed(world, environment, { force: true })
+    for (const days of [0, 0.25, 4000, 0.5]) {
+      now = right + days * day
+      expect(await expireRestorePoints(world.context, world.codebase)).toBe(0)
+    }
+    const { environment: back } = await world.provider.restore(restorePoint)
+    expect(inside(world, back).read('draft')).toBe('draft\n')
+  })
+
+  test.for(['restore.files', 'restore.record'])(
+    'of a point whose time is over meanwhile (%s) brings everything back',
+    async (place) => {
+      let isOver = false
+      let armed = false
+      const expire = async (): Promise<void> => {
+        armed = false
+        isOver = true
+        expired.push(await expireRestorePoints(world.context, world.codebase))
+      }
+      const expired: number[] = []
+      const { world, environment, tree } = await start({
+        settings: { restoreDays: 1 },
+        prepare: (repo) => repo.commit('.gitignore', '*.log\n'),
+        context: {
+          clock: () => Date.now() + (isOver ? 2 * day : 0),
+          failpoint: async (name) => (armed && name === place ? expire() : undefined),
+        },
+      })
+      await using _ = world
+      tree.write('only.log', 'nowhere else\n')
+      tree.write('draft', 'draft\n')
+      const { restorePoint } = await removed(world, environment, { force: true })
+      armed = true
+      const { environment: back, notices } = await world.provider.restore(restorePoint)
+      expect(notices).toEqual([])
+      expect(inside(world, back).read('only.log')).toBe('nowhere else\n')
+      expect(inside(world, back).read('draft')).toBe('draft\n')
+      expect([...expired, await expireRestorePoints(world.context, world.codebase)]).toEqual([0, 1])
+      await removed(world, back, { force: true })
+      expect(await messageOf(world.provider.restore(restorePoint))).toBe('that restore point has expired')
+    },
+  )
+
+  test('of a damaged point names each file that is missing, and fails where a whole part is missing', async () => {
+    const { world, environment, tree } = await start({ prepare: (repo) => repo.commit('.gitignore', '*.log\n') })
+    await using _ = world
+    tree.write('README', 'changed\n')
+    tree.write('mine', 'only here\n')
+    tree.write('copy', 'only here\n')
+    tree.write('other', 'other\n')
+    tree.write('a.log', 'a\n')
+    tree.write('b.log', 'b\n')
+    world.box.raw(environment.path, 'init', '-q', 'nested')
+    const blobs = ['mine', 'README'].map((file) => tree.git('hash-object', file))
+    const { restorePoint } = await removed(world, environment, { force: true })
+    for (const sha of blobs) rmSync(join(world.repo.commonDir, 'objects', sha.slice(0, 2), sha.slice(2)))
+    const directory = join(world.context.home, 'restore', restorePoint.id)
+    rmSync(join(directory, 'ignored/a.log'))
+    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const gone = 'its content is missing from the repository'
+    expect([...notices].sort()).toEqual(
+      [`README (${gone})`, 'a.log (missing from the restore point)', `copy (${gone})`, `mine (${gone})`].map(
+        (line) => `not brought back: ${line}`,
+      ),
+    )
+    expect(inside(world, back).read('other')).toBe('other\n')
+    expect(inside(world, back).read('b.log')).toBe('b\n')
+    await removed(world, back, { force: true })
+    for (const part of ['ignored', 'nested/nested', 'admin']) {
+      renameSync(join(directory, part), join(directory, 'away'))
+      expect(await messageOf(world.provider.restore(restorePoint))).toBe(
+        `the restore point is incomplete: ${join(directory, part)} is missing`,
+      )
+      renameSync(join(directory, 'away'), join(directory, part))
+    }
+    expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
   })
 
   test('that fails leaves nothing behind and can be tried again', async () => {

@@ -3,9 +3,10 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listWithFacts } from '../../src/isolation/facts.ts'
 import { isClean } from '../../src/isolation/uncommitted.ts'
-import { writeIn } from '../helpers/repo.ts'
+import { vouchFor } from '../../src/isolation/worktree/vouch.ts'
+import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { type Inside, inside, issue, refusal, thereAndBack } from './scene.ts'
+import { type Inside, inside, issue, refusal, removed, resolved, thereAndBack } from './scene.ts'
 
 describe.concurrent('submodules', () => {
   /** As `worktree list` shows it: never clean where a removal would be refused. */
@@ -15,13 +16,15 @@ describe.concurrent('submodules', () => {
     return isClean(facts.dirty)
   }
 
-  const withSubmodule = (config?: string) =>
+  const withSubmodule = (more?: string | ((lib: TestRepo) => void)) =>
     makeWorld({
       prepare: (repo, box) => {
-        box.repo('lib').commit('lib.c', 'int x;\n')
+        const lib = box.repo('lib')
+        lib.commit('lib.c', 'int x;\n')
+        if (typeof more === 'function') more(lib)
         repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
         repo.git('commit', '-q', '-m', 'lib')
-        if (config !== undefined) repo.commit('.coppice/config.yaml', config)
+        if (typeof more === 'string') repo.commit('.coppice/config.yaml', more)
       },
     })
 
@@ -55,6 +58,96 @@ describe.concurrent('submodules', () => {
     expect(again.git('status', '--short').split('\n')).toEqual([' M lib.c', '?? draft.c'])
     expect(again.read('lib.c')).toBe('int changed;\n')
     expect(again.git('rev-parse', '--git-dir')).not.toContain('/project/.git\n')
+  })
+
+  test('what only a submodule has keeps the tree, whichever ref or reflog has it; tags it came with do not', async () => {
+    await using world = await withSubmodule((lib) => {
+      lib.git('checkout', '-q', '--detach')
+      lib.commit('release.c', 'int release;\n')
+      lib.git('tag', '-a', '-m', 'a release on no branch', 'v1')
+      lib.git('tag', 'a-file', 'HEAD:release.c')
+      lib.git('checkout', '-q', 'main')
+    })
+    const things: Record<string, (lib: Inside) => void> = {
+      '1 commit in submodule lib that were not pushed': (lib) => {
+        lib.commit('lib.c', 'int y;\n')
+        lib.git('tag', 'mine')
+        lib.git('checkout', '-q', 'origin/main')
+      },
+      '2 commits in submodule lib that were not pushed': (lib) => {
+        lib.commit('lib.c', 'int y;\n')
+        lib.commit('lib.c', 'int z;\n')
+        lib.git('reset', '-q', '--hard', 'origin/main')
+      },
+      'submodule lib has worktrees of its own': (lib) =>
+        void lib.git('worktree', 'add', '-q', '--detach', world.box.path('of-lib')),
+      'refs/tags/mine in submodule lib was not pushed': (lib) => void lib.git('tag', 'mine', 'HEAD:lib.c'),
+    }
+    for (const [number, [reason, make]] of Object.entries(things).entries()) {
+      const environment = await issue(world, number + 1)
+      make(inside(world, { path: join(environment.path, 'lib') }))
+      expect(await refusal(world, environment)).toEqual([`nothing-unreachable no: ${reason}`])
+    }
+    const environment = await issue(world, 42)
+    const lib = inside(world, { path: join(environment.path, 'lib') })
+    expect(lib.git('tag').split('\n')).toEqual(['a-file', 'v1'])
+    const { restorePoint } = await removed(world, environment)
+    // The list of tags comes back with the submodule.
+    await removed(world, (await world.provider.restore(restorePoint)).environment)
+  })
+
+  test('a person who trusts a worktree gets the submodules that are missing, and no other moves', async () => {
+    await using world = await makeWorld({
+      remote: true,
+      prepare: (repo, box) => {
+        box.repo('deep').commit('deep.c', 'int x;\n')
+        const lib = box.repo('lib')
+        lib.commit('lib.c', 'int x;\n')
+        lib.git('submodule', '--quiet', 'add', box.path('deep'), 'deep')
+        lib.git('commit', '-q', '-m', 'deep')
+        for (const name of ['lib', 'other']) repo.git('submodule', '--quiet', 'add', box.path('lib'), name)
+        repo.git('commit', '-q', '-m', 'lib')
+      },
+    })
+    const theirs = world.repo.git('commit-tree', '-m', 'theirs', '-p', 'HEAD', 'HEAD^{tree}')
+    world.repo.git('push', '-q', 'origin', ...[1, 2, 3, 4].map((number) => `${theirs}:refs/pull/${number}/head`))
+    const trusted = async (number: number, work: (tree: Inside, lib: Inside) => void) => {
+      const { environment } = await resolved(world, 'pr', number, { hints: { isForkPR: true } })
+      const tree = inside(world, environment)
+      expect(tree.has('lib/lib.c')).toBe(false)
+      const lib = inside(world, { path: join(tree.path, 'lib') })
+      work(tree, lib)
+      const { notices } = await vouchFor(world.context, world.codebase, environment)
+      expect(tree.read('other/deep/deep.c')).toBe('int x;\n')
+      return { tree, lib, notices }
+    }
+    let commit = ''
+    const committed = await trusted(1, (tree, lib) => {
+      tree.git('submodule', '--quiet', 'update', '--init', 'lib')
+      commit = lib.commit('lib.c', 'int mine;\n')
+    })
+    expect(committed.lib.git('rev-parse', 'HEAD')).toBe(commit)
+    expect(committed.tree.has('lib/deep/deep.c')).toBe(true)
+    expect(committed.notices).toEqual([])
+
+    const written = await trusted(2, (tree) => tree.write('lib/lib.c', 'int mine;\n'))
+    expect(written.tree.read('lib/lib.c')).toBe('int mine;\n')
+    expect(written.notices).toEqual(['Submodule lib was not fetched: there are files in its directory.'])
+
+    const emptied = await trusted(3, (tree, lib) => {
+      tree.git('submodule', '--quiet', 'update', '--init', 'lib')
+      commit = lib.commit('lib.c', 'int mine;\n')
+      tree.git('submodule', '--quiet', 'deinit', '-f', 'lib')
+    })
+    const gitDir = emptied.tree.git('rev-parse', '--absolute-git-dir')
+    expect(emptied.tree.git('--git-dir', join(gitDir, 'modules/lib'), 'rev-parse', 'HEAD')).toBe(commit)
+    expect(emptied.notices.join()).toContain('Submodule lib was not fetched: its repository is still there')
+
+    const replaced = await trusted(4, (tree) => {
+      rmSync(join(tree.path, 'lib'), { recursive: true })
+      symlinkSync(world.box.path('elsewhere'), join(tree.path, 'lib'))
+    })
+    expect(replaced.notices).toEqual(['Submodule lib was not fetched: something else is in its place.'])
   })
 
   const places: [

@@ -2,13 +2,16 @@ import { lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { unlessMissing } from '../../domain/missing.ts'
-import { type AdminDir, clearLock, readAdminDir, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import type { Sha } from '../../domain/names.ts'
+import { type AdminDir, clearLock, readAdminDir, readHead, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { lostCommits } from '../../git/snapshot.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { managedRoot } from '../paths.ts'
 import { repoOf } from '../repo-of.ts'
+import { leaveToUser } from './making-left.ts'
 import { spareReason, spareToken } from './marks.ts'
 
 /** A spare of ours that has no row: the database was lost. */
@@ -61,20 +64,37 @@ export const recallSpares = async (context: IsolationContext, codebase: Codebase
 const recall = async (
   context: IsolationContext,
   codebase: Codebase,
-  { id, path, record: { dir, name, head }, isThere }: ForgottenSpare,
+  { id, path, record: { dir, name }, isThere }: ForgottenSpare,
 ): Promise<void> => {
   const { store, host, clock, git } = context
-  if (isThere && head !== undefined && 'sha' in head) {
-    const row = { id, host, codebaseId: codebase.id, path, adminName: name, sha: head.sha, createdAt: clock() }
-    await store.spares.insert(row)
+  const sha = await madeAt(context, codebase, dir)
+  if (isThere && sha !== undefined) {
+    await store.spares.insert({ id, host, codebaseId: codebase.id, path, adminName: name, sha, createdAt: clock() })
   }
-  if (isThere || (await hasMoved(dir))) return
+  if (isThere && sha === undefined) {
+    context.log.warn('a spare that somebody worked in was left to them', { path })
+    await leaveToUser(dir)
+  }
+  if (isThere || sha === undefined) return
   await clearLock(dir, spareReason(id))
   await forgetWorktree(git, repoOf(codebase), { dir })
 }
 
-/** Somebody committed or switched in it: its reflog may be all that holds that. */
-const hasMoved = async (dir: string): Promise<boolean> => {
-  const log = await readUntrustedText(join(dir, 'logs', 'HEAD'))
-  return (log ?? '').trim().split('\n').length > 1
+/**
+ * The commit that a spare was made at, by its record alone. Undefined when somebody committed or switched in it, or keeps
+ * refs of its own there, and when that is unknown: the record may be all that holds their work.
+ */
+export const madeAt = async ({ git }: IsolationContext, codebase: Codebase, dir: string): Promise<Sha | undefined> => {
+  const head = await readHead(dir)
+  if (head === undefined || !('sha' in head)) return undefined
+  const refs = await unlessMissing(readdir(join(dir, 'refs'), { recursive: true, withFileTypes: true }))
+  if (refs?.some((entry) => !entry.isDirectory()) === true) return undefined
+  const [first, ...more] = ((await readUntrustedText(join(dir, 'logs', 'HEAD'))) ?? '').trim().split('\n')
+  if (more.length > 0) return undefined
+  // Without a reflog (`core.logAllRefUpdates=false`) a commit that is on a branch or tag is not lost with the record.
+  const isOurs =
+    first === ''
+      ? (await lostCommits(git, repoOf(codebase), [head.sha], [])).length === 0
+      : first?.split(' ')[1] === head.sha
+  return isOurs ? head.sha : undefined
 }

@@ -9,6 +9,7 @@ import { hashFiles, syncYoungObjects } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
 import { maxLogBytes } from '../../git/file-limits.ts'
 import { commitTree } from '../../git/objects.ts'
+import { borrowsObjects } from '../../git/own-objects.ts'
 import { type Snapshot, type SnapshotEntry, indexChanges, lostCommits, writeSnapshot } from '../../git/snapshot.ts'
 import { type TreePath, treePath } from '../../git/tree-path.ts'
 import { readUntrusted } from '../../process/files/read-untrusted.ts'
@@ -47,8 +48,10 @@ export const keepObjects = async (
   const dirty = snapshot !== undefined
   const [only] = parents
   const refused = snapshot?.refused ?? []
-  if (snapshot === undefined && only !== undefined && parents.length === 1) return { commit: only, dirty, refused }
-  const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n`
+  const isEnough = snapshot === undefined && parents.length === 1 && !borrowsObjects(tree)
+  if (isEnough && only !== undefined) return { commit: only, dirty, refused }
+  // With the id no two points have the same objects: the pack of one can be given up without the other's.
+  const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n\nEnvironment: ${environment.id}\n`
   const by = { name: 'Coppice', email: 'coppice@localhost', at: context.clock() }
   const kept = snapshot ?? (await writeSnapshot(context.git, tree, []))
   const commit = await commitTree(context.git, tree, { tree: kept.tree, parents, message, by }, { durable: true })

@@ -47,7 +47,10 @@ export const laidFrom = async (
       }
       return true
     }
-    for (const sha of sources.get(path) ?? []) if (startsWith(await blob(context, repo, sha), here)) return true
+    for (const sha of sources.get(path) ?? []) {
+      const source = await blob(context, repo, sha)
+      if (source !== undefined && startsWith(source, here)) return true
+    }
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
     return Buffer.isBuffer(kept) && startsWith(kept, here)
   }
@@ -86,8 +89,8 @@ const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'>
   return (await readUntrusted(path, { maxBytes: maxBlobBytes })) ?? 'absent'
 }
 
-const blob = async (context: IsolationContext, repo: Repo, sha: Sha): Promise<Buffer> => {
-  let found: Buffer = Buffer.alloc(0)
+const blob = async (context: IsolationContext, repo: Repo, sha: Sha): Promise<Buffer | undefined> => {
+  let found: Buffer | undefined
   await catFiles(context.git, repo, [sha], (_name, bytes) => {
     found = bytes
   })

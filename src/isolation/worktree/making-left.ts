@@ -28,6 +28,8 @@ export type MakingLeft = {
   adminNamesBefore: readonly string[]
   spareId: string | undefined
   spare: { path: string; adminName: string } | undefined
+  /** A second branch that a restore brought back. */
+  ownBranch: { name: string; tip: string } | undefined
   /** Which directory it was, whatever lies at the path now. */
   directory: string | undefined
 }
@@ -42,6 +44,9 @@ export const readMakingData = ({ data }: JournalEntry): MakingLeft => ({
   spareId: typeof data['spareId'] === 'string' ? data['spareId'] : undefined,
   spare: isRecord(data['spare'])
     ? { path: text(data['spare']['path']), adminName: text(data['spare']['adminName']) }
+    : undefined,
+  ownBranch: isRecord(data['ownBranch'])
+    ? { name: text(data['ownBranch']['name']), tip: text(data['ownBranch']['tip']) }
     : undefined,
   directory: typeof data['directory'] === 'string' ? data['directory'] : undefined,
 })

@@ -1,5 +1,5 @@
 import { lstat, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { unlessMissing } from '../../domain/missing.ts'
 
 /** Every file of git's record of a tree, by its name below it. */
@@ -20,3 +20,21 @@ export const isUntouched = async (adminDir: string, files: readonly string[]): P
   for (const name of files) if ((await unlessMissing(lstat(join(adminDir, name)))) === undefined) return false
   return true
 }
+
+/**
+ * Changes with every commit, ref and operation in the tree and its submodules, also with those that leave no trace in
+ * the files. Not with an index, which `git status` rewrites (of a split one it renews the time), nor with what ties the record to its directory.
+ */
+export const recordStamp = async (adminDir: string): Promise<string> => {
+  const lines: string[] = []
+  for (const name of (await recordFiles(adminDir)).sort()) {
+    if (isIndex(basename(name)) || tying.has(name)) continue
+    const found = await unlessMissing(lstat(join(adminDir, name), { bigint: true }))
+    lines.push(found === undefined ? `${name} -` : `${name} ${found.ino} ${found.size} ${found.mtimeNs}`)
+  }
+  return lines.join('\n')
+}
+
+const isIndex = (name: string): boolean => name === 'index' || name.startsWith('sharedindex.')
+
+const tying: ReadonlySet<string> = new Set(['commondir', 'coppice', 'gitdir', 'locked'])

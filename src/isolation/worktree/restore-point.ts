@@ -3,6 +3,8 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../domain/restore-point.ts'
 import { readHead } from '../../git/admin-dir.ts'
+import type { Sha } from '../../domain/names.ts'
+import { borrowsObjects, giveUpOwnObjects, keepOwnObjects } from '../../git/own-objects.ts'
 import { readRef, resolveCommit, updateRefs } from '../../git/refs.ts'
 import { executableFiles } from '../../git/tracked-files.ts'
 import { branchSettings } from '../../git/upstream.ts'
@@ -39,14 +41,18 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   await makePrivateDirectory(directory)
   const head = await headOf(context, save)
   const { commit, dirty, refused } = await keepObjects(context, save, head.sha)
+  if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')
+  const settingsOf = (branch: string) => branchSettings(context.git, repoOf(codebase), branch)
   const contents: RestoreContents = {
     environment,
     aliases: await context.store.environments.aliases(environment.id),
     head,
-    branchSettings: await branchSettings(context.git, repoOf(codebase), head.branch ?? environment.branch),
+    branchSettings: await settingsOf(head.branch ?? environment.branch),
+    ...(head.branch !== undefined &&
+      head.branch !== environment.branch && { ownBranchSettings: await settingsOf(environment.branch) }),
     tip: save.fate.tip,
     dirty,
     converted: save.dirt?.converted ?? [],
@@ -75,6 +81,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   })
   if (!made.ok) throw new AppError('restore-failed', `the restore point could not be kept: ${made.stderr.trim()}`)
   await context.failpoint('save.ref')
+  await context.store.restorePoints.watch(context.host, createdAt)
   await context.store.restorePoints.insert(point)
   await context.failpoint('save.recorded')
   return point
@@ -100,8 +107,25 @@ export const discardRestorePoint = async (context: IsolationContext, codebase: C
     })
     if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
   }
+  await giveUpOwnObjects(repoOf(codebase), ownerOf(id))
   await deleteTree(directory)
   await context.store.restorePoints.remove(id)
+}
+
+const ownerOf = (id: string): string => `coppice restore point ${id}`
+
+/** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
+const keepBorrowed = async (
+  context: IsolationContext,
+  { codebase, environment, id }: ToSave,
+  commit: Sha,
+): Promise<void> => {
+  const { git } = context
+  const repo = repoOf(codebase)
+  const ofRemote = codebase.remote && (await resolveCommit(git, repo, `refs/remotes/${codebase.remote}/HEAD`))
+  const except = ofRemote || (await resolveCommit(git, repo, 'HEAD')) || environment.startSha
+  const through = join(restoreDirectory(context, id), 'objects')
+  await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), through })
 }
 
 const archive = async (

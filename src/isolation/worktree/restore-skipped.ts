@@ -7,6 +7,7 @@ import { disableSparse, reapplySparse } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { skippedFiles } from '../../git/hidden.ts'
 import type { IsolationContext } from '../context.ts'
+import { parentOf } from './restore-files.ts'
 
 /*
  * A sparse checkout, or files with `skip-worktree` set, come back with the index and git's record. What is left to do
@@ -68,5 +69,3 @@ const removeEmptyParents = async (root: string, path: string): Promise<void> => 
     }
   }
 }
-
-const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')

@@ -1,23 +1,14 @@
-import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises'
+import { lstat, mkdir, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import {
-  type BranchName,
-  branchNameProblem,
-  type Sha,
-  toBranchName,
-  toEnvironmentId,
-  toSha,
-} from '../../domain/names.ts'
-import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
+import { type BranchName, branchNameProblem, toBranchName, toEnvironmentId } from '../../domain/names.ts'
+import { bytesBelow } from '../../domain/raw-path.ts'
 import { deleteTree } from '../../process/files/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
-import { catFiles } from '../../git/blobs.ts'
-import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
@@ -33,6 +24,8 @@ import { repoOf } from '../repo-of.ts'
 import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
+import { blockerOf, bringOwnBranch, settingsFor } from './restore-branch.ts'
+import { layFiles, layIgnored, parentOf } from './restore-files.ts'
 import { restoreDirectory } from './restore-point.ts'
 import { makeFull, takeSkippedAway } from './restore-skipped.ts'
 import { bringSubmodules } from './restore-submodules.ts'
@@ -59,11 +52,12 @@ export const restoreEnvironment = async (
     const leftOut = await fill(context, made.tree, point)
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
+    const brought = await bringOwnBranch(context, codebase, point, made.entry.id)
     const environment = await activate(making, made)
     const lost = [...point.contents.leftOut, ...leftOut].map(
       ({ path, reason }) => `not brought back: ${path} (${reason})`,
     )
-    return { environment, notices: [...making.plan.notices, ...lost] }
+    return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
       locked(context, codebase, 'undoing a failed restore', () =>
@@ -83,6 +77,7 @@ const begin = async (
   if (point.host !== context.host) {
     throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
   }
+  await assertWhole(context, point)
   const old = point.contents.environment
   const live = await context.store.environments.liveByWork(codebase.id, old.work)
   if (live !== undefined) throw occupied(live)
@@ -130,6 +125,29 @@ const begin = async (
   )
 }
 
+/** Its time may have run out since it was chosen, or somebody may have deleted files of it. */
+const assertWhole = async (context: IsolationContext, { id, contents }: RestorePoint): Promise<void> => {
+  if ((await context.store.restorePoints.get(id)) === undefined) {
+    throw new AppError('restore-failed', 'that restore point has expired', {
+      remedy: '`coppice worktree restore --list` shows the others',
+    })
+  }
+  const directory = restoreDirectory(context, id)
+  const parts = ['admin', ...(contents.ignored.length > 0 ? ['ignored'] : [])]
+  const places = [
+    ...parts.map((part) => join(directory, part)),
+    ...contents.nested.map((path) => nestedPlace(directory, path)),
+  ]
+  for (const place of places) {
+    if ((await unlessMissing(lstat(place))) !== undefined) continue
+    throw new AppError('restore-failed', `the restore point is incomplete: ${String(place)} is missing`, {
+      remedy: `put it back (from a backup?) and try again; what is left is in ${directory}`,
+    })
+  }
+}
+
+const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join(directory, 'nested'), path)
+
 const occupied = (live: IsolatedEnvironment): AppError =>
   new AppError('restore-failed', `its work has an environment again: ${live.branch} at ${live.path}`, {
     remedy: `remove that one first: coppice worktree remove ${live.branch}`,
@@ -137,7 +155,7 @@ const occupied = (live: IsolatedEnvironment): AppError =>
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
 const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
-  const { environment, head, tip, branchSettings } = point.contents
+  const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
   // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
   // stood, and `fill` then puts HEAD where it was.
@@ -163,6 +181,7 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const detachedElsewhere = elsewhere && ref !== undefined
   const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
   // A branch that went took its settings with it; one that stayed still has them.
+  const branchSettings = settingsFor(point, wanted)
   const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
   if (ref === undefined && blocked === undefined) return { ...anew, branch: wanted, notices: [] }
   if (ref !== undefined && free && (ref.sha === at || detachedElsewhere)) {
@@ -173,10 +192,6 @@ const planRestore = async (context: IsolationContext, codebase: Codebase, point:
   const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
   return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
 }
-
-/** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
-const blockerOf = (branch: string, names: readonly string[]): string | undefined =>
-  names.find((name) => name.startsWith(`${branch}/`) || branch.startsWith(`${name}/`))
 
 const upstreamOf = (
   { remote }: Codebase,
@@ -198,22 +213,21 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 /** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
 const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
   const directory = restoreDirectory(context, point.id)
-  const { head, dirty, nested } = point.contents
+  const { head, dirty, nested, ignored } = point.contents
   await makeFull(context, tree, point)
   if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
   const laid = await resolveCommit(context.git, tree, 'HEAD')
   if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
     await setHeadBranch(context.git, tree, toBranchName(head.branch))
   }
-  if (dirty) await layFiles(context, tree, point, laid)
-  await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
+  if (dirty) await layFiles(context, tree, point, laid, leftOut)
+  await context.failpoint('restore.files')
   await bringRecord(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
-  if ((await unlessMissing(lstat(join(directory, 'ignored')))) !== undefined) {
-    await mergeTree(join(directory, 'ignored'), tree.path, leftOut)
-  }
+  // By what the point says, not by what is there: a directory that has vanished since is not an empty one.
+  if (ignored.length > 0) await layIgnored(join(directory, 'ignored'), tree, ignored, leftOut)
   for (const path of nested) {
     // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
     await deleteTree(bytesBelow(tree.path, path))
@@ -226,57 +240,6 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   return leftOut
 }
 
-const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
-
-/** Whatever differs between what was checked out (`head`) and the snapshot's `work/` is written byte for byte, or taken away. */
-const layFiles = async (
-  context: IsolationContext,
-  tree: Tree,
-  point: RestorePoint,
-  head: Sha | undefined,
-): Promise<void> => {
-  const converted = new Set(point.contents.converted)
-  const work = new Map<string, ListedEntry>()
-  for (const entry of await readTree(context.git, tree, point.commit)) {
-    const path = toRaw(entry.bytes)
-    if (path.startsWith('work/')) work.set(path.slice('work/'.length), entry)
-  }
-  const before = new Map(
-    head === undefined ? [] : (await readTree(context.git, tree, head)).map((entry) => [toRaw(entry.bytes), entry]),
-  )
-  for (const [path, { mode }] of before) {
-    if (!work.has(path) && mode !== '160000') await rm(bytesBelow(tree.path, path), { force: true })
-  }
-  const changed = [...work].filter(([path, { sha, mode }]) => {
-    const old = before.get(path)
-    // A file that git converts has other bytes on disk than in the commit, even where the commit has these.
-    return mode !== '160000' && (old?.sha !== sha || old.mode !== mode || converted.has(path))
-  })
-  const wanted = Map.groupBy(changed, ([, { sha }]) => sha)
-  await catFiles(context.git, tree, [...wanted.keys()], async (sha, bytes) => {
-    for (const [path, { mode }] of wanted.get(toSha(sha)) ?? []) {
-      await layFile(tree, path, mode, bytes, point.contents.modes[path])
-    }
-  })
-}
-
-const layFile = async (
-  tree: Tree,
-  path: string,
-  mode: string,
-  bytes: Buffer,
-  permissions: number | undefined,
-): Promise<void> => {
-  const target = bytesBelow(tree.path, path)
-  await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
-  await deleteTree(target)
-  if (mode === '120000') await symlink(bytes, target)
-  else {
-    await writeFile(target, bytes, { mode: 0o600, flag: 'wx' })
-    await chmod(target, permissions ?? (mode === '100755' ? 0o755 : 0o644))
-  }
-}
-
 /** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
 const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
 
@@ -285,19 +248,5 @@ const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promi
     if (notBrought.has(name)) continue
     await deleteTree(join(tree.gitDir, name))
     await copyTree(saved, tree.gitDir, name, leftOut)
-  }
-}
-
-/** Lays saved files into the tree, never over one that is there. */
-const mergeTree = async (from: string, to: string, leftOut: LeftOut[], path = ''): Promise<void> => {
-  const here = path === '' ? Buffer.from(from) : bytesBelow(from, path)
-  for (const entry of await readdir(here, { withFileTypes: true, encoding: 'buffer' })) {
-    const inner = path === '' ? toRaw(entry.name) : `${path}/${toRaw(entry.name)}`
-    if (entry.isDirectory()) {
-      await mkdir(bytesBelow(to, inner), { recursive: true })
-      await mergeTree(from, to, leftOut, inner)
-    } else if ((await unlessMissing(lstat(bytesBelow(to, inner)))) === undefined) {
-      await copyTree(from, to, inner, leftOut)
-    }
   }
 }

@@ -3,7 +3,15 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
-import { clearLock, readAdminDir, readToken, readWorktreeLink, setLock, writeToken } from '../../git/admin-dir.ts'
+import {
+  clearLock,
+  halfDone,
+  readAdminDir,
+  readToken,
+  readWorktreeLink,
+  setLock,
+  writeToken,
+} from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
@@ -22,6 +30,7 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot, spareDirectory } from '../paths.ts'
 import { treeAt } from '../presence.ts'
+import { madeAt } from './forgotten-spares.ts'
 import { leaveToUser, wasTaken } from './making-left.ts'
 import { walk } from '../walk.ts'
 import { type Making, moveForward } from './making.ts'
@@ -47,6 +56,12 @@ export const takeSpare = async (
   const found = await spareTree(codebase, spare)
   if (found === undefined) {
     await forgetLostSpare(context, codebase, spare)
+    return undefined
+  }
+  await settleIndex(found, spare.createdAt, context.clock())
+  if ((await madeAt(context, codebase, found.gitDir)) !== spare.sha || !(await isAsMade(context, found, [spare.sha]))) {
+    context.log.warn('a spare could not serve: somebody has written to it', { path: spare.path })
+    await leaveToUser(found.gitDir)
     return undefined
   }
   await clearLock(found.gitDir, spareReason(spare.id))
@@ -84,14 +99,21 @@ const retireSpare = async (
   ours: readonly Sha[],
 ): Promise<void> => {
   await clearLock(spare.gitDir, makingReason(environmentId))
-  const { headSha, changed, unmerged, untracked, ignored } = await readStatus(context.git, spare)
-  if (changed.length + unmerged.length + untracked.length + ignored.length > 0) return
-  if (headSha === undefined || !ours.includes(headSha)) return
-  const mounts = await mountsInside([spare.path, spare.gitDir])
-  if (mounts.length > 0 || (await walk(spare.path, context.clock())).gits.length > 0) return
+  if (!(await isAsMade(context, spare, ours))) return leaveToUser(spare.gitDir)
   const root = dirname(dirname(spare.path))
   context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
   await forgetWorktree(context.git, repoOf(codebase), { dir: spare.gitDir })
+}
+
+/** Nobody committed, staged or wrote anything in it, mounted anything there or made a repository inside. */
+const isAsMade = async (context: IsolationContext, spare: Tree, ours: readonly Sha[]): Promise<boolean> => {
+  const mounts = await mountsInside([spare.path, spare.gitDir])
+  if (mounts.length > 0) return false
+  const [status, walked] = await Promise.all([readStatus(context.git, spare), walk(spare.path, context.clock())])
+  const { headSha, branch, changed, unmerged, untracked, ignored } = status
+  if (branch !== undefined || headSha === undefined || !ours.includes(headSha)) return false
+  const left = [changed, unmerged, untracked, ignored, walked.gits, walked.special]
+  return left.every((list) => list.length === 0) && halfDone(spare.gitDir).length === 0
 }
 
 /** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */
@@ -101,6 +123,8 @@ const forgetLostSpare = async (context: IsolationContext, codebase: Codebase, sp
   if (record === undefined || (await readToken(dir)) !== spareToken(spare.id)) return
   if (await wasTaken(record, [spare.path])) return leaveToUser(dir)
   if ((await unlessMissing(lstat(spare.path))) !== undefined) return
+  // Somebody committed in it before: git's record, and its lock, are all that keep that.
+  if ((await madeAt(context, codebase, dir)) !== spare.sha) return
   await clearLock(dir, spareReason(spare.id))
   await forgetWorktree(context.git, repoOf(codebase), { dir })
 }

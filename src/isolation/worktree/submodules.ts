@@ -1,8 +1,11 @@
-import { lstat } from 'node:fs/promises'
+import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
 import { unlessMissing } from '../../domain/missing.ts'
+import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { Privileges } from '../../domain/trust.ts'
+import { readHead } from '../../git/admin-dir.ts'
+import type { Tree } from '../../git/door.ts'
 import { resolveCommit } from '../../git/refs.ts'
 import { remoteInfo } from '../../git/remote.ts'
 import { relativeTo } from '../../git/remote-url.ts'
@@ -11,33 +14,62 @@ import {
   listSubmodules,
   type SubmoduleAddress,
   submoduleAddresses,
+  submoduleAddressesHere,
   updateAnonymously,
 } from '../../git/submodule.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
+import { isDirectoryBelow } from '../directory-below.ts'
+import { isInside } from '../paths.ts'
 import { repoOf } from '../repo-of.ts'
+import { submoduleDirs } from '../submodule-dirs.ts'
+import { submoduleTree } from '../submodules.ts'
+import { rememberTags } from '../fetched-tags.ts'
 import type { Dressing } from './dressing.ts'
 
-/** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
+/**
+ * Fetches the submodules that are not there yet, and those alone: in a worktree that is in use, `git submodule update`
+ * would move the others away from what somebody has checked out in them.
+ */
 export const bringSubmodules = async (
   context: IsolationContext,
   dressing: Dressing,
   which: Privileges['submodules'],
 ): Promise<string[]> => {
-  const { config, tree, signal } = dressing
-  if (!config.submodules || (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) === undefined) return []
-  const listed = await listSubmodules(context.git, tree, { signal })
-  if (listed.length === 0) return []
-  context.progress('fetching submodules')
-  if (which === 'base') {
-    return bringBaseSubmodules(
-      context,
-      dressing,
-      listed.map(({ path }) => path),
-    )
+  const { config, tree } = dressing
+  if (!config.submodules) return []
+  const wanted = await unfetched(context, dressing, tree)
+  if (wanted.paths.length > 0) context.progress('fetching submodules')
+  const before = new Set((await submoduleDirs(tree.gitDir)).map(({ dir }) => dir))
+  const notices =
+    which === 'base'
+      ? [...wanted.notices, ...(await bringBaseSubmodules(context, dressing, wanted.paths))]
+      : await bringAll(context, dressing, tree, wanted)
+  for (const { dir } of await submoduleDirs(tree.gitDir)) {
+    if (!before.has(dir)) await rememberTags(context, dir)
   }
+  return notices
+}
+
+type Unfetched = {
+  readonly paths: readonly string[]
+  /** None is left out: git may decide by itself which of them are active. */
+  readonly isAll: boolean
+  /** One that is there with its git directory in the record. It may lack submodules of its own. */
+  readonly fetched: readonly Tree[]
+  readonly notices: readonly string[]
+}
+
+const bringAll = async (
+  context: IsolationContext,
+  dressing: Dressing,
+  tree: Tree,
+  { paths, isAll, fetched, notices }: Unfetched,
+): Promise<string[]> => {
+  const { signal, onSpawn } = dressing
+  const only = isAll ? {} : { paths }
   try {
-    await initSubmodules(context.git, tree, { signal, ...(dressing.onSpawn && { onSpawn: dressing.onSpawn }) })
+    if (paths.length > 0) await initSubmodules(context.git, tree, { signal, ...only, ...(onSpawn && { onSpawn }) })
   } catch (error) {
     if (!isAppError(error, 'git-failed') && !isAppError(error, 'timeout')) throw error
     throw new AppError('submodules-failed', `couldn't fetch the submodules: ${error.message}`, {
@@ -45,7 +77,50 @@ export const bringSubmodules = async (
       remedy: 'check that they can be fetched, or set worktree.submodules to false on the base branch',
     })
   }
-  return []
+  const all = [...notices]
+  for (const inner of fetched) {
+    all.push(...(await bringAll(context, dressing, inner, await unfetched(context, dressing, inner))))
+  }
+  return all
+}
+
+/** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
+const unfetched = async (
+  context: IsolationContext,
+  { signal, tree: top }: Dressing,
+  tree: Tree,
+): Promise<Unfetched> => {
+  const paths: string[] = []
+  const fetched: Tree[] = []
+  const notices: string[] = []
+  const hasNames = (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) !== undefined
+  const listed = hasNames ? await listSubmodules(context.git, tree, { signal }) : []
+  const named = listed.length === 0 ? new Map() : await submoduleAddressesHere(context.git, tree, { signal })
+  for (const { path, bytes } of listed) {
+    const raw = toRaw(bytes)
+    if ((await unlessMissing(lstat(bytesBelow(tree.path, `${raw}/.git`)))) !== undefined) {
+      // One whose `.git` leads nowhere has nothing that could be fetched into it.
+      const inner = await submoduleTree(tree, raw).catch(() => undefined)
+      if (inner !== undefined && isInside(await realpath(top.gitDir), inner.gitDir)) fetched.push(inner)
+      continue
+    }
+    const problem = await whyNotFetch(tree, raw, named.get(path)?.name)
+    if (problem === undefined) paths.push(path)
+    else notices.push(`Submodule ${path} was not fetched: ${problem}.`)
+  }
+  return { paths, isAll: paths.length === listed.length, fetched, notices }
+}
+
+const whyNotFetch = async (tree: Tree, path: string, name: string | undefined): Promise<string | undefined> => {
+  const there = await unlessMissing(readdir(bytesBelow(tree.path, path)))
+  if (there !== undefined && there.length > 0) return 'there are files in its directory'
+  const isPlain = await isDirectoryBelow(tree.path, path)
+  if (!isPlain && (await unlessMissing(lstat(bytesBelow(tree.path, path)))) !== undefined) {
+    return 'something else is in its place'
+  }
+  // Git would check out another commit in it, and what its HEAD alone holds would be left to its reflog.
+  const isKnown = name !== undefined && (await readHead(join(tree.gitDir, 'modules', name))) !== undefined
+  return isKnown ? 'its repository is still there. Check it out yourself: git submodule update' : undefined
 }
 
 /**
@@ -58,6 +133,7 @@ const bringBaseSubmodules = async (
   { codebase, tree, signal, onSpawn }: Dressing,
   paths: readonly string[],
 ): Promise<string[]> => {
+  if (paths.length === 0) return []
   const { base } = await baseAndConfig(context, codebase)
   const head = await resolveCommit(context.git, tree, 'HEAD')
   const repo = repoOf(codebase)

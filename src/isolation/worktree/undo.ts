@@ -61,6 +61,10 @@ export const undoMaking = async (
   if (data.branchCreated && saved !== 'cannot-keep' && isSha(data.start)) {
     await dropBranch(context, codebase, data.branch, data.start)
   }
+  const { ownBranch } = data
+  if (ownBranch !== undefined && isSha(ownBranch.tip)) {
+    await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
+  }
   await context.failpoint('undo.branch')
   await context.store.transaction(async (store) => {
     if (entry.environmentId !== undefined) {

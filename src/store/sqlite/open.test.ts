@@ -124,6 +124,7 @@ const lookUpEverything = async (store: Store): Promise<void> => {
   await store.conversations.ofEnvironments([id])
   await store.conversations.letGo(id)
   await store.restorePoints.list(codebase)
+  await store.restorePoints.watch('host', 1)
   await store.restorePoints.expired('host', 1)
   await store.leases.ofEnvironments([id])
   await store.leases.all('host')

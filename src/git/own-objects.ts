@@ -1,0 +1,71 @@
+import { lstatSync } from 'node:fs'
+import { readdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
+import type { Sha } from '../domain/names.ts'
+import { openUntrusted, readUntrustedText } from '../process/files/read-untrusted.ts'
+import { syncPath } from '../process/files/sync-path.ts'
+import type { Git, Repo } from './door.ts'
+
+/*
+ * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender has,
+ * and `git gc` even deletes a copy of it. Whatever the lender drops is then gone from here, too.
+ */
+
+export const borrowsObjects = ({ commonDir }: Repo): boolean =>
+  unlessMissingSync(() => lstatSync(join(commonDir, 'objects/info/alternates'))) !== undefined
+
+export type OwnObjects = {
+  /** Everything that this reaches, unless `except` reaches it as well. */
+  readonly commit: Sha
+  readonly except: Sha | undefined
+  /** Whose they are, one line: what they are given up by. */
+  readonly owner: string
+  /** How the names of temporary files begin. */
+  readonly through: string
+}
+
+/** Copies the objects into a pack of the repository's own, which `git gc` leaves alone until it is given up. Synced. */
+export const keepOwnObjects = async (
+  git: Git,
+  repo: Repo,
+  { commit, except, owner, through }: OwnObjects,
+): Promise<void> => {
+  const at = { commonDir: repo.commonDir }
+  const { stdout } = await git.run({
+    operation: 'pack-objects',
+    at,
+    args: ['pack-objects', '--revs', '-q', through],
+    stdin: `${commit}\n${except === undefined ? '' : `^${except}\n`}`,
+    // All in one pack, whatever the repository says.
+    settings: [['pack.packSizeLimit', '0']],
+  })
+  const made = `${through}-${stdout.trim()}`
+  const pack = await openUntrusted(`${made}.pack`)
+  if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${made}.pack`)
+  const args = ['index-pack', '--stdin', `--keep=${owner}`]
+  const stdin = pack.createReadStream()
+  await git.run({ operation: 'index-pack', at, args, stdin, locks: true, durable: true })
+  for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
+  for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
+  await syncPath(packDirectory(repo))
+}
+
+/** Leaves them to `git gc`. Doing it twice is doing it once. */
+export const giveUpOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
+  for (const keep of await keepsOf(repo, owner)) await rm(keep, { force: true })
+}
+
+const packDirectory = ({ commonDir }: Repo): string => join(commonDir, 'objects/pack')
+
+/** A pack with a `.keep` file beside it is never rewritten or deleted; the file says why it is kept. */
+const keepsOf = async (repo: Repo, owner: string): Promise<string[]> => {
+  const names = (await unlessMissing(readdir(packDirectory(repo)))) ?? []
+  const found: string[] = []
+  for (const name of names.filter((one) => one.endsWith('.keep'))) {
+    const path = join(packDirectory(repo), name)
+    if ((await readUntrustedText(path))?.trim() === owner) found.push(path)
+  }
+  return found
+}
