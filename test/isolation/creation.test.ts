@@ -568,6 +568,10 @@ describe.concurrent('warm spares', () => {
       ['an untracked file', (spare) => spare.write('new', 'x\n')],
       ['a changed file', (spare) => spare.write('README', 'x\n')],
       ['an ignored file', (spare) => spare.write('x.log', 'x\n')],
+      [
+        'a change that git status does not show',
+        (spare) => (spare.git('update-index', '--assume-unchanged', 'README'), spare.write('README', 'x\n')),
+      ],
       ['a commit', (spare) => void spare.commit('README', 'x\n')],
       [
         'a commit that only the reflog has',

@@ -15,6 +15,7 @@ import {
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../git/refs.ts'
+import { lookIntoIndex } from '../../git/hidden.ts'
 import { readStatus } from '../../git/status.ts'
 import { submodulesOf } from '../../git/submodule.ts'
 import { addWorktree } from '../../git/worktree-add.ts'
@@ -109,10 +110,14 @@ const retireSpare = async (
 const isAsMade = async (context: IsolationContext, spare: Tree, ours: readonly Sha[]): Promise<boolean> => {
   const mounts = await mountsInside([spare.path, spare.gitDir])
   if (mounts.length > 0) return false
-  const [status, walked] = await Promise.all([readStatus(context.git, spare), walk(spare.path, context.clock())])
+  const [status, index, walked] = await Promise.all([
+    readStatus(context.git, spare),
+    lookIntoIndex(context.git, spare),
+    walk(spare.path, context.clock()),
+  ])
   const { headSha, branch, changed, unmerged, untracked, ignored } = status
   if (branch !== undefined || headSha === undefined || !ours.includes(headSha)) return false
-  const left = [changed, unmerged, untracked, ignored, walked.gits, walked.special]
+  const left = [changed, unmerged, untracked, ignored, index.hidden, walked.gits, walked.special]
   return left.every((list) => list.length === 0) && halfDone(spare.gitDir).length === 0
 }
 
