@@ -53,7 +53,7 @@ const opensFiles: Record<string, string> = {
   'src/process/git-processes.ts': 'reads /proc',
   'src/process/identity-linux.ts': 'reads /proc',
   'src/process/inside-linux.ts': 'reads /proc',
-  'src/process/run-mark.ts': 'reads /proc',
+  'src/process/run-processes.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
   'src/process/files/mounts.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',

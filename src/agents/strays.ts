@@ -9,8 +9,12 @@ const GRACE_MS = 2_000
 export const endStrays = async (mark: RunMark, clock: Clock): Promise<void> => {
   const killed = await killRun([mark], { graceMs: GRACE_MS, clock })
   if (killed.outcome !== 'survivors') return
-  const pids = killed.identities.map(({ pid }) => pid).join(', ')
-  throw new AppError('busy', `the agent started processes that could not be ended: ${pids || 'in another namespace'}`, {
-    remedy: pids === '' ? 'end them by hand' : `run: kill -9 ${pids.replaceAll(',', '')}`,
-  })
+  const pids = killed.identities.map(({ pid }) => pid)
+  throw pids.length === 0
+    ? new AppError('busy', 'something the agent started could not be ended, and no pid names it', {
+        remedy: 'run /stop; if that does not help, restart the machine',
+      })
+    : new AppError('busy', `the agent started processes that could not be ended: ${pids.join(', ')}`, {
+        remedy: `run: kill -9 ${pids.join(' ')}`,
+      })
 }

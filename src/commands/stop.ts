@@ -7,8 +7,11 @@ import { onlyInChat } from './only-in-chat.ts'
 import { listed } from './views/view.ts'
 
 /** Processes that outlived a run: which, and how to end them. */
-export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
+export const leftNotice = ({ own, unknown, unnamed, problem }: Leftovers): string =>
   [
+    ...(unnamed === true
+      ? [`The agent has ended, but something it started is still running: ${NO_PID}. Run \`/stop\` to end it.`]
+      : []),
     ...(own.length === 0
       ? []
       : [
@@ -30,25 +33,41 @@ export const leftNotice = ({ own, unknown, problem }: Leftovers): string =>
 export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
   if (outcome === 'nothing-running') {
     return [
-      scripts.ended + scripts.running.length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
+      fromScripts(scripts).length === 0 ? 'Nothing is running here.' : 'No agent is running here.',
       ...fromScripts(scripts),
     ].join('\n')
   }
-  const { own, unknown, problem } = left
+  const { own, unknown, unnamed, problem } = left
   return [
     ...(own.length === 0
-      ? [problem === undefined ? everythingEnded() : 'Stopped the agent.']
+      ? [
+          unnamed === true
+            ? `Stopped the agent, but something it started could not be ended: ${NO_PID}. Run \`/stop\` again; if that does not help, restart the machine.`
+            : problem === undefined
+              ? everythingEnded()
+              : 'Stopped the agent.',
+        ]
       : [
           `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started could not be ended:`,
           ...pids(own),
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
-    ...(unknown.length === 0 && problem === undefined ? [] : [leftNotice({ ...left, own: [] })]),
+    ...(unknown.length === 0 && problem === undefined
+      ? []
+      : [leftNotice({ own: [], unknown, ...(problem === undefined ? {} : { problem }) })]),
     ...fromScripts(scripts),
   ].join('\n')
 }
 
-const fromScripts = ({ ended, running }: Stopped['scripts']): readonly string[] => [
+/** Why there is nothing to give to `kill`. */
+const NO_PID = 'no pid names it, because it keeps forking or is in another pid namespace'
+
+const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly string[] => [
+  ...(unnamed === true
+    ? [
+        `Something that the repository's setup or teardown started for this worktree is still running: ${NO_PID}. Run \`/stop\` when no agent is running here.`,
+      ]
+    : []),
   ...(ended === 0
     ? []
     : [`Ended ${counted(ended, 'process', 'processes')} that the repository's setup or teardown had left running.`]),

@@ -7,11 +7,14 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld, type World } from '../../test/helpers/world.ts'
 import { createCommandAgent } from '../agents/command.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { writableCgroup } from '../process/cgroup.ts'
-import { identifySync, liveness } from '../process/identity.ts'
+import { identifySync, liveness, selfIdentity } from '../process/identity.ts'
+import { isAnyMarked, markedProcesses } from '../process/marked-processes.ts'
 import { type Conversations, createConversations } from './conversations.ts'
 import { createEndRun } from '../runs/end-run.ts'
-import { stopNotice } from '../commands/stop.ts'
+import { leftNotice, stopNotice } from '../commands/stop.ts'
+import { survivorsOf } from '../runs/leftovers.ts'
 import { createOutbox } from './outbox.ts'
 import { createStoreQueue } from './queue-of-store.ts'
 import { nothingRunning } from '../runs/stop-run.ts'
@@ -165,6 +168,22 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
     expect(await ask(engine, '/stop')).toEqual(['Nothing is running here.'])
   })
 
+  test('a child that forks and ends all the time is reported and ended by /stop, which tells the truth', async () => {
+    writeFileSync(file('relay.sh'), `trap '' TERM HUP; touch '${file('relayed')}'; setsid bash '${file('relay.sh')}' &`)
+    const relay = `env -i PATH="$PATH" setsid bash '${file('relay.sh')}' < /dev/null > /dev/null 2>&1`
+    agentThat(`${relay}\n${waits('relayed')}\necho done`)
+    const engine = await startEngine({ cgroup })
+    expect((await ask(engine, 'work')).at(-1)).toMatch(
+      /^The agent has ended, but .* running:[^]*\nRun `\/stop` to end|no pid/,
+    )
+    await note()
+    const marked = async () => isAnyMarked(await markedProcesses(marks.map((id) => ({ id, cgroup: undefined }))))
+    expect([marks.length, await marked()]).toEqual([1, true])
+    expect(await ask(engine, '/stop')).toEqual(['Stopped: the agent and all processes it started have ended.'])
+    expect([await marked(), cgroupsHere()]).toEqual([false, []])
+    expect(await ask(engine, '/stop')).toEqual(['Nothing is running here.'])
+  })
+
   test('an orderly shutdown ends it, and the message runs again', async () => {
     agentThat(`${escaped('exec sleep 300')}\ntouch '${file('runs')}'; ${waits('go')}; echo again`)
     const engine = await startEngine({ cgroup })
@@ -270,9 +289,30 @@ test('/stop says what it could not end, and how to', () => {
   expect(stopNotice({ ...stopped, left: { own, unknown: [] } })).toBe(
     'Stopped the agent, but 1 process it started could not be ended:\n- 7 `node`\nTry: `kill -9 7`',
   )
+  const unnamed = { own: [], unknown: [], unnamed: true } as const
+  const noPid = 'no pid names it, because it keeps forking or is in another pid namespace'
+  expect(stopNotice({ ...stopped, left: unnamed })).toBe(
+    `Stopped the agent, but something it started could not be ended: ${noPid}. Run \`/stop\` again; if that does not help, restart the machine.`,
+  )
+  expect(leftNotice(unnamed)).toBe(
+    `The agent has ended, but something it started is still running: ${noPid}. Run \`/stop\` to end it.`,
+  )
+  expect(stopNotice({ ...nothingRunning, scripts: { ended: 0, running: [], unnamed: true } })).toMatch(
+    /^No agent is running here\.\nSomething that the repository's setup or teardown started .* is still running/,
+  )
   expect(stopNotice({ ...stopped, left: { own: [], unknown: [], problem: 'no /proc' } })).toContain(
     'Coppice could not check which processes the agent left running: no /proc',
   )
+})
+
+test('who survived a kill counts as left, also when nobody can be named', async () => {
+  const self = selfIdentity()
+  const ended = { pid: 4_194_305, startTime: 'long ago' }
+  const survivors = (...identities: readonly ProcessIdentity[]) => survivorsOf({ outcome: 'survivors', identities }, [])
+  expect(await survivors()).toEqual({ own: [], unknown: [], unnamed: true })
+  expect(await survivors(ended)).toEqual({ own: [], unknown: [], unnamed: true })
+  expect(await survivors(self, ended)).toEqual({ own: [{ ...self, command: expect.any(String) }], unknown: [] })
+  expect(await survivorsOf({ outcome: 'dead' }, [])).toEqual({ own: [], unknown: [] })
 })
 
 describe('git’s own files and the shared checkout', () => {

@@ -60,6 +60,7 @@ test.each(['sleep', 'a b', 'x) Z 1 (y', ') R 1 2 3', '((', ''])(
       command,
       zombie: false,
       kernelThread: false,
+      thread: false,
       parentPid: 7,
       processGroup: 42,
       session: 41,

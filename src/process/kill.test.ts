@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync, liveness, selfIdentity } from './identity.ts'
@@ -139,9 +140,69 @@ test('a pid that was given to another process after it was found is not signalle
   if (root === undefined || bystander === undefined) throw new Error('not started')
   // As it is when the process that had this pid ended between the look at it and the signal.
   const former = { ...(await rowOf(bystander)), identity: { ...bystander, startTime: `${bystander.startTime}0` } }
-  const target = { known: [root], find: async () => [former], untouchable: new Set<number>() }
+  const target = {
+    known: [root],
+    find: async () => ({ rows: [former], complete: true }),
+    untouchable: new Set<number>(),
+  }
   await expect(endAll(target, { graceMs: 1_000, clock })).resolves.toEqual({ outcome: 'dead' })
   expect(states([root, bystander])).toEqual(['dead', 'alive'])
+})
+
+const isStopped = ({ pid }: ProcessIdentity): boolean => / T /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
+
+test('whoever is to be killed is stopped first, and whoever must not be signalled is not stopped', async () => {
+  const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+  const [found] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+  const [bystander] = await started('echo ready; exec sleep 60')
+  if (root === undefined || found === undefined || bystander === undefined) throw new Error('not started')
+  const [row, beside] = [await rowOf(found), await rowOf(bystander)]
+  const looks: (readonly boolean[])[] = []
+  const find = async (onFound?: (row: ProcessRow) => void) => {
+    if (onFound !== undefined && looks.length === 0) {
+      for (const one of [row, beside]) onFound(one)
+      while (!isStopped(root) || !isStopped(found)) await new Promise(setImmediate)
+      looks.push([root, found, bystander].map(isStopped))
+    }
+    return { rows: [row, beside], complete: true }
+  }
+  const target = { known: [root], find, untouchable: new Set([bystander.pid]) }
+  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'dead' })
+  expect(looks).toEqual([[true, true, false]])
+  expect(states([root, found, bystander])).toEqual(['dead', 'dead', 'alive'])
+})
+
+test('nobody stays stopped when looking fails', async () => {
+  const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
+  if (root === undefined) throw new Error('not started')
+  const find = async (onFound?: (row: ProcessRow) => void) => {
+    if (onFound === undefined) return { rows: [], complete: true }
+    while (!isStopped(root)) await new Promise(setImmediate)
+    throw new Error('no /proc')
+  }
+  const target = { known: [root], find, untouchable: new Set<number>() }
+  await expect(endAll(target, { graceMs: 0, clock })).rejects.toThrow('no /proc')
+  while (liveness(root) !== 'dead') await new Promise(setImmediate)
+})
+
+test('a look that may have missed somebody is not taken for proof that nobody is left', async () => {
+  const target = { known: [], find: async () => ({ rows: [], complete: false }), untouchable: new Set<number>() }
+  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
+})
+
+test('survivors are those that live: a pid of one that has ended may be somebody else’s by now', async () => {
+  const [parent] = await started('echo ready; exec sleep 60')
+  if (parent === undefined) throw new Error('not started')
+  const row = await rowOf(parent)
+  let ticks = 0
+  // As a process that forks and ends all the time looks: somebody else each time, and gone before the signal.
+  const find = async () => {
+    const gone = { ...row, identity: { pid: 4_000_000 + (ticks += 1), startTime: 'x' }, processGroup: 0 }
+    return { rows: [gone], complete: true }
+  }
+  const target = { known: [], find, untouchable: new Set<number>() }
+  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
+  expect(liveness(parent)).toBe('alive')
 })
 
 test('a group of our own session is not ended for one process that was found in it', async () => {
@@ -157,7 +218,7 @@ test('a group of our own session is not ended for one process that was found in 
     [session, false],
     [session, false],
   ])
-  const target = { known: [], find: async () => [row], untouchable: new Set([process.pid]) }
+  const target = { known: [], find: async () => ({ rows: [row], complete: true }), untouchable: new Set([process.pid]) }
   await endAll(target, { graceMs: 0, clock })
   expect(states([found, bystander])).toEqual(['dead', 'alive'])
 })
@@ -171,7 +232,7 @@ test.runIf(process.getuid?.() === 0)(
     const kill = `
     import { endAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
     const [root, hidden] = JSON.parse(process.argv[1])
-    const target = { known: [root, hidden], find: async () => [], untouchable: new Set() }
+    const target = { known: [root, hidden], find: async () => ({ rows: [], complete: true }), untouchable: new Set() }
     const options = { graceMs: 50, confirmMs: 200, clock: () => performance.now() }
     console.log(JSON.stringify(await endAll(target, options)))`
     const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`

@@ -8,6 +8,8 @@ export type ProcStat = {
   readonly zombie: boolean
   /** A thread of the kernel itself: has no files, no directory, no owner to speak of */
   readonly kernelThread: boolean
+  /** Not a process but one of its threads, which /proc does not list but shows to whoever asks for its number */
+  readonly thread: boolean
   readonly parentPid: number
   readonly processGroup: number
   readonly session: number
@@ -28,6 +30,7 @@ export const parseStat = (text: string): ProcStat | undefined => {
     command: text.slice(open + 1, close),
     zombie: isEnded(field(3), Number(field(20))),
     kernelThread: (Number(field(9)) & PF_KTHREAD) !== 0,
+    thread: field(38) === '-1',
     parentPid: Number(field(4)),
     processGroup: Number(field(5)),
     session: Number(field(6)),

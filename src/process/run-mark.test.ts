@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -7,8 +7,11 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { isPopulated, killCgroup, makeCgroup, ownCgroup, removeCgroup, writableCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
 import { endAll, killRun } from './kill.ts'
-import { processesOfRuns as rowsOfRuns, type RunMark } from './run-mark.ts'
+import { isAnyMarked, markedProcesses } from './marked-processes.ts'
+import type { RunMark } from './run-mark.ts'
+import { processesOfRuns as search } from './run-processes.ts'
 import { runProgram } from './spawn.ts'
+import { linuxRow, processTable } from './table.ts'
 
 const clock = () => performance.now()
 const base = writableCgroup()
@@ -70,13 +73,19 @@ const escapes: readonly (readonly [string, string])[] = [
   ['only keeps its environment', `setsid sh -c '(${subshell('exec sleep 300')}) &' > /dev/null 2>&1`],
 ]
 
+const relays: readonly (readonly [string, string])[] = [
+  ['in one group', 'f() { f & }; f'],
+  ['each time in a group of its own', 'set -m; f() { f & }; f'],
+  ['each time in a session of its own', 'setsid bash relay.sh &'],
+]
+
 const ways = [
   { how: 'with a cgroup of its own', withCgroup: true },
   { how: 'without cgroups', withCgroup: false },
 ].filter(({ withCgroup }) => !withCgroup || base !== undefined)
 
 const processesOfRuns = async (marks: readonly RunMark[]): Promise<readonly ProcessIdentity[]> =>
-  (await rowsOfRuns(marks)).map(({ identity }) => identity)
+  (await search(marks)).rows.map(({ identity }) => identity)
 
 describe.each(ways)('$how', ({ withCgroup }) => {
   test.each(escapes)('a child that %s is found and ended', async (_name, script) => {
@@ -89,14 +98,15 @@ describe.each(ways)('$how', ({ withCgroup }) => {
     expect(mark.cgroup !== undefined && existsSync(mark.cgroup), 'nothing of it is left in /sys/fs/cgroup').toBe(false)
   })
 
-  test('a child that forks and ends all the time is ended, too', async () => {
+  test.each(relays)('a child that forks and ends all the time, %s, is seen and ended', async (_name, relay) => {
     const mark = newMark(withCgroup)
-    const shell = "setsid sh -c 'f() { f & }; f' > /dev/null 2>&1"
+    writeFileSync(join(dir, 'relay.sh'), `trap '' TERM HUP; ${relay}`)
+    const shell = 'env -i PATH="$PATH" setsid bash relay.sh < /dev/null > /dev/null 2>&1'
     const env = { PATH: process.env['PATH'] }
     await runProgram({ shell, cwd: dir, env, clock, outputLimitBytes: 100, mark })
-    expect(await processesOfRuns([mark])).not.toEqual([])
+    for (let look = 0; look < 5; look += 1) expect(isAnyMarked(await markedProcesses([mark]))).toBe(true)
     expect(await killRun([mark], { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
-    expect((await processesOfRuns([mark])).filter((one) => liveness(one) !== 'dead')).toEqual([])
+    expect(await search([mark])).toEqual({ rows: [], complete: true })
   })
 
   test('a run that left nothing is dead at once, and whoever else runs here is left alone', async () => {
@@ -108,6 +118,22 @@ describe.each(ways)('$how', ({ withCgroup }) => {
   })
 })
 
+test('everything else gets a turn while processes are looked for', async () => {
+  let turns = 0
+  const slice = { isOver: () => true, next: async () => void (turns += 1) }
+  const { length } = await processTable(slice)
+  expect(turns).toBeGreaterThanOrEqual(length)
+  turns = 0
+  await search([{ id: randomUUID(), cgroup: undefined }], { slice })
+  expect(turns, 'once for the limits and once for the environment of each').toBeGreaterThan(length)
+})
+
+test('a thread is not taken for a process: its number is not what /proc lists', () => {
+  const rows = readdirSync('/proc/self/task').map((id) => [Number(id), linuxRow(Number(id))?.identity.pid])
+  expect(rows.length).toBeGreaterThan(1)
+  expect(rows.filter(([, pid]) => pid !== undefined)).toEqual([[process.pid, process.pid]])
+})
+
 describe.runIf(base !== undefined)('a cgroup of its own', () => {
   test('is ended as a whole: also a child that dropped every mark, and one that no look has shown', async () => {
     const mark = newMark(true)
@@ -115,7 +141,12 @@ describe.runIf(base !== undefined)('a cgroup of its own', () => {
     const left = await leftBy(inEmptyEnvironment(resets), mark)
     expect(await processesOfRuns([{ ...mark, cgroup: undefined }]), 'the mark is gone').toEqual([])
     expect(await processesOfRuns([mark])).toEqual([left])
-    const blind = { known: [], find: async () => [], untouchable: new Set<number>(), cgroups: [mark.cgroup ?? ''] }
+    const blind = {
+      known: [],
+      find: async () => ({ rows: [], complete: true }),
+      untouchable: new Set<number>(),
+      cgroups: [mark.cgroup ?? ''],
+    }
     expect(await endAll(blind, { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
     expect([liveness(left), isPopulated(mark.cgroup ?? '')]).toEqual(['dead', false])
   })

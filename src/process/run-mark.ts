@@ -1,11 +1,4 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
-import { cgroupMembers } from './cgroup.ts'
-import { readBootId } from './identity-linux.ts'
-import { isForbidden, isGone } from './proc.ts'
-import { linuxRow, listProcPids } from './table.ts'
-import type { ProcessRow } from './process-row.ts'
 
 /**
  * What ties every process of a run, or of a script of the repository, to it. An agent's child that runs `env -i setsid` and forks twice has lost its
@@ -50,57 +43,3 @@ export const MARK_SCRIPT =
   '{ [ -z "$1" ] || echo 0 > "$1/cgroup.procs"; ulimit -S -w "$2" || ulimit -S -x "$2"; } 2>/dev/null; shift 2; '
 
 export const markArguments = ({ id, cgroup }: RunMark): readonly [string, string] => [cgroup ?? '', lockLimitOf(id)]
-
-/**
- * The processes that carry one of these marks. Only those that we may read: ours. macOS shows none of the marks, so there
- * the answer is empty and says nothing.
- */
-export const processesOfRuns = async (marks: readonly RunMark[]): Promise<readonly ProcessRow[]> => {
-  if (process.platform !== 'linux' || marks.length === 0) return []
-  const limits = new Set(marks.map(({ id }) => lockLimitOf(id)))
-  // As bytes: the environment is read as such.
-  const variables = new Set(marks.map(({ id }) => Buffer.from(`${runVariable}=${id}`).toString('latin1')))
-  const bootId = readBootId()
-  const found = new Map<number, ProcessRow>()
-  for (const pid of marks.flatMap(({ cgroup }) => (cgroup === undefined ? [] : cgroupMembers(cgroup)))) {
-    const row = linuxRow(pid, bootId)
-    if (row !== undefined) found.set(pid, row)
-  }
-  const seen = new Set<number>(found.keys())
-  // Again while somebody is gone before we could look: a process that forks and ends all the time is otherwise always
-  // where nobody looks any more.
-  for (let pass = 0, missed = true; missed && pass < MOST_PASSES; pass += 1) {
-    missed = false
-    for (const pid of listProcPids().filter((one) => !seen.has(one))) {
-      seen.add(pid)
-      // Before the marks are read: a pid that changes hands in between then has another start time.
-      const row = linuxRow(pid, bootId)
-      if (row === undefined) missed = true
-      else if (limits.has(lockLimit(pid) ?? '') || (await environmentOf(pid)).some((one) => variables.has(one))) {
-        found.set(pid, row)
-      }
-    }
-  }
-  return [...found.values()]
-}
-
-/** A look at the new pids takes 2 ms, as long as a shell takes to fork: most of these passes see a process in between. */
-const MOST_PASSES = 40
-
-const lockLimit = (pid: number): string | undefined => {
-  try {
-    return /^Max file locks +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1'))?.[1]
-  } catch (error) {
-    if (isGone(error) || isForbidden(error)) return undefined
-    throw error
-  }
-}
-
-const environmentOf = async (pid: number): Promise<readonly string[]> => {
-  try {
-    return (await readFile(`/proc/${pid}/environ`, 'latin1')).split('\0')
-  } catch (error) {
-    if (isGone(error) || isForbidden(error)) return []
-    throw error
-  }
-}

@@ -6,10 +6,11 @@ import { AppError } from '../domain/errors.ts'
 import { linuxStartTime, readBootId } from './identity-linux.ts'
 import { isForbidden, isGone, parseStat } from './proc.ts'
 import { parsePsTable } from './table-darwin.ts'
+import { createTimeSlice, type TimeSlice } from './time-slice.ts'
 
 /** Every process of this host that can be seen. Throws when the question cannot be answered at all. */
-export const processTable = async (): Promise<readonly ProcessRow[]> => {
-  if (process.platform === 'linux') return linuxTable()
+export const processTable = async (slice = createTimeSlice()): Promise<readonly ProcessRow[]> => {
+  if (process.platform === 'linux') return linuxTable(slice)
   if (process.platform === 'darwin') return darwinTable()
   throw new AppError('unsupported', `processes cannot be listed on ${process.platform}`)
 }
@@ -29,15 +30,22 @@ export const listProcPids = (): readonly number[] => {
   }
 }
 
-const linuxTable = (): readonly ProcessRow[] => {
+/** In slices: how many processes there are is up to whoever starts them. */
+const linuxTable = async (slice: TimeSlice): Promise<readonly ProcessRow[]> => {
   const bootId = readBootId()
-  return listProcPids().flatMap((pid) => linuxRow(pid, bootId) ?? [])
+  const rows: ProcessRow[] = []
+  for (const pid of listProcPids()) {
+    const row = linuxRow(pid, bootId)
+    if (row !== undefined) rows.push(row)
+    if (slice.isOver()) await slice.next()
+  }
+  return rows
 }
 
-/** Undefined when nobody has this pid, when we may not look, and for a thread of the kernel. */
+/** Undefined when nobody has this pid, when we may not look, and for a thread, of the kernel or of a process. */
 export const linuxRow = (pid: number, bootId = readBootId()): ProcessRow | undefined => {
   const stat = readStat(pid)
-  if (stat === undefined || stat.kernelThread) return undefined
+  if (stat === undefined || stat.kernelThread || stat.thread) return undefined
   const { command, parentPid, processGroup, session, zombie } = stat
   const identity = { pid, startTime: linuxStartTime(bootId, stat.startTicks) }
   return { identity, command, parentPid, processGroup, session, zombie }

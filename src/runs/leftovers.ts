@@ -3,8 +3,9 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { liveness, startedBefore } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
+import type { KillOutcome } from '../process/kill.ts'
 import { type LeftProcess, lookAgainWhile, markedProcesses, namedProcess } from '../process/marked-processes.ts'
-import { processesOfRuns, type RunMark } from '../process/run-mark.ts'
+import type { RunMark } from '../process/run-mark.ts'
 import { processTable } from '../process/table.ts'
 import type { ProcessRow } from '../process/process-row.ts'
 import { collectTree, selfAndAncestors } from '../process/tree.ts'
@@ -15,12 +16,14 @@ export type Leftovers = {
   readonly own: readonly LeftProcess[]
   /** In its directory and younger than the run, but nothing says whose: they may be a person's own shell or editor. */
   readonly unknown: readonly LeftProcess[]
+  /** The run left something that no pid names: it forks and ends all the time, or another pid namespace hides it. */
+  readonly unnamed?: true
   /** Why nobody could look. */
   readonly problem?: string
 }
 
-export const isAnythingLeft = ({ own, unknown, problem }: Leftovers): boolean =>
-  own.length + unknown.length > 0 || problem !== undefined
+export const isAnythingLeft = ({ own, unknown, unnamed, problem }: Leftovers): boolean =>
+  own.length + unknown.length > 0 || unnamed === true || problem !== undefined
 
 export const nothingLeft: Leftovers = { own: [], unknown: [] }
 
@@ -49,16 +52,17 @@ type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<Iso
 
 const settled = (context: Context, run: EndedRun): Promise<Leftovers> =>
   lookAgainWhile(isAnythingLeft, async (before) => {
-    const { own, unknown } = await lookOnce(context, run)
-    const seen = new Set((before?.unknown ?? unknown).map(({ pid }) => pid))
-    return { own, unknown: unknown.filter(({ pid }) => seen.has(pid)) }
+    const found = await lookOnce(context, run)
+    const seen = new Set((before ?? found).unknown.map(({ pid }) => pid))
+    return { ...found, unknown: found.unknown.filter(({ pid }) => seen.has(pid)) }
   })
 
 const lookOnce = async ({ git, self }: Context, { mark, child, directory }: EndedRun): Promise<Leftovers> => {
-  const marked = (await processesOfRuns([mark])).map(({ identity }) => identity)
+  const marked = await markedProcesses([mark])
   const rows = (await processTable()).filter(({ zombie }) => !zombie)
   const untouchable = selfAndAncestors(rows, self.pid)
-  const own = new Set(collectTree(rows, marked).flatMap(({ pid }) => (untouchable.has(pid) ? [] : [pid])))
+  const isMarked = marked.unnamed || marked.named.some(({ pid }) => !untouchable.has(pid))
+  const own = new Set(collectTree(rows, marked.seen).flatMap(({ pid }) => (untouchable.has(pid) ? [] : [pid])))
   const inside = directory === undefined ? [] : (await processesInside([directory], { except: git.running })).inside
   const there = new Set(inside.map(({ pid }) => pid))
   const isUnknown = ({ identity }: ProcessRow): boolean =>
@@ -72,11 +76,26 @@ const lookOnce = async ({ git, self }: Context, { mark, child, directory }: Ende
   return {
     own: rows.filter(({ identity }) => own.has(identity.pid)).map(namedProcess),
     unknown: rows.filter(isUnknown).map(namedProcess),
+    // Also when one had a name a moment ago: it may have ended by handing over to its child.
+    ...(isMarked && own.size === 0 ? { unnamed: true } : {}),
   }
 }
 
 /** Of those that were there after the run, who still is. */
-export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => ({
-  own: await markedProcesses([mark]),
-  unknown: unknown.filter((identity) => liveness(identity) !== 'dead'),
-})
+export const stillThere = async (mark: RunMark, unknown: readonly LeftProcess[]): Promise<Leftovers> => {
+  const { named, unnamed } = await markedProcesses([mark])
+  const there = unknown.filter((identity) => liveness(identity) !== 'dead')
+  return { own: named, unknown: there, ...(unnamed ? { unnamed } : {}) }
+}
+
+/** Who is there after a kill: never nobody when the kill itself says that somebody survived. */
+export const survivorsOf = async (killed: KillOutcome, marks: readonly RunMark[]): Promise<Leftovers> => {
+  const { named, unnamed } = await markedProcesses(marks)
+  if (killed.outcome !== 'survivors') return { own: named, unknown: [], ...(unnamed ? { unnamed } : {}) }
+  const survived = new Map(killed.identities.map(({ pid, startTime }) => [pid, startTime]))
+  const rows = (await processTable()).filter(
+    ({ identity, zombie }) => !zombie && survived.get(identity.pid) === identity.startTime,
+  )
+  const own = new Map([...rows.map(namedProcess), ...named].map((one) => [one.pid, one]))
+  return { own: [...own.values()], unknown: [], ...(own.size === 0 ? { unnamed: true } : {}) }
+}

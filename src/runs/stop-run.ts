@@ -1,19 +1,24 @@
 import type { EnvironmentId } from '../domain/names.ts'
 import { killRun } from '../process/kill.ts'
 import { liveness } from '../process/identity.ts'
-import { type LeftProcess, markedProcesses } from '../process/marked-processes.ts'
+import { isAnyMarked, type LeftProcess, markedProcesses } from '../process/marked-processes.ts'
 import { type RunMark, scriptMark } from '../process/run-mark.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { RunsContext } from './context.ts'
 import { endProcesses, watchesOf } from './end-run.ts'
-import { type Leftovers, nothingLeft, stillThere } from './leftovers.ts'
+import { isAnythingLeft, type Leftovers, nothingLeft, survivorsOf } from './leftovers.ts'
 
 export type Stopped = {
   readonly outcome: 'stopped' | 'nothing-running'
   /** Who is still there all the same. */
   readonly left: Leftovers
   /** What setup or teardown left running for the worktree. The next run may need it, so it ends when no run does. */
-  readonly scripts: { readonly ended: number; readonly running: readonly LeftProcess[] }
+  readonly scripts: {
+    readonly ended: number
+    readonly running: readonly LeftProcess[]
+    /** As of what a run left. */
+    readonly unnamed?: true
+  }
 }
 
 const noScripts = { ended: 0, running: [] }
@@ -27,8 +32,8 @@ export const stoppedRun = async (
   left: Leftovers,
 ): Promise<Stopped> => {
   const environmentId = await worktreeOf(context, key)
-  const running = environmentId === undefined ? [] : await markedProcesses(scriptMarks(context, environmentId))
-  return { outcome: 'stopped', left, scripts: { ended: 0, running } }
+  const scripts = environmentId === undefined ? noScripts : await runningScripts(context, environmentId)
+  return { outcome: 'stopped', left, scripts }
 }
 
 /** Ends a run that another process of this home works on: that process sees its agent end, and answers the message. */
@@ -40,9 +45,8 @@ export const stopElsewhere = async (
   if (message.child === undefined || message.holder?.host !== isolation.host) return nothingRunning
   const watches = await watchesOf(isolation, message)
   const killed = await endProcesses(isolation, message, watches)
-  const [watch] = watches
-  const isDead = killed.outcome === 'dead' || watch === undefined
-  return stoppedRun(context, message, isDead ? nothingLeft : await stillThere(watch.data.mark, []))
+  const marks = watches.map(({ data }) => data.mark)
+  return stoppedRun(context, message, await survivorsOf(killed, marks))
 }
 
 /** Ends what earlier runs of the conversation, and the scripts of its worktree, left running. */
@@ -52,22 +56,20 @@ export const stopLeftovers = async (
 ): Promise<Stopped> => {
   const { platform, conversationId } = key
   const { store, host, clock } = context.isolation
-  let stopped = nothingRunning
-  for (const watch of await store.runWatches.ofHost(host)) {
-    if (watch.platform !== platform || watch.conversationId !== conversationId) continue
-    if (!watch.ended && liveness(watch.owner) !== 'dead') continue
-    const { mark, unknown } = watch.data
-    if ((await stillThere(mark, [])).own.length === 0) continue
-    await killRun([mark], { graceMs: GRACE_MS, clock })
-    const left = await stillThere(mark, unknown)
-    stopped = {
-      ...stopped,
-      outcome: 'stopped',
-      left: { own: [...stopped.left.own, ...left.own], unknown: [...stopped.left.unknown, ...left.unknown] },
-    }
-  }
+  const watches = (await store.runWatches.ofHost(host)).filter(
+    (watch) =>
+      watch.platform === platform &&
+      watch.conversationId === conversationId &&
+      (watch.ended || liveness(watch.owner) === 'dead'),
+  )
+  const marks = watches.map(({ data }) => data.mark)
+  const before = await markedProcesses(marks)
+  // Whatever the look says: it cannot name everybody, and one that it missed is ended all the same.
+  const survivors = await survivorsOf(await killRun(marks, { graceMs: GRACE_MS, clock }), marks)
   const scripts = await stopScripts(context, key)
-  return { ...stopped, scripts }
+  if (!isAnyMarked(before) && !isAnythingLeft(survivors)) return { ...nothingRunning, scripts }
+  const unknown = watches.flatMap(({ data }) => data.unknown).filter((one) => liveness(one) !== 'dead')
+  return { outcome: 'stopped', left: { ...survivors, unknown }, scripts }
 }
 
 const stopScripts = async (
@@ -77,12 +79,21 @@ const stopScripts = async (
   const { clock } = context.isolation
   const environmentId = await worktreeOf(context, key)
   if (environmentId === undefined) return noScripts
+  const before = await runningScripts(context, environmentId)
+  if (await isInUse(context, environmentId)) return before
   const marks = scriptMarks(context, environmentId)
-  const before = await markedProcesses(marks)
-  if (before.length === 0 || (await isInUse(context, environmentId))) return { ended: 0, running: before }
-  await killRun(marks, { graceMs: GRACE_MS, clock })
-  const running = await markedProcesses(marks)
-  return { ended: Math.max(0, before.length - running.length), running }
+  const { own, unnamed } = await survivorsOf(await killRun(marks, { graceMs: GRACE_MS, clock }), marks)
+  const there = before.running.length + (before.unnamed === true ? 1 : 0)
+  const ended = Math.max(0, there - own.length - (unnamed === true ? 1 : 0))
+  return { ended, running: own, ...(unnamed === true ? { unnamed } : {}) }
+}
+
+const runningScripts = async (
+  context: Pick<RunsContext, 'isolation'>,
+  environmentId: EnvironmentId,
+): Promise<Stopped['scripts']> => {
+  const { named, unnamed } = await markedProcesses(scriptMarks(context, environmentId))
+  return { ended: 0, running: named, ...(unnamed ? { unnamed } : {}) }
 }
 
 /** Another conversation's agent may be at work with them, or the script itself still runs. */

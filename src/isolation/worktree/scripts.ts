@@ -66,9 +66,16 @@ const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, ca
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid).join(' ')
   const failed = toAppError(cause)
-  throw new AppError(failed.code, `${failed.message}. Some processes that ${kind} started are still running: ${pids}`, {
+  const left =
+    pids === ''
+      ? `Something that ${kind} started is still running, and no pid names it`
+      : `Some processes that ${kind} started are still running: ${pids}`
+  throw new AppError(failed.code, `${failed.message}. ${left}`, {
     cause,
-    remedy: `stop them (kill -9 ${pids}) and try again`,
+    remedy:
+      pids === ''
+        ? 'try again; if that does not help, restart the machine'
+        : `stop them (kill -9 ${pids}) and try again`,
   })
 }
 
@@ -78,7 +85,8 @@ export const leftRunning = async (
   { id }: Pick<IsolatedEnvironment, 'id'>,
   kind: Kind,
 ): Promise<string[]> => {
-  const left = await lingeringProcesses([scriptMark(home, id, kind)])
+  const { named: left, unnamed } = await lingeringProcesses([scriptMark(home, id, kind)])
+  if (unnamed) return [`${kind} left something running that keeps forking, so no pid names it`]
   if (left.length === 0) return []
   const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
   const more = left.length > names.length ? [`${left.length - names.length} more`] : []

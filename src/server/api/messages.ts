@@ -69,9 +69,12 @@ const closeRoute = createRoute({
 const leftProcesses = z
   .array(z.object({ pid: z.number().int(), command: z.string() }))
   .openapi({ description: 'Processes that are still running' })
-const leftovers = z.object({ own: leftProcesses, unknown: leftProcesses })
+const unnamed = z.boolean().optional().openapi({
+  description: 'True when something is still running that no pid names, such as a process that keeps forking',
+})
+const leftovers = z.object({ own: leftProcesses, unknown: leftProcesses, unnamed })
 const scripts = z
-  .object({ ended: z.number().int(), running: leftProcesses })
+  .object({ ended: z.number().int(), running: leftProcesses, unnamed })
   .openapi({ description: "What the repository's setup or teardown left running for the worktree" })
 
 const stopRoute = createRoute({
@@ -112,8 +115,8 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
     const shown = ({ pid, command }: LeftProcess) => ({ pid, command })
     const answer = {
       outcome,
-      left: { own: left.own.map(shown), unknown: left.unknown.map(shown) },
-      scripts: { ended: of.ended, running: of.running.map(shown) },
+      left: { ...left, own: left.own.map(shown), unknown: left.unknown.map(shown) },
+      scripts: { ...of, running: of.running.map(shown) },
     }
     return c.json(answer, 200)
   })
