@@ -209,7 +209,7 @@ test.each([
   ['a definition above marks and blanks', repeated('> ', '[a]:\n', ' x y')],
   ['a definition with an address above a long mark', repeated('>', '[a]: b\n', ' x y')],
   ['a definition in a quotation', repeated('>', '> [a]:\n', ' x y')],
-  ['definitions above marks', repeated('[a]:\n>])('%s take time by their length', (_what, textOf) => {
+  ['definitions above marks', repeated('[a]:\n>>>> x y\n')],
+])('%s take time by their length', (_what, textOf) => {
   expect(isLinear((text) => orderIn(text, 'coppice'), textOf)).toBe(true)
->>>>>>> a5ba83a (fix(github): a comment takes time by its length, whatever definitions, comments and blanks it is made of)
 })
