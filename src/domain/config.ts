@@ -15,6 +15,7 @@ import * as rule from './config-rules.ts'
 import type { Rule } from './config-rules.ts'
 import { AppError } from './errors.ts'
 import { maxGlobs } from './glob.ts'
+import { trimEndOf } from './trim-end.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -279,4 +280,4 @@ const expandHome = (path: string, env: Env): string => {
   return withoutSlash(join(home, path.slice(1)))
 }
 
-const withoutSlash = (path: string): string => (path === '/' ? path : path.replace(/\/+$/, ''))
+const withoutSlash = (path: string): string => (path === '/' ? path : trimEndOf(path, '/'))

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { trimEndOf } from '../domain/trim-end.ts'
 import type { ConfigEntry } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
 import { mayMention } from './index-scan.ts'
@@ -39,8 +40,8 @@ const differentLineEnds = async (git: Git, tree: Tree): Promise<TreePath[]> => {
   return splitNul(stdoutBytes).flatMap((record) => {
     const tab = record.indexOf(0x09)
     const [, index = '', work = '', attribute = ''] =
-      /^i\/(\S*) +w\/(\S*) +attr\/(.*?) *$/.exec(record.toString('latin1', 0, tab)) ?? []
-    return work === '' || isAsIs(index, work, attribute) ? [] : [treePath(record.subarray(tab + 1))]
+      /^i\/(\S*) +w\/(\S*) +attr\/(.*)$/.exec(record.toString('latin1', 0, tab)) ?? []
+    return work === '' || isAsIs(index, work, trimEndOf(attribute, ' ')) ? [] : [treePath(record.subarray(tab + 1))]
   })
 }
 

@@ -6,6 +6,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Uncommitted } from '../domain/gates.ts'
 import type { Sha } from '../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { type HalfDone, halfDone, inProgress } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { convertedFiles } from '../git/converted.ts'
@@ -202,7 +203,7 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
     }
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(trimEndOf(path, '/'), false)
   for (const { path } of found.submodules) await visit(path, true)
   // Wherever it lies: a commit made in it since is seen in its git directory.
   for (const { path } of found.repositories) await visit(path, true)

@@ -11,7 +11,7 @@ import type { TreePath } from '../git/tree-path.ts'
 import { readUntrustedText } from '../process/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { isDirectoryBelow } from './directory-below.ts'
 
 export type DirtySubmodule = { readonly path: string; readonly problem: 'has changes' | 'has files but no .git' }
@@ -80,7 +80,7 @@ export const submoduleTree = async (tree: Tree, path: string): Promise<Tree | un
   const file = join(directory, '.git')
   const gitDir = link.isDirectory()
     ? file
-    : resolve(directory, linkedGitDirectory(await readUntrustedText(file)) ?? '.git')
+    : resolve(directory, linkedGitDirectory(await readUntrustedText(file, { maxBytes: maxLineBytes })) ?? '.git')
   const real = await realpath(gitDir)
   return { commonDir: toRepoPath(real), gitDir: real, path: directory }
 }

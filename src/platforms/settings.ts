@@ -3,6 +3,7 @@ import * as rule from '../domain/config-rules.ts'
 import type { Rule } from '../domain/config-rules.ts'
 import type { Env } from '../domain/config.ts'
 import { AppError } from '../domain/errors.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 
 const secret: Rule<string> = { ...rule.text, secret: true }
 
@@ -20,7 +21,7 @@ const url: Rule<string> = {
   expected: 'a URL that begins with https:// or http://',
   read: (value) => {
     const parsed = typeof value === 'string' ? URL.parse(value) : null
-    return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? String(value).replace(/\/+$/, '') : undefined
+    return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? trimEndOf(String(value), '/') : undefined
   },
 }
 

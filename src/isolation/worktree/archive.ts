@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
 import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { copyUntrusted, kindOf } from '../../process/read-untrusted.ts'
 import { syncPath } from '../../process/sync-path.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
@@ -153,7 +154,7 @@ const syncDirectories = async (directory: string): Promise<void> => {
   await syncDirectory(join(directory, '..'))
 }
 
-const strip = (path: string): string => path.replace(/\/+$/, '')
+const strip = (path: string): string => trimEndOf(path, '/')
 const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 /** As `cleanup.restoreIgnoredMegabytes` counts them. */
 const megabytes = (bytes: number): number => Math.round(bytes / 1024 / 1024)

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Sha } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { RestorePoint } from '../../domain/restore-point.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { catFiles } from '../../git/blobs.ts'
 import type { Repo, Tree } from '../../git/door.ts'
 import { readTree } from '../../git/objects.ts'
@@ -38,7 +39,7 @@ export const laidFrom = async (
   const has = async (given: string): Promise<boolean> => {
     // A nested repository is brought back whole, and what lies beside git is still there whatever happens here.
     if (nested.some((one) => given === one || given.startsWith(one))) return true
-    const path = given.replace(/\/+$/, '')
+    const path = trimEndOf(given, '/')
     const here = await contentOf(bytesBelow(tree.path, path))
     if (here === 'absent') return true
     if (here === 'directory') {

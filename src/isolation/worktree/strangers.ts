@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { shownPath, toRaw } from '../../domain/raw-path.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
 import { withPrivateIndex } from '../../git/private-index.ts'
@@ -149,7 +150,7 @@ const submodulesOf = async (tree: Tree, gitlinks: readonly string[], laid: Laid)
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>
-  settings.regenerable.includes(shownPath(path).replace(/\/+$/, '').split('/').at(-1) ?? '')
+  settings.regenerable.includes(trimEndOf(shownPath(path), '/').split('/').at(-1) ?? '')
 
 const branchOf = async (tree: Tree): Promise<string | undefined> => {
   const head = await readHead(tree.gitDir)
