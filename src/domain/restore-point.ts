@@ -27,6 +27,8 @@ export type RestoreContents = {
   readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */
   readonly dirty: boolean
+  /** A commit whose tree has the content of annotated tags, `tag-<id>`: only a ref can hold the tags themselves. */
+  readonly tags?: Sha
   /** Files whose raw bytes a checkout would not write, though git calls them clean. */
   readonly converted: readonly string[]
   /**

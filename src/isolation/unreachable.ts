@@ -5,20 +5,34 @@ import { toRepoPath } from '../domain/names.ts'
 import { counted } from '../domain/words.ts'
 import { readHead } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
+import { privateRefsOnlyHere } from '../git/private-refs.ts'
 import { countUnpushed, countUnreachable } from '../git/unreachable.ts'
 import type { IsolationContext } from './context.ts'
 
+export type Unreachable = {
+  readonly detail: string
+  /** The worktree's own ref that holds it. */
+  readonly ref?: string
+}
+
 /**
  * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it
- * are safe; a detached HEAD's are not, and neither are a submodule's that were never pushed: its git directory lies in
- * the worktree's record and goes with it.
+ * are safe; a detached HEAD's are not, nor what only a ref of the worktree's own holds, nor a submodule's that were never
+ * pushed: its git directory lies in the worktree's record and goes with it.
  */
-export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
-  const found: string[] = []
+export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<Unreachable[]> => {
+  const found: Unreachable[] = []
   const lost = await detachedCommits(context, tree)
-  if (lost > 0) found.push(`${counted(lost, 'commit')} on a detached HEAD that no branch has`)
+  if (lost > 0) found.push({ detail: `${counted(lost, 'commit')} on a detached HEAD that no branch has` })
+  for (const { name, commits } of await privateRefsOnlyHere(context.git, tree)) {
+    const detail =
+      commits === undefined
+        ? `${name} holds what no tag has`
+        : `${counted(commits, 'commit')} in ${name} that no branch has`
+    found.push({ detail, ref: name })
+  }
   for (const { name, commits } of await unpushedSubmodules(context, tree)) {
-    found.push(`${counted(commits, 'commit')} in submodule ${name} that were not pushed`)
+    found.push({ detail: `${counted(commits, 'commit')} in submodule ${name} that were not pushed` })
   }
   return found
 }

@@ -119,6 +119,16 @@ const rows: [string, (tree: Inside) => void, string[]][] = [
     (tree) => (tree.git('checkout', '-q', '--detach'), tree.commit('file', 'three\n')),
     ['Keep the commits'],
   ],
+  [
+    'a commit that only a ref of the worktree holds',
+    (tree) => tree.git('update-ref', 'refs/worktree/x', tree.git('commit-tree', '-m', 'x', 'HEAD^{tree}')),
+    ['Keep refs/worktree/x'],
+  ],
+  [
+    'a file that only a ref of the worktree holds',
+    (tree) => tree.git('update-ref', 'refs/worktree/x', tree.git('hash-object', '-w', 'file')),
+    ['Keep refs/worktree/x'],
+  ],
 ]
 
 test.each(rows)('the remedy works for %s', async (_what, break_, titles) => {

@@ -38,7 +38,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
   const directory = restoreDirectory(context, id)
   await makePrivateDirectory(directory)
   const head = await headOf(context, save)
-  const { commit, dirty, refused } = await keepObjects(context, save, head.sha)
+  const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')
@@ -52,6 +52,7 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
     converted: save.dirt?.converted ?? [],
     ...(save.dirt !== undefined && { skippedButThere: save.dirt.skippedButThere ?? [] }),
     ...(await permissionsOf(context, save, archived)),
+    ...(tags !== undefined && { tags }),
     ...archived,
   }
   const createdAt = context.clock()

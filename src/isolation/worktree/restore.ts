@@ -30,6 +30,7 @@ import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
+import { bringTags } from './named-by-record.ts'
 import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
@@ -208,6 +209,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   if (dirty) await layFiles(context, tree, point, laid)
   await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
+  await bringTags(context, tree, point)
   await bringRecord(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
