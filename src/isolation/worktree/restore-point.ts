@@ -121,10 +121,7 @@ const archive = async (
     to,
     record: tree.gitDir,
     // Of a clean tree without flags the index says nothing that HEAD does not.
-    parts:
-      dirt === undefined || isDirty(dirt) || dirt.skippedButThere !== undefined
-        ? 'all'
-        : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
+    withoutIndex: dirt !== undefined && !isDirty(dirt) && dirt.skippedButThere === undefined,
     ignored: dirt?.ignored ?? [],
     special: dirt?.special ?? [],
     refused,

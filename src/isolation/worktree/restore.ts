@@ -284,7 +284,8 @@ const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 
 
 const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {
-    if (notBrought.has(name)) continue
+    // A lock that a killed git left behind would keep every later one from working.
+    if (notBrought.has(name) || name.endsWith('.lock')) continue
     await deleteTree(join(tree.gitDir, name))
     await copyTree(saved, tree.gitDir, name, leftOut)
   }
