@@ -32,6 +32,11 @@ export type RestoreContents = {
   /** Files whose raw bytes a checkout would not write, though git calls them clean. */
   readonly converted: readonly string[]
   /**
+   * Files of Git LFS, kept beside git in `large/<oid>`; git has their pointers. Raw paths. Undefined in points of an
+   * earlier version, and where the files were missing: then a checkout decides which bytes a clean file gets.
+   */
+  readonly largeFiles?: readonly LargeFile[]
+  /**
    * Files with `skip-worktree` set that were there all the same: of such files all others were not. Raw paths. Undefined
    * in points of an earlier version, and where the files were missing.
    */
@@ -54,6 +59,8 @@ export type Permissions = {
   readonly modes: Readonly<Record<string, number>>
   readonly emptyDirectories: readonly string[]
 }
+
+export type LargeFile = { readonly path: string; readonly oid: string }
 
 export type LeftOut = { readonly path: string; readonly reason: string }
 

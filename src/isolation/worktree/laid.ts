@@ -48,6 +48,11 @@ export const laidFrom = async (
       return true
     }
     for (const sha of sources.get(path) ?? []) if (startsWith(await blob(context, repo, sha), here)) return true
+    const large = point?.contents.largeFiles?.find((file) => file.path === path)
+    if (beside !== undefined && large !== undefined) {
+      const content = await contentOf(Buffer.from(join(beside, 'large', large.oid)))
+      if (Buffer.isBuffer(content) && startsWith(content, here)) return true
+    }
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
     return Buffer.isBuffer(kept) && startsWith(kept, here)
   }

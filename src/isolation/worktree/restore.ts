@@ -17,6 +17,8 @@ import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { catFiles } from '../../git/blobs.ts'
+import { withoutLargeFiles } from '../../git/large-files.ts'
+import type { Setting } from '../../git/neutral.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
@@ -25,15 +27,18 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
 import type { Restored } from '../provider.ts'
+import { checkoutSettings } from '../checkout-settings.ts'
 import { copyTree } from './archive.ts'
 import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
+import { layLargeFiles } from './large-files.ts'
 import { bringTags } from './named-by-record.ts'
 import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
+import { layRawBytes } from './raw-files.ts'
 import { restoreDirectory } from './restore-point.ts'
 import { makeFull, takeSkippedAway } from './restore-skipped.ts'
 import { bringSubmodules } from './restore-submodules.ts'
@@ -116,6 +121,7 @@ const begin = async (
     limit,
     useSpare: false,
     pointId: point.id,
+    settings: settingsFor(point),
     signal: undefined,
   }
   const made = await makeTree(making)
@@ -200,15 +206,20 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
   const directory = restoreDirectory(context, point.id)
   const { head, dirty, nested } = point.contents
-  await makeFull(context, tree, point)
-  if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
+  const settings = settingsFor(point)
+  await makeFull(context, tree, point, settings)
+  if (head.branch === undefined && head.sha !== undefined) {
+    await checkoutDetached(context.git, tree, head.sha, { settings })
+  }
   const laid = await resolveCommit(context.git, tree, 'HEAD')
   if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
     await setHeadBranch(context.git, tree, toBranchName(head.branch))
   }
-  if (dirty) await layFiles(context, tree, point, laid)
-  await context.failpoint('restore.files')
   const leftOut: LeftOut[] = []
+  await layRawBytes(context, tree, point)
+  if (dirty) await layFiles(context, tree, point, laid)
+  await layLargeFiles(tree, directory, point, leftOut)
+  await context.failpoint('restore.files')
   await bringTags(context, tree, point)
   await bringRecord(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
@@ -222,11 +233,15 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
-  await bringSubmodules(context, join(directory, 'admin'), tree, point, leftOut)
+  await bringSubmodules(context, join(directory, 'admin'), tree, point, { leftOut, settings })
   const { permissions, modes } = point.contents
   if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
   return leftOut
 }
+
+/** Large files come from the restore point: nothing has to be fetched for them. */
+const settingsFor = ({ contents }: RestorePoint): readonly Setting[] =>
+  contents.largeFiles === undefined ? checkoutSettings(contents.environment.trust) : withoutLargeFiles
 
 const parentOf = (path: string): string => (path.includes('/') ? path.slice(0, path.lastIndexOf('/')) : '')
 

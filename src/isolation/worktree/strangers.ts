@@ -106,6 +106,7 @@ const compareWith = async (
     additions: [],
     hidden: [],
     converted: [],
+    convertedSubmodules: [],
     halfDone: half,
     submodules,
     repositories,
