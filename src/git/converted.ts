@@ -6,9 +6,9 @@ import { createTimeSlice } from '../process/time-slice.ts'
 import { isRepositoryScope } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
 import type { FileOnDisk } from './index-scan.ts'
-import { joinTreePath, splitNul, treePath } from './tree-path.ts'
+import { joinTreePath, splitNul } from './tree-path.ts'
 
-export type ConvertedFile = Pick<FileOnDisk, 'path' | 'bytes' | 'mode' | 'sha' | 'size'>
+export type ConvertedFile = Omit<FileOnDisk, 'isYoung'>
 
 /**
  * Tracked files whose bytes on disk are not those of their blob. Git may call them clean: a filter (nbstripout), line
@@ -22,11 +22,11 @@ export const convertedFiles = async (
   known?: readonly FileOnDisk[],
 ): Promise<readonly ConvertedFile[]> => {
   const all: readonly ConvertedFile[] = known ?? (await listFiles(git, tree))
-  const files = all.filter(({ mode, size }) => mode.startsWith('100') && size >= 0)
+  const files = all.filter(({ mode, size }) => (mode & 0xf000) === 0x8000 && size >= 0)
   if (files.length === 0) return []
   const [sizes, suspects] = await Promise.all([blobSizes(git, tree, files), maybeSameSize(git, tree)])
   const different = files.filter((file, i) => sizes[i] !== file.size)
-  const same = files.filter((file, i) => sizes[i] === file.size && suspects(file))
+  const same = suspects === undefined ? [] : files.filter((file, i) => sizes[i] === file.size && suspects(file))
   return [...different, ...(await withOtherBytes(git, tree, same))]
 }
 
@@ -40,9 +40,10 @@ const listFiles = async (git: Git, tree: Tree): Promise<ConvertedFile[]> => {
     if (slice.isOver()) await slice.next()
     const tab = record.indexOf(0x09)
     const [mode = '', sha = '', stage = ''] = record.toString('latin1', 0, tab).split(' ')
-    const path = treePath(record.subarray(tab + 1))
-    const stat = unlessMissingSync(() => lstatSync(joinTreePath(tree.path, path)))
-    if (stage === '0' && stat?.isFile() === true) found.push({ ...path, mode, sha, size: stat.size })
+    const bytes = record.subarray(tab + 1)
+    const stat = unlessMissingSync(() => lstatSync(joinTreePath(tree.path, { bytes })))
+    if (stage === '0' && stat?.isFile() === true)
+      found.push({ bytes, mode: Number.parseInt(mode, 8), sha, size: stat.size })
   }
   return found
 }
@@ -70,14 +71,15 @@ const blobSizes = async (git: Git, tree: Tree, files: readonly ConvertedFile[]):
     args: ['cat-file', '--batch-check=%(objectsize)'],
     stdin: files.map(({ sha }) => `${sha}\n`).join(''),
   })
-  return stdout.split('\n').map((line) => (/^\d+$/.test(line) ? Number(line) : Number.NaN))
+  // "<id> missing" otherwise, which is no number.
+  return stdout.split('\n').map(Number)
 }
 
 /**
  * Files whose conversion may keep the size: those with a filter or an encoding. Where the repository's configuration
  * names filters or a file of attributes, which git does not use for us but does for others, all of them.
  */
-const maybeSameSize = async (git: Git, tree: Tree): Promise<(file: ConvertedFile) => boolean> => {
+const maybeSameSize = async (git: Git, tree: Tree): Promise<((file: ConvertedFile) => boolean) | undefined> => {
   const entries = await git.config(tree)
   const isUnknown = entries.some(
     (entry) =>
@@ -90,7 +92,7 @@ const maybeSameSize = async (git: Git, tree: Tree): Promise<(file: ConvertedFile
     const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
     for (const bytes of splitNul(stdoutBytes)) named.add(toRaw(bytes))
   }
-  return ({ bytes }) => named.has(toRaw(bytes))
+  return named.size === 0 ? undefined : ({ bytes }) => named.has(toRaw(bytes))
 }
 
 const withOtherBytes = async (

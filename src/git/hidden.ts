@@ -34,7 +34,11 @@ export const lookIntoIndex = async (
   scan = scanIndex(tree),
 ): Promise<IndexLook> => {
   const files = scan && (await filesOnDisk(tree, scan))
-  const young = files?.filter((file) => file.isYoung) ?? []
+  const young = (files?.filter((file) => file.isYoung) ?? []).map(({ bytes, mode, sha }) => ({
+    ...treePath(bytes),
+    mode: mode.toString(8),
+    sha,
+  }))
   const { flagged, gitlinks, flags } =
     scan?.hasFlags === false
       ? { flagged: [], gitlinks: scan.gitlinks, flags: undefined }

@@ -91,8 +91,11 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
 
 export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
 
-/** A tracked file as it lies on disk. */
-export type FileOnDisk = IndexedFile & {
+/** A tracked file as it lies on disk. There may be 100,000 of them: nothing is spelt out that hardly any needs. */
+export type FileOnDisk = Pick<TreePath, 'bytes'> & {
+  readonly mode: number
+  readonly sha: string
+  /** -1 for what is not a file any more. */
   readonly size: number
   /**
    * Changed within the second in which git last looked at it. Git compares whole seconds: with the size and the
@@ -116,8 +119,8 @@ export const filesOnDisk = async (tree: Tree, { bytes }: IndexScan): Promise<Fil
     const stat = unlessMissingSync(() => lstatSync(file, { bigint: true, throwIfNoEntry: false }))
     if (stat === undefined) continue
     found.push({
-      ...treePath(name),
-      mode: mode.toString(8),
+      bytes: name,
+      mode,
       sha: bytes.toString('hex', at + idAt, at + idAt + idBytes),
       size: stat.isFile() ? Number(stat.size) : -1,
       isYoung: isYoung(bytes, at, stat, written),
