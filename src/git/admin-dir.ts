@@ -146,7 +146,7 @@ const busyBranches = (gitDir: string): string[] => {
   return [...new Set([...refs, ...(bisect === undefined || isSha(bisect) ? [] : [bisect])])]
 }
 
-export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect'
+export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect' | 'notes merge'
 
 export const inProgress = (operation: HalfDone): string =>
   `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`
@@ -164,6 +164,7 @@ export const halfDone = (gitDir: string): HalfDone[] => {
     ['revert', has('REVERT_HEAD') || todo.startsWith('revert ')],
     ['am', applying],
     ['bisect', has('BISECT_LOG') || has('BISECT_START')],
+    ['notes merge', has('NOTES_MERGE_PARTIAL') || has('NOTES_MERGE_REF')],
   ]
   return found.flatMap(([name, there]) => (there ? [name] : []))
 }

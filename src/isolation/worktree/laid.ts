@@ -52,6 +52,11 @@ export const laidFrom = async (
       const source = await blob(context, repo, sha)
       if (source !== undefined && startsWith(source, here)) return true
     }
+    const large = point?.contents.largeFiles?.find((file) => file.path === path)
+    if (beside !== undefined && large !== undefined) {
+      const content = await contentOf(Buffer.from(join(beside, 'large', large.oid)))
+      if (Buffer.isBuffer(content) && startsWith(content, here)) return true
+    }
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
     return Buffer.isBuffer(kept) && startsWith(kept, here)
   }
