@@ -30,7 +30,7 @@ export const askProgram = async (
 /** "2.1.325 (Claude Code)", "codex-cli 0.166.0" */
 export const versionOf = async (installed: Installed): Promise<string | undefined> => {
   const answer = await askProgram(installed, ['--version'])
-  return answer?.exitCode === 0 ? /\d+(?:\.\d+)+\S*/.exec(answer.stdout.slice(0, 500))?.[0] : undefined
+  return answer?.exitCode === 0 ? /(?<!\d)\d+\.\d+\S*/.exec(answer.stdout.slice(0, 500))?.[0] : undefined
 }
 
 /** Asked once; but whoever is told what is missing may mend it, and then the next question must find that. */

@@ -28,7 +28,7 @@ export type ChatRequest = {
 }
 
 /** `/usr/bin/env says …` is no command, `/status@coppice_bot` is one. */
-const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+([\s\S]*))?$/
+const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+(\S[\s\S]*)?)?$/
 
 export const isChatCommand = (text: string): boolean => called.test(text)
 

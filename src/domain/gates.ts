@@ -23,6 +23,8 @@ export type GateAnswer = {
   readonly path?: string
   /** The repository that a linked worktree belongs to. */
   readonly repository?: string
+  /** The worktree's own ref that alone holds something, for the remedy. */
+  readonly ref?: string
   /** Of uncommitted work, for the remedy. */
   readonly uncommitted?: Uncommitted
   /** Of what is in use, for the remedy. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { isLinear, repeated } from '../../test/helpers/growth.ts'
 import { linkedGitDirectory } from './git-link.ts'
 
 test.each([
@@ -12,4 +13,8 @@ test.each([
   [undefined, undefined],
 ])('the file %j names %j', (text, directory) => {
   expect(linkedGitDirectory(text)).toBe(directory)
+})
+
+test('a file of line breaks takes time by its length', () => {
+  expect(isLinear(linkedGitDirectory, repeated('\n', 'gitdir: ', 'x'))).toBe(true)
 })

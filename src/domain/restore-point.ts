@@ -29,8 +29,15 @@ export type RestoreContents = {
   readonly tip: Sha | undefined
   /** Present only when index or working files differ from HEAD. */
   readonly dirty: boolean
+  /** A commit whose tree has the content of annotated tags, `tag-<id>`: only a ref can hold the tags themselves. */
+  readonly tags?: Sha
   /** Files whose raw bytes a checkout would not write, though git calls them clean. */
   readonly converted: readonly string[]
+  /**
+   * Files of Git LFS, kept beside git in `large/<oid>`; git has their pointers. Raw paths. Undefined in points of an
+   * earlier version, and where the files were missing: then a checkout decides which bytes a clean file gets.
+   */
+  readonly largeFiles?: readonly LargeFile[]
   /**
    * Files with `skip-worktree` set that were there all the same: of such files all others were not. Raw paths. Undefined
    * in points of an earlier version, and where the files were missing.
@@ -54,6 +61,8 @@ export type Permissions = {
   readonly modes: Readonly<Record<string, number>>
   readonly emptyDirectories: readonly string[]
 }
+
+export type LargeFile = { readonly path: string; readonly oid: string }
 
 export type LeftOut = { readonly path: string; readonly reason: string }
 

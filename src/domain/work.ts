@@ -51,11 +51,11 @@ export const slug = (text: string): string => {
     .toLowerCase()
     .replaceAll(/[\u0300-\u036f]/g, '')
     .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-+|-+$/g, '')
+    .replaceAll(/^-|-$/g, '')
   // Letters that were dropped, not merely folded: two titles that differ only in those must not meet.
   const dropped = /[^\p{ASCII}\p{M}\p{P}\p{Z}]/u.test(text.normalize('NFKD'))
   if (full !== '' && full.length <= slugLimit && !dropped) return full
-  const cut = full.slice(0, slugLimit).replace(/-+$/, '')
+  const cut = full.slice(0, slugLimit).replace(/-$/, '')
   return cut === '' ? shortHash(text) : `${cut}-${shortHash(text)}`
 }
 

@@ -91,6 +91,8 @@ describe("git's records of worktrees", () => {
     expect(await readWorktreeLink(box.path('nowhere'))).toBeUndefined()
     rmSync(tree.gitDir, { recursive: true })
     expect(await readWorktreeLink(tree.path)).toBeUndefined()
+    writeFileSync(join(tree.path, '.git'), `gitdir: ${'\n'.repeat(100_000)}x`)
+    await expect(readWorktreeLink(tree.path)).rejects.toMatchObject({ code: 'unusable-file' })
   })
 })
 

@@ -4,7 +4,7 @@ import { hasCode } from '../domain/error-code.ts'
 import { AppError } from '../domain/errors.ts'
 import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import { isSha, type Sha } from '../domain/names.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { shownPath } from '../domain/raw-path.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
@@ -62,7 +62,7 @@ const tookTooLong = (root: string): AppError =>
 
 /** Where git thinks the files of one record are. */
 export const worktreePathSync = (dir: string): string | undefined => {
-  const link = readText(join(dir, 'gitdir'))
+  const link = readLine(join(dir, 'gitdir'))
   return link === undefined || link === '' ? undefined : dirname(resolve(dir, link))
 }
 
@@ -99,7 +99,7 @@ const headOf = (gitDir: string): Head | undefined => {
 const headText = (gitDir: string): string | undefined => {
   const path = join(gitDir, 'HEAD')
   try {
-    return readText(path)
+    return readLine(path)
   } catch (error) {
     const target = lstatSync(path).isSymbolicLink() ? readlinkSync(path) : ''
     if (target.startsWith('refs/heads/')) return `ref: ${target}`
@@ -113,7 +113,7 @@ export const readWorktreeLink = async (path: string): Promise<string | undefined
 export const readWorktreeLinkSync = (path: string): string | undefined => {
   const dotGit = join(path, '.git')
   if (unlessMissingSync(() => statSync(dotGit))?.isFile() !== true) return undefined
-  const target = linkedGitDirectory(readText(dotGit))
+  const target = linkedGitDirectory(readLine(dotGit))
   return target === undefined ? undefined : unlessMissingSync(() => realpathSync(resolve(path, target)))
 }
 
@@ -146,7 +146,7 @@ const busyBranches = (gitDir: string): string[] => {
   return [...new Set([...refs, ...(bisect === undefined || isSha(bisect) ? [] : [bisect])])]
 }
 
-export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect'
+export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect' | 'notes merge'
 
 export const inProgress = (operation: HalfDone): string =>
   `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`
@@ -164,6 +164,7 @@ export const halfDone = (gitDir: string): HalfDone[] => {
     ['revert', has('REVERT_HEAD') || todo.startsWith('revert ')],
     ['am', applying],
     ['bisect', has('BISECT_LOG') || has('BISECT_START')],
+    ['notes merge', has('NOTES_MERGE_PARTIAL') || has('NOTES_MERGE_REF')],
   ]
   return found.flatMap(([name, there]) => (there ? [name] : []))
 }
@@ -210,3 +211,6 @@ export const clearLock = async (adminDir: string, reason?: string): Promise<bool
 
 /** A file's text without the newline at its end; undefined when there is no such file. */
 const readText = (path: string): string | undefined => readUntrustedTextSync(path)?.trimEnd()
+
+const readLine = (path: string): string | undefined =>
+  readUntrustedTextSync(path, { maxBytes: maxLineBytes })?.trimEnd()

@@ -82,19 +82,19 @@ const streamOf = async (path: Buffer): Promise<Readable> => {
 
 /**
  * The content of many blobs through one process, one at a time, at the pace of `take`. A name may also be
- * `<commit>:<path>`. What is not there, or not a blob, is not taken, and its name is answered.
+ * `<commit>:<path>`. What is not there, or of another type, is not taken, and its name is answered.
  */
 export const catFiles = async (
   git: Git,
   repo: Repo,
   names: readonly string[],
   take: (name: string, content: Buffer) => void | Promise<void>,
-  { signal }: CallOptions = {},
+  { signal, type = 'blob' }: CallOptions & { readonly type?: 'blob' | 'tag' } = {},
 ): Promise<string[]> => {
   if (names.length === 0) return []
   if (names.some((name) => name.includes('\n')))
     throw new AppError('name-invalid', 'an object name cannot have a newline')
-  const reader = batchReader(names, take)
+  const reader = batchReader(names, type, take)
   await git.run({
     operation: 'cat-file',
     at: repo,
@@ -109,7 +109,11 @@ export const catFiles = async (
 }
 
 /** `<sha> <type> <size> LF <content> LF`, or `<name> missing LF`, in the order of the questions. */
-const batchReader = (names: readonly string[], take: (name: string, content: Buffer) => void | Promise<void>) => {
+const batchReader = (
+  names: readonly string[],
+  type: string,
+  take: (name: string, content: Buffer) => void | Promise<void>,
+) => {
   let parts: Buffer[] = []
   let held = 0
   let needed = 0
@@ -121,7 +125,7 @@ const batchReader = (names: readonly string[], take: (name: string, content: Buf
     // A large blob comes in many pieces: they are joined once it is complete, not at every piece.
     if (held < needed) return
     let rest = Buffer.concat(parts)
-    for (let next = readAnswer(rest); next !== undefined; next = readAnswer(rest)) {
+    for (let next = readAnswer(rest, type); next !== undefined; next = readAnswer(rest, type)) {
       if ('needed' in next) {
         needed = next.needed
         break
@@ -130,8 +134,8 @@ const batchReader = (names: readonly string[], take: (name: string, content: Buf
       rest = rest.subarray(next.end)
       const name = names[answered] ?? ''
       answered += 1
-      if (next.blob === undefined) missing.push(name)
-      else await take(name, next.blob)
+      if (next.content === undefined) missing.push(name)
+      else await take(name, next.content)
     }
     parts = [rest]
     held = rest.length
@@ -139,16 +143,16 @@ const batchReader = (names: readonly string[], take: (name: string, content: Buf
   return { push, missing, answered: () => answered }
 }
 
-type Answer = { readonly end: number; readonly blob: Buffer | undefined } | { readonly needed: number }
+type Answer = { readonly end: number; readonly content: Buffer | undefined } | { readonly needed: number }
 
-const readAnswer = (bytes: Buffer): Answer | undefined => {
+const readAnswer = (bytes: Buffer, wanted: string): Answer | undefined => {
   const newline = bytes.indexOf(0x0a)
   if (newline < 0) return undefined
   const [, type, size] = /^[0-9a-f]+ ([a-z]+) (\d+)$/.exec(bytes.toString('latin1', 0, newline)) ?? []
-  if (size === undefined) return { end: newline + 1, blob: undefined }
+  if (size === undefined) return { end: newline + 1, content: undefined }
   const end = newline + 1 + Number(size) + 1
   if (bytes.length < end) return { needed: end }
-  return { end, blob: type === 'blob' ? Buffer.from(bytes.subarray(newline + 1, end - 1)) : undefined }
+  return { end, content: type === wanted ? Buffer.from(bytes.subarray(newline + 1, end - 1)) : undefined }
 }
 
 /**

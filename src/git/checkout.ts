@@ -54,13 +54,15 @@ export const moveTo = async (git: Git, tree: Tree, to: Sha, { settings }: Checko
 }
 
 /** Writes the files of a worktree as its index has them, over nothing that is there. */
-export const checkoutIndex = async (git: Git, tree: Tree): Promise<void> => {
-  await git.run({ operation: 'checkout-index', at: tree, args: ['checkout-index', '--all', '--quiet'], locks: true })
+export const checkoutIndex = async (git: Git, tree: Tree, { settings }: CheckoutOptions = {}): Promise<void> => {
+  const args = ['checkout-index', '--all', '--quiet']
+  await git.run({ operation: 'checkout-index', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
 /** Makes a sparse checkout a full one: `git worktree add` copies the patterns of the main working tree. */
-export const disableSparse = async (git: Git, tree: Tree): Promise<void> => {
-  await git.run({ operation: 'sparse-checkout', at: tree, args: ['sparse-checkout', 'disable'], locks: true })
+export const disableSparse = async (git: Git, tree: Tree, { settings }: CheckoutOptions = {}): Promise<void> => {
+  const args = ['sparse-checkout', 'disable']
+  await git.run({ operation: 'sparse-checkout', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
 /** Takes the files outside a sparse checkout away again, those with changes excepted. */

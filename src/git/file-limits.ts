@@ -5,8 +5,6 @@
 
 const MB = 1024 * 1024
 
-/** A loose ref, HEAD, gitdir, commondir: one line each. */
-export const maxLineBytes = 64 * 1024
 /** Some 40,000 lines. */
 export const maxConfigBytes = 4 * MB
 export const maxLogBytes = 64 * MB

@@ -2,7 +2,7 @@ import { existsSync, lstatSync, statSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { copyUntrusted } from '../process/files/read-untrusted.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
-import { changedWithinSecond, type IndexedFile, scanIndex } from './index-scan.ts'
+import { type FileOnDisk, filesOnDisk, type IndexedFile, scanIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
@@ -14,6 +14,8 @@ export type IndexLook = {
   readonly gitlinks: readonly TreePath[]
   /** Undefined when no file has `assume-unchanged` or `skip-worktree` set. */
   readonly flags: IndexFlags | undefined
+  /** Undefined for an index in another than the plain format. */
+  readonly files: readonly FileOnDisk[] | undefined
 }
 
 export type IndexFlags = {
@@ -31,24 +33,29 @@ export const lookIntoIndex = async (
   { signal }: CallOptions = {},
   scan = scanIndex(tree),
 ): Promise<IndexLook> => {
-  const young = scan === undefined ? [] : await changedWithinSecond(tree, scan)
+  const files = scan && (await filesOnDisk(tree, scan))
+  const young = (files?.filter((file) => file.isYoung) ?? []).map(({ bytes, mode, sha }) => ({
+    ...treePath(bytes),
+    mode: mode.toString(8),
+    sha,
+  }))
   const { flagged, gitlinks, flags } =
     scan?.hasFlags === false
       ? { flagged: [], gitlinks: scan.gitlinks, flags: undefined }
       : await askForFlags(git, tree, signal)
-  if (flagged.length === 0 && young.length === 0) return { hidden: [], gitlinks, flags }
+  if (flagged.length === 0 && young.length === 0) return { hidden: [], gitlinks, flags, files }
   const hidden = await withPrivateIndex(git, async (indexFile) => {
     await copyWithTime(join(tree.gitDir, 'index'), indexFile)
     return reallyDifferent(git, tree, indexFile, { flagged, young }, signal)
   })
-  return { hidden, gitlinks, flags }
+  return { hidden, gitlinks, flags, files }
 }
 
 const askForFlags = async (
   git: Git,
   tree: Tree,
   signal: AbortSignal | undefined,
-): Promise<Omit<IndexLook, 'hidden'> & { readonly flagged: readonly Flagged[] }> => {
+): Promise<Omit<IndexLook, 'hidden' | 'files'> & { readonly flagged: readonly Flagged[] }> => {
   const entries = await indexEntries(git, tree, { signal })
   const skipped = await askForSkipped(git, tree)
   const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)

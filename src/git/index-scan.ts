@@ -1,4 +1,4 @@
-import { lstatSync } from 'node:fs'
+import { type BigIntStats, lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { unlessMissingSync } from '../domain/missing.ts'
@@ -91,15 +91,25 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
 
 export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
 
-/**
- * Files changed within the second in which git last looked at them. Git compares whole seconds: with the size and the
- * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again.
- */
-export const changedWithinSecond = async (tree: Tree, { bytes }: IndexScan): Promise<IndexedFile[]> => {
+/** A tracked file as it lies on disk. There may be 100,000 of them: nothing is spelt out that hardly any needs. */
+export type FileOnDisk = Pick<TreePath, 'bytes'> & {
+  readonly mode: number
+  readonly sha: string
+  /** -1 for what is not a file any more. */
+  readonly size: number
+  /**
+   * Changed within the second in which git last looked at it. Git compares whole seconds: with the size and the
+   * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again.
+   */
+  readonly isYoung: boolean
+}
+
+/** Every tracked file that is there. */
+export const filesOnDisk = async (tree: Tree, { bytes }: IndexScan): Promise<FileOnDisk[]> => {
   const indexStat = lstatSync(join(tree.gitDir, 'index'), { throwIfNoEntry: false })
   if (indexStat === undefined) return []
   const written = Math.floor(indexStat.mtimeMs / 1000)
-  const found: IndexedFile[] = []
+  const found: FileOnDisk[] = []
   const root = Buffer.from(`${tree.path}/`)
   for (const [i, { at, flags, mode, nameAt, end }] of allEntries(bytes).entries()) {
     if (i % 512 === 511) await nextTurn()
@@ -107,19 +117,25 @@ export const changedWithinSecond = async (tree: Tree, { bytes }: IndexScan): Pro
     const name = bytes.subarray(nameAt, end)
     const file = Buffer.concat([root, name])
     const stat = unlessMissingSync(() => lstatSync(file, { bigint: true, throwIfNoEntry: false }))
-    if (stat === undefined || Number((stat.ctimeNs / second) & 0xffffffffn) !== bytes.readUInt32BE(at)) continue
-    if (Number(stat.ctimeNs % second) === bytes.readUInt32BE(at + 4)) continue
-    // Another time or size git sees itself, and a file as young as the index it reads.
-    const modified = bytes.readUInt32BE(at + modifiedAt)
-    if (Number((stat.mtimeNs / second) & 0xffffffffn) !== modified || modified >= written) continue
-    if (Number(stat.size & 0xffffffffn) !== bytes.readUInt32BE(at + sizeAt)) continue
+    if (stat === undefined) continue
     found.push({
-      ...treePath(name),
-      mode: mode.toString(8),
+      bytes: name,
+      mode,
       sha: bytes.toString('hex', at + idAt, at + idAt + idBytes),
+      size: stat.isFile() ? Number(stat.size) : -1,
+      isYoung: isYoung(bytes, at, stat, written),
     })
   }
   return found
+}
+
+const isYoung = (bytes: Buffer, at: number, stat: BigIntStats, written: number): boolean => {
+  if (Number((stat.ctimeNs / second) & 0xffffffffn) !== bytes.readUInt32BE(at)) return false
+  if (Number(stat.ctimeNs % second) === bytes.readUInt32BE(at + 4)) return false
+  // Another time or size git sees itself, and a file as young as the index it reads.
+  const modified = bytes.readUInt32BE(at + modifiedAt)
+  if (Number((stat.mtimeNs / second) & 0xffffffffn) !== modified || modified >= written) return false
+  return Number(stat.size & 0xffffffffn) === bytes.readUInt32BE(at + sizeAt)
 }
 
 const second = 1_000_000_000n

@@ -2,19 +2,13 @@ import { BoundedMap } from '../domain/bounded-map.ts'
 import { type Dirent, lstatSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
+import { maxLineBytes } from '../domain/git-link.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
-import {
-  maxConfigBytes,
-  maxIndexBytes,
-  maxLineBytes,
-  maxLogBytes,
-  maxOtherBytes,
-  maxPackedRefsBytes,
-} from './file-limits.ts'
+import { maxConfigBytes, maxIndexBytes, maxLogBytes, maxOtherBytes, maxPackedRefsBytes } from './file-limits.ts'
 
 /*
  * Git opens its own files whatever they are, and an agent can replace any of them: by a FIFO, for which git waits for

@@ -2,12 +2,13 @@ import { type Dirent, lstatSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { type AppError, isAppError } from '../domain/errors.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import type { GitRequest, Tree } from './request.ts'
-import { maxConfigBytes, maxLineBytes, maxOtherBytes } from './file-limits.ts'
+import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
 
 export type Look = {
@@ -79,8 +80,8 @@ const linkedDirs = (dotGit: string): string[] => {
   const target = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
   if (target === undefined) return []
   const gitDir = resolve(dirname(dotGit), target)
-  const common = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })?.replace(/[\r\n]+$/, '')
-  return common === undefined ? [gitDir] : [gitDir, resolve(gitDir, common)]
+  const common = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })
+  return common === undefined ? [gitDir] : [gitDir, resolve(gitDir, trimEndOf(common, '\r\n'))]
 }
 
 const readAnywhere: ReadonlySet<string> = new Set(['.gitattributes', '.gitignore', '.gitmodules'])

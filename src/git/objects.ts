@@ -39,6 +39,42 @@ export const commitTree = async (
   return toSha(stdout.trim())
 }
 
+/** Writes one object as it is, whatever its content. */
+export const writeObject = async (
+  git: Git,
+  repo: Repo,
+  type: 'blob' | 'tag',
+  content: Buffer,
+  { signal, durable = false }: Written = {},
+): Promise<Sha> => {
+  const { stdout } = await git.run({
+    operation: 'hash-object',
+    at: repo,
+    // Git checks a tag's form since 2.20, and older tags may not have it.
+    args: ['hash-object', '-w', '-t', type, '--literally', '--no-filters', '--stdin'],
+    stdin: content,
+    locks: true,
+    durable,
+    ...(signal && { signal }),
+  })
+  return toSha(stdout.trim())
+}
+
+/** Writes a tree of these entries, whose names are plain words. */
+export const writeTree = async (
+  git: Git,
+  repo: Repo,
+  entries: readonly { readonly name: string; readonly type: 'blob' | 'tree'; readonly sha: Sha }[],
+  { signal, durable = false }: Written = {},
+): Promise<Sha> => {
+  const lines = entries.map(
+    ({ name, type, sha }) => `${type === 'tree' ? '040000' : '100644'} ${type} ${sha}\t${name}\n`,
+  )
+  const request = { operation: 'mktree', at: repo, args: ['mktree'], stdin: lines.join(''), durable }
+  const { stdout } = await git.run({ ...request, locks: true, ...(signal && { signal }) })
+  return toSha(stdout.trim())
+}
+
 export type ListedEntry = TreePath & {
   readonly mode: string
   readonly type: 'blob' | 'commit' | 'tree'

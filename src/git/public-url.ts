@@ -91,7 +91,7 @@ private6.addSubnet('2002::', 16, 'ipv6')
 
 /** What cannot be read as an address is private too. */
 const isPrivateAddress = (address: string): boolean => {
-  const plain = address.replace(/%.*$/, '')
+  const plain = address.split('%', 1).join('')
   const kind = isIP(plain)
   if (kind === 4) return private4.check(plain, 'ipv4')
   return kind !== 6 || !public6.check(plain, 'ipv6') || private6.check(plain, 'ipv6')

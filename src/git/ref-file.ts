@@ -1,7 +1,8 @@
 import { join } from 'node:path'
+import { maxLineBytes } from '../domain/git-link.ts'
 import { isSha, type Sha } from '../domain/names.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
-import { maxLineBytes, maxPackedRefsBytes } from './file-limits.ts'
+import { maxPackedRefsBytes } from './file-limits.ts'
 
 /**
  * Where a ref stands, read without starting git: for what is asked on every message. Only the files of git's ordinary

@@ -1,4 +1,5 @@
 import { AppError } from '../domain/errors.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { type ConfigEntry, isUserScope, splitKey } from './config-entries.ts'
 
 /**
@@ -60,7 +61,7 @@ export const userRewritten = (url: string, entries: readonly ConfigEntry[]): str
  */
 export const relativeTo = (remote: string | undefined, relative: string): string | undefined => {
   if (remote === undefined) return undefined
-  let left = remote.replace(/\/+$/, '')
+  let left = trimEndOf(remote, '/')
   let right = relative
   for (;;) {
     if (right.startsWith('./')) right = right.slice(2)

@@ -123,6 +123,13 @@ const parseStages = (output: Buffer): IndexChange[] =>
     return { path: text.slice(tab + 1), stage: Number(stage), blob: { mode, sha: toSha(sha) } }
   })
 
+/** The blobs of conflicts that were resolved, which the index remembers so that they can be brought back. */
+export const resolvedConflicts = async (git: Git, tree: Tree): Promise<Sha[]> => {
+  const args = ['ls-files', '--resolve-undo', '-z', '--full-name']
+  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
+  return parseStages(stdoutBytes).flatMap(({ blob }) => (blob === undefined ? [] : [blob.sha]))
+}
+
 /** Which of these object ids are commits that no branch, tag, remote-tracking ref or `except` reaches. One process. */
 export const lostCommits = async (
   git: Git,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { basename, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { type CodebaseId, toCodebaseId, toRepoPath } from '../domain/names.ts'
 import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
 import { listRefs } from '../git/refs.ts'
@@ -180,7 +180,7 @@ const relink = async (context: IsolationContext, from: Codebase, to: Codebase): 
   const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
   for (const { path, adminName } of [...live, ...spares]) {
     try {
-      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git')))
+      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git'), { maxBytes: maxLineBytes }))
       if (named === undefined) continue
       const record = join(to.repoPath, 'worktrees', basename(named))
       // A link that leads nowhere reads as none. One that leads to another repository stays.

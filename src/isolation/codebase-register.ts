@@ -1,5 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { idForNew, keepRecognisable } from './codebase-recognise.ts'
 import type { IsolationContext } from './context.ts'
 
@@ -70,10 +71,11 @@ export const plainName = (called: string): string => {
     .replace(/\.git$/, '')
     .normalize('NFKD')
     .replaceAll(/[^A-Za-z0-9._-]+/g, '-')
-    .replaceAll(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, '')
+    .replace(/^[._-]+/, '')
+  const short = trimEndOf(plain, '._-')
     .slice(0, 90)
     .replace(/\.lock$/, '')
-  return plain === '' ? 'repository' : plain
+  return short === '' ? 'repository' : short
 }
 
 /** A token in a remote's URL is the user's own affair; a copy of it in our database is not. */

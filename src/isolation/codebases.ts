@@ -4,7 +4,7 @@ import { repoOf } from './repo-of.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { toCodebaseName, toRepoPath } from '../domain/names.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { type Discovered, discoverRepository } from '../git/discover.ts'
 import { listRefs, resolveCommit } from '../git/refs.ts'
 import { remoteInfo } from '../git/remote.ts'
@@ -152,10 +152,10 @@ const commonDirOf = (dir: string, kind: 'directory' | 'file'): string | undefine
   const dotGit = join(dir, '.git')
   try {
     if (kind === 'directory') return realpathSync(dotGit)
-    const link = linkedGitDirectory(readUntrustedTextSync(dotGit))
+    const link = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
     if (link === undefined) return undefined
     const gitDir = resolve(dir, link)
-    const commonDir = readUntrustedTextSync(join(gitDir, 'commondir'))?.trim()
+    const commonDir = readUntrustedTextSync(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })?.trim()
     return commonDir === undefined ? undefined : realpathSync(resolve(gitDir, commonDir))
   } catch {
     return undefined

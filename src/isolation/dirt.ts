@@ -6,6 +6,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { Uncommitted } from '../domain/gates.ts'
 import type { Sha } from '../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../domain/raw-path.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { type HalfDone, halfDone, inProgress } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { convertedFiles } from '../git/converted.ts'
@@ -41,6 +42,8 @@ export type Dirt = {
   readonly hidden: readonly string[]
   /** Clean in git's eyes, and yet their bytes may not be what a checkout writes. */
   readonly converted: readonly string[]
+  /** Clean submodules with such files. */
+  readonly convertedSubmodules: readonly string[]
   readonly halfDone: readonly HalfDone[]
   /** The state of git's record of the tree: commits, refs and operations that leave no trace in the files. */
   readonly record: string
@@ -74,10 +77,11 @@ export const readDirt = async (
   const record = await recordStamp(tree.gitDir)
   const regenerable = new Set(context.settings.regenerable)
   const read = readStatus(context.git, tree)
-  const [status, index, converted, walked] = await Promise.all([
+  const look = lookIntoIndex(context.git, tree)
+  const [status, index, different, walked] = await Promise.all([
     read,
-    lookIntoIndex(context.git, tree),
-    read.then(({ untracked, ignored }) => convertedFiles(context.git, tree, [...untracked, ...ignored])),
+    look,
+    look.then(({ files }) => convertedFiles(context.git, tree, files)),
     walk(tree.path, context.clock()),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)
@@ -94,16 +98,19 @@ export const readDirt = async (
     const ours = await isOurAddition(context, codebase, { ...environment, path: tree.path }, config, path)
     ;(ours ? additions : untracked).push(toRaw(bytes))
   }
+  const changed = changedPaths(status)
+  const isChanged = new Set([...changed, ...index.hidden.map(({ bytes }) => toRaw(bytes))])
   const found = {
     headSha: status.headSha,
     headBranch: status.branch,
-    changed: changedPaths(status),
+    changed,
     submodulePaths: index.gitlinks.map(({ bytes }) => toRaw(bytes)),
     gitlinks: status.changed.filter(({ submodule }) => submodule).map(({ bytes }) => toRaw(bytes)),
     untracked,
     additions,
     hidden: index.hidden.map(({ bytes }) => toRaw(bytes)),
-    converted: converted.map(({ bytes }) => toRaw(bytes)),
+    converted: different.map(({ bytes }) => toRaw(bytes)).filter((path) => !isChanged.has(path)),
+    convertedSubmodules: inner.converted,
     halfDone: halfDone(tree.gitDir),
     record,
     submodules: inner.dirty,
@@ -202,7 +209,8 @@ const fingerprintOf = async (tree: Tree, found: Found, regenerable: ReadonlySet<
     }
   }
   const paths = [...found.changed, ...found.untracked, ...found.additions, ...found.hidden, ...found.ignored]
-  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(path.replace(/\/+$/, ''), false)
+  for (const path of [...paths, ...found.gitlinks, ...found.converted]) await visit(trimEndOf(path, '/'), false)
+  for (const path of found.convertedSubmodules) await visit(path, true)
   for (const { path } of found.submodules) await visit(path, true)
   // Wherever it lies: a commit made in it since is seen in its git directory.
   for (const { path } of found.repositories) await visit(path, true)

@@ -3,6 +3,7 @@ import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
 import type { GateAnswer } from '../domain/gates.ts'
+import { maxLineBytes } from '../domain/git-link.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import { type Sha, isSha, toBranchName } from '../domain/names.ts'
 import { shownPath } from '../domain/raw-path.ts'
@@ -156,9 +157,11 @@ const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, 
 /** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
 const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
   try {
-    const head = (await readUntrustedText(join(tree.gitDir, 'HEAD')))?.trim()
+    const head = (await readUntrustedText(join(tree.gitDir, 'HEAD'), { maxBytes: maxLineBytes }))?.trim()
     if (head !== `ref: refs/heads/${environment.branch}`) return undefined
-    return (await readUntrustedText(join(tree.commonDir, 'refs/heads', environment.branch)))?.trim()
+    return (
+      await readUntrustedText(join(tree.commonDir, 'refs/heads', environment.branch), { maxBytes: maxLineBytes })
+    )?.trim()
   } catch {
     return undefined
   }

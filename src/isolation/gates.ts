@@ -69,7 +69,10 @@ const askAboutFiles = async (
     ask('nothing-unreachable', async () =>
       tree === undefined
         ? []
-        : (await unreachableCommits(context, tree)).map((detail) => no('nothing-unreachable', detail)),
+        : (await unreachableCommits(context, tree)).map(({ detail, ...ref }) => ({
+            ...no('nothing-unreachable', detail),
+            ...ref,
+          })),
     ),
     ask('no-worktree-inside', async () => (look === undefined ? [] : worktreesIn(environment, await look))),
     ask('no-repository-inside', async () => (look === undefined ? [] : repositoriesIn(environment, await look))),

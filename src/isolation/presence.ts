@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { maxLineBytes } from '../domain/git-link.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
@@ -87,7 +88,7 @@ const exists = (path: string): boolean => {
 }
 
 const pointsBack = (adminDir: string, path: string): boolean =>
-  readUntrustedTextSync(join(adminDir, 'gitdir'))?.trim() === join(path, '.git')
+  readUntrustedTextSync(join(adminDir, 'gitdir'), { maxBytes: maxLineBytes })?.trim() === join(path, '.git')
 
 export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree => ({
   commonDir: toRepoPath(codebase.repoPath),

@@ -1,6 +1,7 @@
 import { lstatSync, realpathSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { maxLineBytes } from '../domain/git-link.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 import {
   readAdminDir,
@@ -138,7 +139,7 @@ const endOfChain = async (dir: string, path: string): Promise<'circle' | 'missin
 }
 
 const leadsTo = (dir: string, repoPath: string): boolean => {
-  const text = readUntrustedTextSync(join(dir, 'commondir'))?.trim()
+  const text = readUntrustedTextSync(join(dir, 'commondir'), { maxBytes: maxLineBytes })?.trim()
   if (text === undefined || text === '') return false
   return unlessMissingSync(() => realpathSync(resolve(dir, text))) === repoPath
 }

@@ -2,7 +2,8 @@ import { lstat, realpath, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
 import { bytesBelow, rawBytes, shownPath } from '../domain/raw-path.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
+import { trimEndOf } from '../domain/trim-end.ts'
 import { readAdminDir, worktreePaths } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
@@ -98,7 +99,9 @@ const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundin
     const gitDir = git.isDirectory ? absolute(tree, git.path) : await linkTarget(tree, git.path)
     if (gitDir === undefined) return unknown(`${shownPath(git.path)} leads nowhere`)
     if (around.gitlinks.includes(path) && isInside(await realpath(tree.gitDir), gitDir)) return undefined
-    const common = git.isDirectory ? undefined : await readUntrustedText(join(gitDir, 'commondir'))
+    const common = git.isDirectory
+      ? undefined
+      : await readUntrustedText(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })
     if (common === undefined) return { ...repository, checkout: { gitDir, path: absolute(tree, path) } }
     return (await isRecordOf(gitDir, tree, path, around)) || (await isMovedAway(gitDir, tree, around))
       ? { kind: 'worktree', path, repository: resolve(gitDir, common.trim()) }
@@ -115,7 +118,7 @@ const linkTarget = async (tree: Tree, path: string): Promise<string | undefined>
     const real = await unlessMissing(realpath(at))
     return real !== undefined && (await stat(real)).isDirectory() ? real : undefined
   }
-  const target = linkedGitDirectory(await readUntrustedText(at))
+  const target = linkedGitDirectory(await readUntrustedText(at, { maxBytes: maxLineBytes }))
   return target === undefined ? undefined : unlessMissing(realpath(resolve(absolute(tree, parentOf(path)), target)))
 }
 
@@ -194,7 +197,7 @@ const isTracked = (path: string, { gitlinks, untracked, ignored }: Surroundings)
 
 /** The entry that is the path or a directory above it. */
 const coveredBy = (path: string, entries: readonly string[]): string | undefined =>
-  entries.find((entry) => isAtOrBelow(entry.replace(/\/+$/, ''), path))
+  entries.find((entry) => isAtOrBelow(trimEndOf(entry, '/'), path))
 
 const isAtOrBelow = (directory: string, path: string): boolean => path === directory || path.startsWith(`${directory}/`)
 const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'))

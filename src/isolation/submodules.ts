@@ -4,6 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import { toRepoPath } from '../domain/names.ts'
 import { bytesBelow, rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
 import { halfDone } from '../git/admin-dir.ts'
+import { convertedFiles } from '../git/converted.ts'
 import type { Tree } from '../git/door.ts'
 import { lookIntoIndex } from '../git/hidden.ts'
 import { readStatus } from '../git/status.ts'
@@ -11,7 +12,7 @@ import type { TreePath } from '../git/tree-path.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
 import { unlessMissing } from '../domain/missing.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { isDirectoryBelow } from './directory-below.ts'
 
 export type DirtySubmodule = { readonly path: string; readonly problem: 'has changes' | 'has files but no .git' }
@@ -22,6 +23,8 @@ export type Inner = {
   readonly ignored: readonly string[]
   /** Those with their git directory among their files: repositories inside the tree like any other. */
   readonly embedded: readonly Tree[]
+  /** Clean ones with files that a checkout would not write as they are. */
+  readonly converted: readonly string[]
 }
 
 /**
@@ -34,7 +37,12 @@ export const lookIntoSubmodules = async (
   gitlinks: readonly TreePath[],
   prefix = '',
 ): Promise<Inner> => {
-  const found = { dirty: [] as DirtySubmodule[], ignored: [] as string[], embedded: [] as Tree[] }
+  const found = {
+    dirty: [] as DirtySubmodule[],
+    ignored: [] as string[],
+    embedded: [] as Tree[],
+    converted: [] as string[],
+  }
   // An unmerged one is in the index up to three times.
   for (const name of new Set(gitlinks.map(({ bytes }) => toRaw(bytes)))) {
     const path = `${prefix}${name}`
@@ -50,11 +58,13 @@ export const lookIntoSubmodules = async (
     const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
     if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push({ path, problem: 'has changes' })
+    else if ((await convertedFiles(context.git, inner, index.files)).length > 0) found.converted.push(path)
     found.ignored.push(...status.ignored.map((one) => `${path}/${toRaw(one.bytes)}`))
     const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
     found.dirty.push(...deeper.dirty)
     found.ignored.push(...deeper.ignored)
     found.embedded.push(...deeper.embedded)
+    found.converted.push(...deeper.converted)
   }
   return found
 }
@@ -80,7 +90,7 @@ export const submoduleTree = async (tree: Tree, path: string): Promise<Tree | un
   const file = join(directory, '.git')
   const gitDir = link.isDirectory()
     ? file
-    : resolve(directory, linkedGitDirectory(await readUntrustedText(file)) ?? '.git')
+    : resolve(directory, linkedGitDirectory(await readUntrustedText(file, { maxBytes: maxLineBytes })) ?? '.git')
   const real = await realpath(gitDir)
   return { commonDir: toRepoPath(real), gitDir: real, path: directory }
 }

@@ -2,20 +2,38 @@ import { toRepoPath } from '../domain/names.ts'
 import { counted } from '../domain/words.ts'
 import { readAdminDirs, readHead } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
+import { privateRefsOnlyHere } from '../git/private-refs.ts'
 import { countOnNoRemote, countUnreachable, refsWithoutCommits } from '../git/unreachable.ts'
 import type { IsolationContext } from './context.ts'
 import { fetchedTags } from './fetched-tags.ts'
 import { type SubmoduleDir, submoduleDirs } from './submodule-dirs.ts'
 
+export type Unreachable = {
+  readonly detail: string
+  /** The worktree's own ref that holds it. */
+  readonly ref?: string
+}
+
 /**
  * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it
- * are safe; a detached HEAD's are not, and neither are a submodule's that were never pushed: its git directory lies in
- * the worktree's record and goes with it.
+ * are safe; a detached HEAD's are not, nor what only a ref of the worktree's own holds, nor a submodule's that were never
+ * pushed: its git directory lies in the worktree's record and goes with it.
  */
-export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<string[]> => {
+export const unreachableCommits = async (context: IsolationContext, tree: Tree): Promise<Unreachable[]> => {
+  const found: Unreachable[] = []
   const lost = await detachedCommits(context, tree)
-  const detached = lost > 0 ? [`${counted(lost, 'commit')} on a detached HEAD that no branch has`] : []
-  return [...detached, ...(await unpushedSubmodules(context, tree)).flatMap(({ reasons }) => reasons)]
+  if (lost > 0) found.push({ detail: `${counted(lost, 'commit')} on a detached HEAD that no branch has` })
+  for (const { name, commits } of await privateRefsOnlyHere(context.git, tree)) {
+    const detail =
+      commits === undefined
+        ? `${name} holds what no tag has`
+        : `${counted(commits, 'commit')} in ${name} that no branch has`
+    found.push({ detail, ref: name })
+  }
+  for (const { reasons } of await unpushedSubmodules(context, tree)) {
+    for (const detail of reasons) found.push({ detail })
+  }
+  return found
 }
 
 /** Submodules that hold what no remote has, and what that is. Starts git only where the worktree's record has any. */

@@ -19,8 +19,8 @@ export const configSecrets = async (text: string): Promise<string[]> => {
   try {
     return secretsUnder('', parseDocument(text).toJS({ maxAliasCount: 50 }))
   } catch {
-    return [...text.matchAll(/([\w-]+)["']?[ \t]*:[ \t]*["']?([^\s"'#,}]+)/g)].flatMap(([, name = '', value = '']) =>
-      isSecretName(name) ? [value] : passwordsIn(value),
+    return [...text.matchAll(/(?<![\w-])([\w-]+)["']?[ \t]*:[ \t]*["']?([^\s"'#,}]+)/g)].flatMap(
+      ([, name = '', value = '']) => (isSecretName(name) ? [value] : passwordsIn(value)),
     )
   }
 }

@@ -14,9 +14,10 @@ export const lineOf = (line: string): Line => {
     return { kind: 'heading', text: text.replaceAll(/\*\*|__/g, '') }
   }
   if (/^ {0,3}(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,})$/.test(line)) return { kind: 'rule' }
-  const item = /^(\s*)[-*+]\s+(?:\[([ xX])\]\s+)?(.*)$/.exec(line)
+  const item = /^(\s*)[-*+]\s+(?:\[([ xX])\]\s+)?/.exec(line)
   if (item === null) return { kind: 'text', text: line }
-  const [, indent = '', box, text = ''] = item
+  const [mark, indent = '', box] = item
+  const text = line.slice(mark.length)
   return { kind: 'item', sign: `${indent}${box === undefined ? '•' : box === ' ' ? '☐' : '☑'}`, text }
 }
 

@@ -1,3 +1,4 @@
+import { trimEndOf } from '../domain/trim-end.ts'
 import * as rule from '../domain/config/rules.ts'
 import type { Rule } from '../domain/config/rules.ts'
 
@@ -7,7 +8,7 @@ export const url: Rule<string> = {
   expected: 'a URL that begins with https:// or http://',
   read: (value) => {
     const parsed = typeof value === 'string' ? URL.parse(value) : null
-    return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? String(value).replace(/\/+$/, '') : undefined
+    return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? trimEndOf(String(value), '/') : undefined
   },
 }
 

@@ -2,7 +2,7 @@ import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { linkedGitDirectory } from '../domain/git-link.ts'
+import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
 import { readUntrustedTextSync } from './files/read-untrusted.ts'
@@ -92,7 +92,7 @@ const repositoryOf = (place: string): string | undefined => {
 
 /** `.git` of a linked worktree or a submodule: one line that names a directory inside the repository's own. */
 const linkedGitDir = (dotGit: string): string | undefined => {
-  const named = linkedGitDirectory(readUntrustedTextSync(dotGit))
+  const named = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
   return named === undefined ? undefined : resolve(dirname(dotGit), named)
 }
 

@@ -1,9 +1,9 @@
 import { lookup } from 'node:dns/promises'
-import type { Server } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
+import { createServer, type Server } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
 import { AppError } from '../domain/errors.ts'
 import { createApp } from './app.ts'
-import { defaultMostConnections, guardConnections } from './connections.ts'
+import { defaultMostConnections, type Connections, createConnections } from './connections.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App } from './server-env.ts'
 import { isLoopbackAddress } from './host-check.ts'
@@ -46,8 +46,7 @@ export const startServer = async (
   const stopping = new AbortController()
   const own = isLoopbackAddress(address) || anyAddress.has(host) ? [] : [host]
   const app = createApp({ ...deps, stopping: stopping.signal, allowedHosts: [...(deps.allowedHosts ?? []), ...own] })
-  const server = newServer(app, { ...defaultTimeouts, ...timeouts })
-  guardConnections(server, mostConnections)
+  const server = newServer(app, createConnections(mostConnections), { ...defaultTimeouts, ...timeouts })
   await listening(server, address, port)
   const bound = server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
@@ -88,18 +87,25 @@ const beyondLoopback = (host: string): AppError =>
       'leave it at 127.0.0.1 and reach it through ssh or a proxy with TLS; if you mean it, say so with --allow-remote',
   })
 
-const newServer = (app: App, { headersMs, keepAliveMs, unreadMs, checkMs }: Timeouts): Server => {
-  const server = createAdaptorServer({
-    fetch: app.fetch,
-    serverOptions: {
+const newServer = (
+  app: App,
+  connections: Connections,
+  { headersMs, keepAliveMs, unreadMs, checkMs }: Timeouts,
+): Server => {
+  const answer = getRequestListener(app.fetch)
+  const server = createServer(
+    {
+      ...connections.options,
       headersTimeout: headersMs,
       // A body is judged by its rate: a large one may take minutes, and one that stands still is cut off within seconds.
       requestTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: checkMs,
     },
-  }) as Server
+    connections.inTurn((request, response) => void answer(request, response)),
+  )
   server.setTimeout(unreadMs)
+  connections.guard(server)
   return server
 }
 

@@ -25,6 +25,7 @@ import {
   conversation,
   fingerprint,
   hasBlob,
+  type Inside,
   inside,
   issue,
   messageOf,
@@ -151,6 +152,32 @@ describe.concurrent('what git does not protect', () => {
     expect(back.tryGit('bisect', 'good')).toMatch(/Bisecting|first bad commit/)
     back.git('bisect', 'reset')
     expect(back.git('symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
+  })
+
+  test('a merge of notes in progress keeps the tree, and the text resolved by hand comes back', async () => {
+    await using world = await makeWorld()
+    const environment = await issue(world, 42)
+    const tree = inside(world, environment)
+    tree.git('notes', 'add', '-m', 'base')
+    tree.git('update-ref', 'refs/notes/other', 'refs/notes/commits')
+    tree.git('notes', 'append', '-m', 'mine')
+    tree.git('notes', '--ref', 'other', 'append', '-m', 'theirs')
+    tree.tryGit('notes', 'merge', 'other')
+    const recordOf = (one: Inside): string => one.git('rev-parse', '--absolute-git-dir')
+    const note = `NOTES_MERGE_WORKTREE/${tree.git('rev-parse', 'HEAD')}`
+    writeFileSync(join(recordOf(tree), note), 'both\n')
+    writeFileSync(join(recordOf(tree), 'COMMIT_EDITMSG'), 'a message that was never used\n')
+    writeFileSync(join(recordOf(tree), 'MERGE_RR.lock'), '')
+    expect(await refusal(world, environment)).toEqual(['nothing-uncommitted no: a notes merge is in progress'])
+    const back = await thereAndBack(world, environment)
+    expect(readFileSync(join(recordOf(back), note), 'utf8')).toBe('both\n')
+    back.git('notes', 'merge', '--commit')
+    expect(back.git('notes', 'show')).toBe('both')
+
+    const { restorePoint } = await removed(world, await issue(world, 42))
+    const record = recordOf(inside(world, (await world.provider.restore(restorePoint)).environment))
+    expect(readFileSync(join(record, 'COMMIT_EDITMSG'), 'utf8')).toBe('a message that was never used\n')
+    expect(existsSync(join(record, 'MERGE_RR.lock'))).toBe(false)
   })
 
   test('untracked files count although status.showUntrackedFiles=no hides them', async () => {

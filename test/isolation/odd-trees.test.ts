@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import {
   existsSync,
   chmodSync,
@@ -27,6 +28,7 @@ import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
   fingerprint,
+  hasBlob,
   type Inside,
   inside,
   issue,
@@ -97,9 +99,15 @@ describe.concurrent('files that git would not bring back', () => {
     readonly prepare: (repo: TestRepo, box: Sandbox) => void
     /** In the worktree, before the file is edited and staged. */
     readonly first?: (tree: Inside) => void
+    /** Once it is staged. */
+    readonly afterwards?: (tree: Inside) => void
+    /** Once the worktree is removed. */
+    readonly later?: (world: World) => void
     readonly committed: string | Buffer
     readonly edited: string | Buffer
   }
+  const rot = 'tr a-z n-za-m'
+  const info = (text: string) => (world: World) => writeIn(world.repo.commonDir, 'info/attributes', text)
   const mixed = { committed: 'one\ntwo\n', edited: 'one\r\ntwo\n' }
   const conversions: [string, Conversion][] = [
     ["a filter of the user's", { prepare: strip(true), committed: 'code OUT\n', edited: 'code OUT precious\n' }],
@@ -126,6 +134,74 @@ describe.concurrent('files that git would not bring back', () => {
       { prepare: attributes('.gitattributes', '* text\n'), committed: '\0\n', edited: '\0\r\n' },
     ],
     ['core.autocrlf', { prepare: (repo) => void repo.git('config', 'core.autocrlf', 'input'), ...mixed }],
+    [
+      'core.autocrlf=true over a file with LF',
+      {
+        prepare: (repo) => void repo.git('config', 'core.autocrlf', 'true'),
+        committed: 'one\n',
+        edited: 'one\n',
+      },
+    ],
+    [
+      'core.eol=crlf over a file with LF',
+      {
+        prepare: (repo) => {
+          repo.git('config', 'core.eol', 'crlf')
+          repo.commit('.gitattributes', '* text\n')
+        },
+        committed: 'one\n',
+        edited: 'one\n',
+      },
+    ],
+    [
+      "the user's own attributes file",
+      { prepare: (_repo, box) => writeIn(box.home, '.config/git/attributes', '*.txt text\n'), ...mixed },
+    ],
+    [
+      'an attributes file that is gone since',
+      {
+        prepare: nothing,
+        first: (tree) => tree.write('d/.gitattributes', '* text\n'),
+        afterwards: (tree) => rmSync(join(tree.path, 'd/.gitattributes')),
+        ...mixed,
+      },
+    ],
+    [
+      'a filter that keeps the size',
+      {
+        prepare: (repo, box) => {
+          box.raw(repo.path, 'config', '--global', 'filter.rot.clean', rot)
+          repo.commit('.gitattributes', '*.txt filter=rot\n')
+        },
+        committed: 'one\n',
+        edited: 'one\n',
+      },
+    ],
+    [
+      'attributes that came after the removal',
+      { prepare: nothing, later: info('* text eol=crlf\n'), committed: 'one\n', edited: 'one\n' },
+    ],
+    [
+      "a filter of the user's that came after the removal",
+      {
+        prepare: nothing,
+        later: (world) => {
+          world.box.raw(world.repo.path, 'config', '--global', 'filter.rot.smudge', rot)
+          info('* filter=rot\n')(world)
+        },
+        committed: 'one\n',
+        edited: 'one\n',
+      },
+    ],
+    [
+      'an encoding that keeps the size, and is gone after the removal',
+      {
+        prepare: attributes('.gitattributes', '*.txt working-tree-encoding=UTF-16LE\n'),
+        later: info('*.txt -working-tree-encoding\n'),
+        committed: Buffer.from('дом', 'utf16le'),
+        edited: Buffer.from('дом', 'utf16le'),
+      },
+    ],
     [
       'ident',
       {
@@ -156,10 +232,78 @@ describe.concurrent('files that git would not bring back', () => {
     // Older than the index: git does not read it again.
     utimesSync(join(tree.path, 'd/a.txt'), 1_500_000_000, 1_500_000_000)
     tree.git('add', 'd/a.txt')
+    conversion.afterwards?.(tree)
     expect(tree.git('status', '--short', '-uno')).toBe('')
     const { restorePoint } = await removed(world, environment, { force: conversion.first !== undefined })
+    conversion.later?.(world)
     const back = inside(world, (await world.provider.restore(restorePoint)).environment)
     expect(readFileSync(join(back.path, 'd/a.txt'))).toEqual(Buffer.from(conversion.edited))
+  })
+
+  /** Git LFS as it works: `clean` puts the content into its store and prints a pointer, `smudge` the other way round. */
+  const lfs = (repo: TestRepo, box: Sandbox): void => {
+    const store = join(repo.commonDir, 'lfs/objects')
+    const script = (name: string, text: string): void => {
+      writeFileSync(box.path(name), `#!/bin/sh\n${text}`)
+      chmodSync(box.path(name), 0o755)
+      repo.git('config', `filter.lfs.${name}`, box.path(name))
+    }
+    script(
+      'clean',
+      `f=$(mktemp); cat > $f; o=$(sha256sum $f | cut -c1-64); s=$(wc -c < $f)
+d=${store}/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-4); mkdir -p $d; mv $f $d/$o
+printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n' $o $s\n`,
+    )
+    script('smudge', `o=$(sed -n 's/^oid sha256://p'); cat ${store}/*/*/$o\n`)
+    repo.commit('.gitattributes', '*.bin filter=lfs\n')
+    for (const name of ['one.bin', 'same.bin', 'two.bin', 'lost.bin']) {
+      repo.commit(name, `content of ${name.replace('same', 'one')}\n`)
+    }
+  }
+
+  test('because Git LFS has their content come back from there, whoever set it up and whatever it prunes', async () => {
+    const { world, environment, tree } = await start({ prepare: lfs })
+    await using _ = world
+    const names = ['one.bin', 'same.bin', 'lost.bin']
+    const store = join(world.repo.commonDir, 'lfs/objects')
+    const content = (name: string): string => `content of ${name.replace('same', 'one')}\n`
+    // Our own checkout runs no filter of the repository's: these are what a person's `git checkout` lays.
+    for (const name of names) rmSync(join(tree.path, name))
+    tree.git('checkout', '--', ...names)
+    // Older than the index: git does not read them again.
+    for (const name of names) utimesSync(join(tree.path, name), 1_500_000_000, 1_500_000_000)
+    tree.git('add', ...names)
+    expect(names.map((name) => tree.read(name))).toEqual(names.map(content))
+    const pointer = tree.read('two.bin')
+    expect(pointer).toContain('oid sha256:')
+    const gone = createHash('sha256').update(content('lost.bin')).digest('hex')
+    rmSync(join(store, gone.slice(0, 2), gone.slice(2, 4), gone))
+    const { restorePoint } = await removed(world, environment)
+    expect([hasBlob(world, content('one.bin')), hasBlob(world, content('lost.bin'))]).toEqual([false, true])
+    rmSync(store, { recursive: true })
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(names.map((name) => back.read(name))).toEqual(names.map(content))
+    expect(back.read('two.bin')).toBe(pointer)
+  })
+
+  test('in a clean submodule come back with their own bytes', async () => {
+    const { world, environment, tree } = await start({
+      prepare: (repo, box) => {
+        box.repo('lib').commit('lib.sh', 'one\n')
+        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+        repo.git('commit', '-q', '-m', 'lib')
+      },
+    })
+    await using _ = world
+    const lib = inside(world, { path: join(tree.path, 'lib') })
+    lib.git('config', 'core.autocrlf', 'true')
+    expect((await thereAndBack(world, environment)).read('lib/lib.sh')).toBe('one\n')
+    lib.write('lib.sh', 'one\r\n')
+    lib.git('add', 'lib.sh')
+    expect(lib.git('status', '--short')).toBe('')
+    const { restorePoint } = await removed(world, await issue(world, 42))
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.read('lib/lib.sh')).toBe('one\r\n')
   })
 
   test('with names that git drops without a word come back', async () => {

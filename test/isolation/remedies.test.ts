@@ -39,6 +39,12 @@ const conflict = (tree: Inside, operation: string): void => {
   tree.tryGit(...operation.split(' '), `theirs-${count}`)
 }
 
+const mergeNotes = (tree: Inside): void => {
+  tree.git('notes', 'add', '-f', '-m', 'mine')
+  tree.git('notes', '--ref', 'other', 'add', '-f', '-m', 'theirs')
+  tree.tryGit('notes', 'merge', 'other')
+}
+
 const hide = (tree: Inside, bit: string): void => {
   tree.git('update-index', `--${bit}`, 'file')
   tree.write('file', 'hidden\n')
@@ -108,6 +114,7 @@ const rows: [string, (tree: Inside) => void, string[]][] = [
   ['a conflicted merge', (tree) => conflict(tree, 'merge'), ['Abort the merge']],
   ['a conflicted rebase', (tree) => conflict(tree, 'rebase'), ['Abort the rebase']],
   ['a conflicted cherry-pick', (tree) => conflict(tree, 'cherry-pick'), ['Abort the cherry-pick']],
+  ['a merge of notes', (tree) => mergeNotes(tree), ['Abort the notes merge']],
   ['a bisect', (tree) => tree.git('bisect', 'start'), ['Abort the bisect']],
   ['assume-unchanged', (tree) => hide(tree, 'assume-unchanged'), [show, 'Discard changes']],
   ['skip-worktree', (tree) => hide(tree, 'skip-worktree'), [show, 'Commit']],
@@ -118,6 +125,16 @@ const rows: [string, (tree: Inside) => void, string[]][] = [
     'commits on a detached HEAD',
     (tree) => (tree.git('checkout', '-q', '--detach'), tree.commit('file', 'three\n')),
     ['Keep the commits'],
+  ],
+  [
+    'a commit that only a ref of the worktree holds',
+    (tree) => tree.git('update-ref', 'refs/worktree/x', tree.git('commit-tree', '-m', 'x', 'HEAD^{tree}')),
+    ['Keep refs/worktree/x'],
+  ],
+  [
+    'a file that only a ref of the worktree holds',
+    (tree) => tree.git('update-ref', 'refs/worktree/x', tree.git('hash-object', '-w', 'file')),
+    ['Keep refs/worktree/x'],
   ],
 ]
 

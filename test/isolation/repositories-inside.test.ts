@@ -173,6 +173,11 @@ const oddities: [string, (tree: Inside, world: World) => void, string | undefine
     'ign/x (unknown: ign/x/.git leads nowhere)',
   ],
   [
+    'a .git file that is larger than any path',
+    (tree) => tree.write('ign/x/.git', `gitdir: ${'\n'.repeat(100_000)}x`),
+    'ign/x (unknown: ',
+  ],
+  [
     'a .git that is a FIFO',
     (tree) => {
       mkdirSync(join(tree.path, 'ign/x'), { recursive: true })

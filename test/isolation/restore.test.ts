@@ -22,6 +22,7 @@ import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
 import { discardRestorePoint } from '../../src/isolation/worktree/restore-point.ts'
+import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
@@ -228,6 +229,61 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
       'commit',
       'commit',
     ])
+  })
+
+  test('everything that only a ref or a list in git’s record names, after `git gc --prune=now`', async () => {
+    const { world, environment, tree } = await start()
+    await using _ = world
+    const commit = (message: string): string => tree.git('commit-tree', '-m', message, 'HEAD^{tree}', '-p', 'HEAD')
+    const tagOf = (target: string): string => {
+      tree.git('tag', '-f', '-a', '-m', `of ${target}`, 'temporary', target)
+      const tag = tree.git('rev-parse', 'temporary')
+      tree.git('tag', '-d', 'temporary')
+      return tag
+    }
+    tree.write('note', 'a file that only a ref holds\n')
+    const blob = tree.git('hash-object', '-w', 'note')
+    rmSync(join(tree.path, 'note'))
+    tree.git('update-index', '--add', '--cacheinfo', `100644,${blob},in/a/tree`)
+    const directory = tree.git('write-tree')
+    tree.git('reset', '-q', '--hard')
+    const [tagged, deep, picked] = [commit('tagged'), commit('deep'), commit('picked')]
+    const tag = tagOf(tagged)
+    const refs: [string, string][] = [
+      ['refs/worktree/tag', tag],
+      ['refs/worktree/tag-of-tag', tagOf(tag)],
+      ['refs/worktree/tag-of-blob', tagOf(blob)],
+      ['refs/worktree/blob', blob],
+      ['refs/worktree/tree', directory],
+      ['refs/worktree/a/b/c/d/e/f/g/h', deep],
+    ]
+    for (const [name, sha] of refs) tree.git('update-ref', name, sha)
+    const gitDir = tree.git('rev-parse', '--absolute-git-dir')
+    writeIn(gitDir, 'sequencer/todo', `pick ${picked.slice(0, 8)} picked\n`)
+    // A conflict whose resolution is staged: its three stages are in no tree any more.
+    tree.commit('README', 'ours\n')
+    tree.git('checkout', '-q', '-b', 'theirs', 'HEAD~1')
+    tree.commit('README', 'theirs\n')
+    tree.git('checkout', '-q', 'issue-42')
+    tree.tryGit('merge', 'theirs')
+    tree.write('README', 'both\n')
+    tree.git('add', 'README')
+    const undo = tree.git('ls-files', '--resolve-undo')
+
+    const { restorePoint } = await removed(world, environment, { force: true })
+    world.repo.git('branch', '-D', 'theirs')
+    world.repo.git('reflog', 'expire', '--expire=now', '--all')
+    world.repo.git('gc', '-q', '--prune=now')
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    for (const [name, sha] of refs) expect([name, back.git('rev-parse', name)]).toEqual([name, sha])
+    const types = [tagged, deep, picked].map((sha) => back.tryGit('cat-file', '-t', sha))
+    expect(types).toEqual(['commit', 'commit', 'commit'])
+    expect(back.git('for-each-ref', '--format=%(objecttype)', 'refs/worktree')).toBe(
+      'commit\nblob\ntag\ntag\ntag\ntree',
+    )
+    expect(back.git('ls-files', '--resolve-undo')).toBe(undo)
+    expect(back.git('fsck', '--connectivity-only')).not.toContain('missing')
+    world.repo.git('gc', '-q')
   })
 
   test('the branch where it stood, although HEAD was detached elsewhere', async () => {

@@ -1,19 +1,28 @@
 import { connect, type Socket } from 'node:net'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Platform } from '../../src/platforms/platform.ts'
+import { mostUnanswered } from '../../src/server/connections.ts'
 import { defaultUploadLimits, type UploadLimits } from '../../src/server/uploads.ts'
 import { makeServer, type ServerTestOptions, type ServerUnderTest, statusOf } from '../helpers/server.ts'
 
 /* Clients that send or read slowly, or do nothing at all. None of them may keep the others from being answered. */
 
-/** A platform whose webhook answers with how many bytes it was given. */
-const counting = (): Map<string, Platform> => {
+const webhook = (answer: NonNullable<Platform['webhook']>): Map<string, Platform> => {
   const nothing = async (): Promise<void> => undefined
-  const webhook: Platform['webhook'] = async ({ body }) => ({ status: 202, body: String(body.length) })
-  const platform = { platform: 'github', limit: undefined, start: nothing, stop: nothing, send: nothing, webhook }
+  const platform = {
+    platform: 'github',
+    limit: undefined,
+    start: nothing,
+    stop: nothing,
+    send: nothing,
+    webhook: answer,
+  }
   return new Map([['github', platform]])
 }
+
+/** A platform whose webhook answers with how many bytes it was given. */
+const counting = (): Map<string, Platform> => webhook(async ({ body }) => ({ status: 202, body: String(body.length) }))
 
 const serverWith = (
   uploads: Partial<UploadLimits> = {},
@@ -52,10 +61,12 @@ const announced = (bytes: number): string => head(`content-length: ${bytes}\r\n`
 const chunked = head('transfer-encoding: chunked\r\n')
 const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
 
+const healthRequest = ({ server }: ServerUnderTest): string =>
+  `GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${server.port}\r\nconnection: close\r\n\r\n`
+
 /** What others see meanwhile: the server is well, and a small delivery of unknown length is taken. */
 const othersAreAnswered = async (server: ServerUnderTest): Promise<void> => {
-  const health = `GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${server.server.port}\r\nconnection: close\r\n\r\n`
-  expect(statusOf(await server.raw(health))).toBe(200)
+  expect(statusOf(await server.raw(healthRequest(server)))).toBe(200)
   const small = `${head('transfer-encoding: chunked\r\nconnection: close\r\n')}${chunk(100)}0\r\n\r\n`
   expect(statusOf(await server.raw(small))).toBe(202)
 }
@@ -232,16 +243,51 @@ describe('connections that do nothing', () => {
   })
 
   test('are closed when they do not read what they asked for', async () => {
-    await using server = await serverWith({}, { timeouts: { unreadMs: 200 } })
+    // Far more than the kernel's buffers hold.
+    const remotes = webhook(async () => ({ status: 200, body: 'x'.repeat(30_000_000) }))
+    await using server = await makeServer({ deps: { remotes }, listen: { timeouts: { unreadMs: 200 } } })
     const { socket, send, ended } = client(server)
     socket.pause()
-    const ask = `GET /api/openapi.json HTTP/1.1\r\nhost: 127.0.0.1:${server.server.port}\r\nauthorization: Bearer ${server.token}\r\n\r\n`
-    // Far more than the kernel's buffers hold; the server stops to read requests before it has answered all.
-    void send(ask.repeat(2_000))
-    // Whoever does not read learns by writing that nobody is there.
-    const isClosed = (): boolean => (socket.destroyed || socket.write(ask), socket.destroyed)
+    await send(announced(0))
+    // Whoever does not read learns by writing that nobody is there. The server reads no further request meanwhile.
+    const isClosed = (): boolean => (socket.destroyed || socket.write(announced(0)), socket.destroyed)
     await expect.poll(isClosed, { timeout: 20_000, interval: 100 }).toBe(true)
     await ended
+    expect(statusOf(await server.raw(healthRequest(server)))).toBe(200)
+  })
+})
+
+describe('requests that are sent ahead', () => {
+  const counted = () => {
+    const seen = { all: 0, now: 0, mostAtOnce: 0 }
+    const remotes = webhook(async ({ body }) => {
+      seen.all += 1
+      seen.now += 1
+      seen.mostAtOnce = Math.max(seen.mostAtOnce, seen.now)
+      await nextTurn()
+      seen.now -= 1
+      return { status: 202, body: `got ${Buffer.from(body).toString()}.` }
+    })
+    return { remotes, seen }
+  }
+
+  test('are answered one at a time and in their order', async () => {
+    const { remotes, seen } = counted()
+    await using server = await makeServer({ deps: { remotes } })
+    const { send, ended } = client(server)
+    const last = head('content-length: 1\r\nconnection: close\r\n')
+    await send(`${announced(1)}a${announced(1)}b${announced(1)}c${last}d`)
+    expect((await ended).match(/got .\./g)).toEqual(['got a.', 'got b.', 'got c.', 'got d.'])
+    expect(seen).toMatchObject({ all: 4, mostAtOnce: 1 })
+  })
+
+  test('by the thousand end the connection, and cost the others nothing', async () => {
+    const { remotes, seen } = counted()
+    await using server = await makeServer({ deps: { remotes } })
+    const many = Array.from({ length: 50 }, () => client(server))
+    for (const { send } of many) void send(announced(0).repeat(20_000))
+    await Promise.all(many.map(({ ended }) => ended))
+    expect(seen.all).toBeLessThanOrEqual(many.length * mostUnanswered)
     await othersAreAnswered(server)
   })
 })

@@ -21,7 +21,7 @@ const oldest = [2, 38] as const
 
 const gitVersion = async ({ git }: Workplace['context']): Promise<Finding[]> => {
   const { stdout } = await git.run({ operation: 'version', at: { cwd: '/' }, args: ['--version'] })
-  const [, text = stdout.trim(), major = '0', minor = '0'] = /((\d+)\.(\d+)\S*)/.exec(stdout) ?? []
+  const [, text = stdout.trim(), major = '0', minor = '0'] = /((?<!\d)(\d+)\.(\d+)\S*)/.exec(stdout) ?? []
   const fine = Number(major) > oldest[0] || (Number(major) === oldest[0] && Number(minor) >= oldest[1])
   return [
     fine

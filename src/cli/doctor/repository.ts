@@ -80,7 +80,11 @@ const headCommand = ({ repoPath, baseBranch }: Codebase): string => {
 
 /** By the reflog, which a broken HEAD leaves as it is. A branch that was never changed has no such line. */
 const lastCheckedOut = (repoPath: string): string | undefined => {
-  const name = [...reflogOf(repoPath).matchAll(/\tcheckout: moving from .* to (\S+)$/gm)].at(-1)?.[1]
+  const checkout = reflogOf(repoPath)
+    .split('\n')
+    .map((line) => line.slice(line.indexOf('\t') + 1))
+    .findLast((message) => message.startsWith('checkout: moving from ') && message.includes(' to '))
+  const name = checkout?.slice(checkout.lastIndexOf(' to ') + ' to '.length)
   return name !== undefined && branchNameProblem(name) === undefined && !/^[0-9a-f]{40}$/.test(name) ? name : undefined
 }
 

@@ -45,14 +45,10 @@ export const failureText = (
 /** An error knows nothing of how commands are said here; those in its remedy stand in backticks or after a colon. */
 export const withWordsOf = (error: unknown, say: View['say']): unknown => {
   if (!isAppError(error) || error.remedy === undefined) return error
-  const remedy = error.remedy.replaceAll(
-    /`coppice ([^`]+)`|(?<=: )coppice ([^`]+)$/g,
-    (all: string, quoted: string | undefined, last: string | undefined) => {
-      const text = quoted ?? last
-      if (text === undefined) return all
-      return quoted === undefined ? say(text) : `\`${say(text)}\``
-    },
-  )
+  const end = error.remedy.lastIndexOf('`') + 1
+  const remedy =
+    error.remedy.slice(0, end).replaceAll(/`coppice ([^`]+)`/g, (_all, text: string) => `\`${say(text)}\``) +
+    error.remedy.slice(end).replace(/: coppice (.+)$/s, (_all, text: string) => `: ${say(text)}`)
   return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
 }
 

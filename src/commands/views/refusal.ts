@@ -54,7 +54,6 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
   const uncommitted = reasons.flatMap((reason) => reason.uncommitted ?? [])
-  const isNo = (gate: GateName): boolean => reasons.some((one) => one.gate === gate && one.answer === 'no')
   const git = gitThere(refusal, view)
   const ways: Way[] = []
   if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
@@ -65,7 +64,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
       ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
   }
-  if (isNo('nothing-unreachable')) ways.push({ title: 'Keep the commits', how: git('branch <name>') })
+  ways.push(...waysToKeep(refusal, git))
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
@@ -81,6 +80,16 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
   if (ways.length === 0 || isUnknown) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways
+}
+
+const waysToKeep = ({ reasons }: Refusal, git: (command: string) => string): Way[] => {
+  const lost = reasons.filter(({ gate, answer }) => gate === 'nothing-unreachable' && answer === 'no')
+  const refs = lost.flatMap(({ ref }) => ref ?? [])
+  const onHead = lost.length > refs.length
+  return [
+    ...(onHead ? [{ title: 'Keep the commits', how: git('branch <name>') }] : []),
+    ...refs.map((ref) => ({ title: `Keep ${ref}`, how: git(`tag <name> ${shellWord(ref)}`) })),
+  ]
 }
 
 /** What is inside it and not of it: a mount, somebody's worktree, a repository. */

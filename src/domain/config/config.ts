@@ -4,6 +4,7 @@ import type { Known } from './file.ts'
 import * as rule from './rules.ts'
 import { defaultSettings, type Setting, type Settings, settingTable } from './settings.ts'
 import { AppError } from '../errors.ts'
+import { trimEndOf } from '../trim-end.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 
@@ -72,4 +73,4 @@ const expandHome = (path: string, env: Env): string => {
   return withoutSlash(join(home, path.slice(1)))
 }
 
-const withoutSlash = (path: string): string => (path === '/' ? path : path.replace(/\/+$/, ''))
+const withoutSlash = (path: string): string => (path === '/' ? path : trimEndOf(path, '/'))

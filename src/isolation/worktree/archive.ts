@@ -5,8 +5,8 @@ import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import type { LeftOut } from '../../domain/restore-point.ts'
 import { copyUntrusted, kindOf } from '../../process/files/read-untrusted.ts'
 import { syncPath } from '../../process/files/sync-path.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { makePrivateDirectory, syncDirectory } from '../durable.ts'
-import { unlessMissing } from '../../domain/missing.ts'
 import type { Special } from '../walk.ts'
 
 export type ArchiveRequest = {
@@ -22,9 +22,9 @@ export type ArchiveRequest = {
   readonly refused: readonly string[]
   /** Repositories inside the tree, and submodules with changes: kept whole. None of them inside another. */
   readonly nested: readonly string[]
-  /** What is kept of git's record of the tree: reflog, half-done operations, submodules' git directories. */
+  /** Git's record of the tree: reflogs, refs, half-done operations, submodules' git directories. */
   readonly record: string
-  readonly parts: 'all' | readonly string[]
+  readonly withoutIndex: boolean
   readonly regenerable: readonly string[]
   readonly limitBytes: number
 }
@@ -39,9 +39,9 @@ export const archiveBesideGit = async (request: ArchiveRequest): Promise<Archive
   const { from, to, nested } = request
   const leftOut: LeftOut[] = []
   await makePrivateDirectory(join(to, 'admin'))
-  for (const part of request.parts === 'all' ? [''] : request.parts) {
-    if ((await unlessMissing(lstat(join(request.record, part)))) === undefined) continue
-    await copyTree(request.record, join(to, 'admin'), part, leftOut)
+  for (const name of await readdir(request.record, { encoding: 'latin1' })) {
+    if (request.withoutIndex && /^(?:index|sharedindex\.[0-9a-f]+)$/.test(name)) continue
+    await copyTree(request.record, join(to, 'admin'), name, leftOut)
   }
   const survey = await surveyIgnored(request, leftOut)
   const kept: string[] = []
@@ -153,7 +153,7 @@ const syncDirectories = async (directory: string): Promise<void> => {
   await syncDirectory(join(directory, '..'))
 }
 
-const strip = (path: string): string => path.replace(/\/+$/, '')
+const strip = (path: string): string => trimEndOf(path, '/')
 const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 /** As `cleanup.restoreIgnoredMegabytes` counts them. */
 const megabytes = (bytes: number): number => Math.round(bytes / 1024 / 1024)

@@ -1,21 +1,18 @@
-import { lstat, readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { lstat } from 'node:fs/promises'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
-import { type Sha, isSha } from '../../domain/names.ts'
+import type { Sha } from '../../domain/names.ts'
 import { bytesBelow, rawBytes, toRaw } from '../../domain/raw-path.ts'
 import { halfDone } from '../../git/admin-dir.ts'
-import { readBranchLog } from '../../git/branch-log.ts'
 import { hashFiles, syncYoungObjects } from '../../git/blobs.ts'
 import type { Tree } from '../../git/door.ts'
-import { maxLogBytes } from '../../git/file-limits.ts'
 import { commitTree } from '../../git/objects.ts'
 import { borrowsObjects } from '../../git/own-objects.ts'
-import { type Snapshot, type SnapshotEntry, indexChanges, lostCommits, writeSnapshot } from '../../git/snapshot.ts'
+import { type Snapshot, type SnapshotEntry, indexChanges, writeSnapshot } from '../../git/snapshot.ts'
 import { type TreePath, treePath } from '../../git/tree-path.ts'
-import { readUntrusted } from '../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Dirt } from '../dirt.ts'
 import type { BranchFate } from './fate.ts'
+import { author, heldByRefs, holdNamed, namedIn, together } from './named-by-record.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 
 export type ToKeep = {
@@ -26,19 +23,28 @@ export type ToKeep = {
   readonly fate: Pick<BranchFate, 'tip'>
 }
 
+export type KeptObjects = {
+  readonly commit: Sha
+  readonly dirty: boolean
+  /** Names that git does not hold. */
+  readonly refused: readonly string[]
+  /** The commit of `holdNamed`; undefined where there are no tags to write again. */
+  readonly tags: Sha | undefined
+}
+
 /** A commit that reaches everything: HEAD, the branch, what only reflogs know, index and files as trees. */
 export const keepObjects = async (
   context: IsolationContext,
   save: ToKeep,
   head: Sha | undefined,
-): Promise<{ commit: Sha; dirty: boolean; refused: readonly string[] }> => {
+): Promise<KeptObjects> => {
   const { tree, dirt, environment, fate } = save
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
-  const named = (await shasIn(tree, environment.branch)).filter((sha) => !tips.includes(sha))
-  const lost = await lostCommits(context.git, tree, named, tips)
+  const named = together(await namedIn(context, tree, environment.branch, tips), await heldByRefs(context, tree))
   // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
   syncYoungObjects(tree.commonDir, environment.createdAt - hour)
-  const parents = [...tips, ...lost]
+  const held = await holdNamed(context, tree, named)
+  const parents = [...new Set([...tips, ...named.commits, ...(held === undefined ? [] : [held])])]
   const snapshot =
     dirt === undefined
       ? await snapshotOfIndex(context, tree, head)
@@ -48,14 +54,15 @@ export const keepObjects = async (
   const dirty = snapshot !== undefined
   const [only] = parents
   const refused = snapshot?.refused ?? []
+  const tags = named.tags.size === 0 ? undefined : held
   const isEnough = snapshot === undefined && parents.length === 1 && !borrowsObjects(tree)
-  if (isEnough && only !== undefined) return { commit: only, dirty, refused }
+  if (isEnough && only !== undefined) return { commit: only, dirty, refused, tags }
   // With the id no two points have the same objects: the pack of one can be given up without the other's.
   const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n\nEnvironment: ${environment.id}\n`
-  const by = { name: 'Coppice', email: 'coppice@localhost', at: context.clock() }
+  const by = author(context)
   const kept = snapshot ?? (await writeSnapshot(context.git, tree, []))
   const commit = await commitTree(context.git, tree, { tree: kept.tree, parents, message, by }, { durable: true })
-  return { dirty, commit, refused }
+  return { dirty, commit, refused, tags }
 }
 
 const hour = 60 * 60 * 1000
@@ -143,25 +150,4 @@ const fileEntries = async (
   }
   const hashed = await hashFiles(context.git, tree, there, { durable: true })
   return [...entries, ...hashed.map(({ bytes, mode, sha }) => ({ path: toRaw(bytes), blob: { mode, sha } }))]
-}
-
-/** Every object id that git's record or the branch's reflog names: ORIG_HEAD, MERGE_HEAD, a rebase's list, refs/bisect. */
-export const shasIn = async (tree: Tree, branch: string | undefined): Promise<Sha[]> => {
-  const found = new Set<Sha>()
-  const take = (text: string): void => {
-    for (const [word] of text.matchAll(/\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b/g)) {
-      if (isSha(word) && !/^0+$/.test(word)) found.add(word)
-    }
-  }
-  const visit = async (directory: string, depth: number): Promise<void> => {
-    for (const entry of (await unlessMissing(readdir(directory, { withFileTypes: true }))) ?? []) {
-      const path = join(directory, entry.name)
-      if (entry.isDirectory() && entry.name !== 'modules' && depth < 6) await visit(path, depth + 1)
-      else if (entry.isFile() && !/^(index|sharedindex\.|coppice$|locked$)/.test(entry.name))
-        take((await readUntrusted(path, { maxBytes: maxLogBytes }))?.toString('latin1') ?? '')
-    }
-  }
-  await visit(tree.gitDir, 0)
-  if (branch !== undefined) take((await readBranchLog(tree, branch))?.toString('latin1') ?? '')
-  return [...found]
 }

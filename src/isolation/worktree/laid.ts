@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Sha } from '../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../domain/raw-path.ts'
 import type { RestorePoint } from '../../domain/restore-point.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { catFiles } from '../../git/blobs.ts'
 import type { Repo, Tree } from '../../git/door.ts'
 import { readTree } from '../../git/objects.ts'
@@ -38,7 +39,7 @@ export const laidFrom = async (
   const has = async (given: string): Promise<boolean> => {
     // A nested repository is brought back whole, and what lies beside git is still there whatever happens here.
     if (nested.some((one) => given === one || given.startsWith(one))) return true
-    const path = given.replace(/\/+$/, '')
+    const path = trimEndOf(given, '/')
     const here = await contentOf(bytesBelow(tree.path, path))
     if (here === 'absent') return true
     if (here === 'directory') {
@@ -50,6 +51,11 @@ export const laidFrom = async (
     for (const sha of sources.get(path) ?? []) {
       const source = await blob(context, repo, sha)
       if (source !== undefined && startsWith(source, here)) return true
+    }
+    const large = point?.contents.largeFiles?.find((file) => file.path === path)
+    if (beside !== undefined && large !== undefined) {
+      const content = await contentOf(Buffer.from(join(beside, 'large', large.oid)))
+      if (Buffer.isBuffer(content) && startsWith(content, here)) return true
     }
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
     return Buffer.isBuffer(kept) && startsWith(kept, here)

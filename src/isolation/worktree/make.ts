@@ -123,7 +123,7 @@ const intent = async (
 }
 
 const addFresh = async (
-  { context, kind, environment, plan, signal }: Making,
+  { context, kind, environment, plan, settings, signal }: Making,
   entry: JournalEntry,
   afterSpare: boolean,
 ): Promise<Tree> => {
@@ -142,7 +142,7 @@ const addFresh = async (
         branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
         at: plan.at,
         lockReason: makingReason(environment.id),
-        settings: checkoutSettings(plan.trust),
+        settings: settings ?? checkoutSettings(plan.trust),
         onSpawn,
       },
       { signal },

@@ -11,6 +11,8 @@ import {
   readToken,
   readWorktreeLink,
 } from '../../git/admin-dir.ts'
+import { maxLineBytes } from '../../domain/git-link.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { gitProcessesUsing } from '../../process/git-processes.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
@@ -91,16 +93,19 @@ export const findRecord = async (
       record.worktreePath === undefined &&
       record.lockReason === undefined &&
       !data.adminNamesBefore.includes(record.name) &&
-      record.name.replace(/\d+$/, '') === data.leaf.replace(/\d+$/, ''),
+      trimEndOf(record.name, digits) === trimEndOf(data.leaf, digits),
   )
   if (unnamed === undefined) return undefined
   const others = await gitProcessesUsing(codebase.repoPath)
   return others.length > 0 ? 'cannot-tell' : unnamed
 }
 
+const digits = '0123456789'
+
 /** Does git's record have all that makes it one? Over one that has not, even `git rev-list` in the repository dies. */
 export const isWholeRecord = async (dir: string): Promise<boolean> => {
-  const read = (name: string): Promise<string | undefined> => readUntrustedText(join(dir, name))
+  const read = (name: string): Promise<string | undefined> =>
+    readUntrustedText(join(dir, name), { maxBytes: maxLineBytes })
   const [commondir, gitdir] = [await read('commondir'), await read('gitdir')]
   return commondir?.trim() === '../..' && /\/\.git\s*$/.test(gitdir ?? '') && (await readHead(dir)) !== undefined
 }
@@ -112,7 +117,8 @@ export const findDirectory = async (admin: AdminDir | undefined, data: MakingLef
   for (const path of pathsOf(data)) {
     if ((await readWorktreeLink(path)) === admin.dir) return path
     // Git died while it wrote the link: the record names the directory, and the link is the beginning of the right one.
-    const link = admin.worktreePath === path ? await readUntrustedText(join(path, '.git')) : undefined
+    const link =
+      admin.worktreePath === path ? await readUntrustedText(join(path, '.git'), { maxBytes: maxLineBytes }) : undefined
     if (link !== undefined && `gitdir: ${admin.dir}\n`.startsWith(link)) return path
   }
   return undefined

@@ -2,6 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Work } from '../../domain/work.ts'
 import type { Tree } from '../../git/door.ts'
+import type { Setting } from '../../git/neutral.ts'
 import { resolveCommit, updateRefs } from '../../git/refs.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
@@ -29,6 +30,8 @@ export type Making = {
   readonly useSpare: boolean
   /** The restore point that is being brought back. */
   readonly pointId?: string
+  /** For the checkout; by default those that fit the plan's trust. */
+  readonly settings?: readonly Setting[]
   readonly signal: AbortSignal | undefined
 }
 

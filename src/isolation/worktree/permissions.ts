@@ -3,6 +3,7 @@ import { bytesBelow, shownPath } from '../../domain/raw-path.ts'
 import type { Permissions } from '../../domain/restore-point.ts'
 import { unlessMissing, unlessMissingSync } from '../../domain/missing.ts'
 import { listDirectory } from '../../process/files/list-directory.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { createTimeSlice } from '../../process/time-slice.ts'
 
 export type Skip = {
@@ -101,4 +102,4 @@ const applyUmask = async (root: string, umask: number): Promise<void> => {
 
 const at = (root: string, path: string): Buffer => (path === '' ? Buffer.from(root) : bytesBelow(root, path))
 
-const withoutSlash = (path: string): string => path.replace(/\/+$/, '')
+const withoutSlash = (path: string): string => trimEndOf(path, '/')

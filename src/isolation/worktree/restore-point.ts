@@ -14,6 +14,7 @@ import type { IsolationContext } from '../context.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
+import { keepLargeFiles, withoutLarge } from './large-files.ts'
 import { readPermissions } from './permissions.ts'
 import { repoOf } from '../repo-of.ts'
 import { outermost } from '../repositories-inside.ts'
@@ -35,12 +36,14 @@ const refOf = (id: string): string => `refs/coppice/restore/${id}`
 const day = 24 * 60 * 60 * 1000
 
 /** Everything the environment holds, on disk before this resolves. Without it there is no removal. */
-export const writeRestorePoint = async (context: IsolationContext, save: ToSave): Promise<RestorePoint> => {
-  const { environment, codebase, id } = save
+export const writeRestorePoint = async (context: IsolationContext, given: ToSave): Promise<RestorePoint> => {
+  const { environment, codebase, id } = given
   const directory = restoreDirectory(context, id)
   await makePrivateDirectory(directory)
+  const largeFiles = await keepLargeFiles(context, given, directory)
+  const save = withoutLarge(given, largeFiles)
   const head = await headOf(context, save)
-  const { commit, dirty, refused } = await keepObjects(context, save, head.sha)
+  const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
   if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
@@ -55,7 +58,9 @@ export const writeRestorePoint = async (context: IsolationContext, save: ToSave)
       head.branch !== environment.branch && { ownBranchSettings: await settingsOf(environment.branch) }),
     tip: save.fate.tip,
     dirty,
+    ...(tags !== undefined && { tags }),
     converted: save.dirt?.converted ?? [],
+    ...(save.dirt !== undefined && { largeFiles }),
     ...(save.dirt !== undefined && { skippedButThere: save.dirt.skippedButThere ?? [] }),
     ...(await permissionsOf(context, save, archived)),
     ...archived,
@@ -136,7 +141,7 @@ const archive = async (
 ): Promise<Archived> => {
   const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
   const repositories = dirt?.repositories ?? []
-  const submodules = (dirt?.submodules ?? []).map(({ path }) => path)
+  const submodules = [...(dirt?.submodules ?? []).map(({ path }) => path), ...(dirt?.convertedSubmodules ?? [])]
   // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
   const kept = repositories.map(({ path }) => path)
   return archiveBesideGit({
@@ -144,10 +149,7 @@ const archive = async (
     to,
     record: tree.gitDir,
     // Of a clean tree without flags the index says nothing that HEAD does not.
-    parts:
-      dirt === undefined || isDirty(dirt) || dirt.skippedButThere !== undefined
-        ? 'all'
-        : ['logs', 'refs', 'modules', 'config.worktree', 'info'],
+    withoutIndex: dirt !== undefined && !isDirty(dirt) && dirt.skippedButThere === undefined,
     ignored: dirt?.ignored ?? [],
     special: dirt?.special ?? [],
     refused,

@@ -6,6 +6,7 @@ import type { RestorePoint } from '../../domain/restore-point.ts'
 import { disableSparse, reapplySparse } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
 import { skippedFiles } from '../../git/hidden.ts'
+import type { Setting } from '../../git/neutral.ts'
 import type { IsolationContext } from '../context.ts'
 import { parentOf } from './restore-files.ts'
 
@@ -15,8 +16,15 @@ import { parentOf } from './restore-files.ts'
  */
 
 /** First of all: the patterns of the main working tree must not decide which files are laid. */
-export const makeFull = async (context: IsolationContext, tree: Tree, { contents }: RestorePoint): Promise<void> => {
-  if (contents.skippedButThere !== undefined && (await isSparse(tree))) await disableSparse(context.git, tree)
+export const makeFull = async (
+  context: IsolationContext,
+  tree: Tree,
+  { contents }: RestorePoint,
+  settings: readonly Setting[],
+): Promise<void> => {
+  if (contents.skippedButThere !== undefined && (await isSparse(tree))) {
+    await disableSparse(context.git, tree, { settings })
+  }
 }
 
 /** Once the index is back. */

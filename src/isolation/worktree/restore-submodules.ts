@@ -8,10 +8,12 @@ import { readConfigFile, writeConfigFile } from '../../git/config-file.ts'
 import type { Tree } from '../../git/door.ts'
 import { lookIntoIndex } from '../../git/hidden.ts'
 import { replaceFileSync } from '../../process/files/replace-file.ts'
+import type { Setting } from '../../git/neutral.ts'
 import type { IsolationContext } from '../context.ts'
 import { isDirectoryBelow } from '../directory-below.ts'
 import { isInside } from '../paths.ts'
 import { copyTree } from './archive.ts'
+import { layRawBytes } from './raw-files.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 
 /**
@@ -23,7 +25,7 @@ export const bringSubmodules = async (
   saved: string,
   tree: Tree,
   point: RestorePoint,
-  leftOut: LeftOut[],
+  { leftOut, settings }: { readonly leftOut: LeftOut[]; readonly settings: readonly Setting[] },
 ): Promise<void> => {
   const from = join(saved, 'modules')
   if ((await unlessMissing(lstat(from))) === undefined) return
@@ -50,7 +52,10 @@ export const bringSubmodules = async (
     if (!belongs) continue
     replaceFileSync(join(directory, '.git'), `gitdir: ${module}\n`)
     const inner: Tree = { commonDir: toRepoPath(module), gitDir: module, path: directory }
-    if (!isKept(path)) await checkoutIndex(context.git, inner)
+    if (!isKept(path)) {
+      await checkoutIndex(context.git, inner, { settings })
+      await layRawBytes(context, inner, point)
+    }
     for (const link of await gitlinksOf(context, inner)) gitlinks.add(`${path}/${link}`)
   }
 }

@@ -9,6 +9,8 @@ import type { LeftOut, RestorePoint } from '../../domain/restore-point.ts'
 import { branchCheckedOut } from '../../git/admin-dir.ts'
 import { checkoutDetached } from '../../git/checkout.ts'
 import type { Tree } from '../../git/door.ts'
+import { withoutLargeFiles } from '../../git/large-files.ts'
+import type { Setting } from '../../git/neutral.ts'
 import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../git/refs.ts'
 import { baseAndConfig } from '../base-and-config.ts'
 import { settleOrAbandon } from '../abandon.ts'
@@ -16,14 +18,18 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { prepareRoot } from '../paths.ts'
 import type { Restored } from '../provider.ts'
+import { checkoutSettings } from '../checkout-settings.ts'
 import { copyTree } from './archive.ts'
 import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
+import { layLargeFiles } from './large-files.ts'
+import { bringTags } from './named-by-record.ts'
 import { applyPermissions } from './permissions.ts'
 import type { Plan } from './plan.ts'
 import { leasePorts } from './ports.ts'
+import { layRawBytes } from './raw-files.ts'
 import { blockerOf, bringOwnBranch, settingsFor } from './restore-branch.ts'
 import { layFiles, layIgnored, parentOf } from './restore-files.ts'
 import { restoreDirectory } from './restore-point.ts'
@@ -110,6 +116,7 @@ const begin = async (
     limit,
     useSpare: false,
     pointId: point.id,
+    settings: checkoutSettingsFor(point),
     signal: undefined,
   }
   const made = await makeTree(making)
@@ -214,15 +221,21 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
   const directory = restoreDirectory(context, point.id)
   const { head, dirty, nested, ignored } = point.contents
-  await makeFull(context, tree, point)
-  if (head.branch === undefined && head.sha !== undefined) await checkoutDetached(context.git, tree, head.sha)
+  const settings = checkoutSettingsFor(point)
+  await makeFull(context, tree, point, settings)
+  if (head.branch === undefined && head.sha !== undefined) {
+    await checkoutDetached(context.git, tree, head.sha, { settings })
+  }
   const laid = await resolveCommit(context.git, tree, 'HEAD')
   if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
     await setHeadBranch(context.git, tree, toBranchName(head.branch))
   }
   const leftOut: LeftOut[] = []
+  await layRawBytes(context, tree, point)
   if (dirty) await layFiles(context, tree, point, laid, leftOut)
+  await layLargeFiles(tree, directory, point, leftOut)
   await context.failpoint('restore.files')
+  await bringTags(context, tree, point)
   await bringRecord(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
@@ -234,18 +247,23 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
     await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
     await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
   }
-  await bringSubmodules(context, join(directory, 'admin'), tree, point, leftOut)
+  await bringSubmodules(context, join(directory, 'admin'), tree, point, { leftOut, settings })
   const { permissions, modes } = point.contents
   if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
   return leftOut
 }
+
+/** Large files come from the restore point: nothing has to be fetched for them. */
+const checkoutSettingsFor = ({ contents }: RestorePoint): readonly Setting[] =>
+  contents.largeFiles === undefined ? checkoutSettings(contents.environment.trust) : withoutLargeFiles
 
 /** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
 const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
 
 const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   for (const name of await readdir(saved)) {
-    if (notBrought.has(name)) continue
+    // A lock that a killed git left behind would keep every later one from working.
+    if (notBrought.has(name) || name.endsWith('.lock')) continue
     await deleteTree(join(tree.gitDir, name))
     await copyTree(saved, tree.gitDir, name, leftOut)
   }

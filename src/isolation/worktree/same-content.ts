@@ -21,7 +21,7 @@ export const sameContent = async (rootA: string, rootB: string, relativePath: st
 
 const chunk = 256 * 1024
 
-const sameBytes = async (a: string, b: string): Promise<boolean> => {
+export const sameBytes = async (a: string | Buffer, b: string | Buffer): Promise<boolean> => {
   await using fileA = await openUntrusted(a)
   await using fileB = await openUntrusted(b)
   if (fileA === undefined || fileB === undefined) return false

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { shownPath, toRaw } from '../../domain/raw-path.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import type { Tree } from '../../git/door.ts'
 import { withPrivateIndex } from '../../git/private-index.ts'
 import { resolveCommit } from '../../git/refs.ts'
-import { lostCommits } from '../../git/snapshot.ts'
 import { readTree } from '../../git/objects.ts'
 import { type Status, readStatus } from '../../git/status.ts'
 import type { TreePath } from '../../git/tree-path.ts'
@@ -20,9 +20,9 @@ import { type InnerRepository, repositoriesInside } from '../repositories-inside
 import { type DirtySubmodule, hasFilesWithoutGit } from '../submodules.ts'
 import { walk } from '../walk.ts'
 import { isOurAddition } from './additions.ts'
-import { shasIn } from './keep-objects.ts'
 import { type Laid, laidFrom } from './laid.ts'
 import { isWholeRecord } from './making-left.ts'
+import { namedIn } from './named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
 
 /**
@@ -89,9 +89,13 @@ const compareWith = async (
   const submodules = await submodulesOf(tree, gitlinks, laid)
   const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
-  const commits = await lostCommits(context.git, asked, await shasIn(tree, await branchOf(tree)), laid.commits)
+  const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
+  // What the restore point holds was brought back, and is still in the point.
+  const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const found = [changed, untracked, ignored, half, commits, work, submodules].some((list) => list.length > 0)
+  const found = [changed, untracked, ignored, half, named.commits, objects, work, submodules].some(
+    (list) => list.length > 0,
+  )
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
   return {
@@ -104,6 +108,7 @@ const compareWith = async (
     additions: [],
     hidden: [],
     converted: [],
+    convertedSubmodules: [],
     halfDone: half,
     record: '',
     submodules,
@@ -149,7 +154,7 @@ const submodulesOf = async (tree: Tree, gitlinks: readonly string[], laid: Laid)
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>
-  settings.regenerable.includes(shownPath(path).replace(/\/+$/, '').split('/').at(-1) ?? '')
+  settings.regenerable.includes(trimEndOf(shownPath(path), '/').split('/').at(-1) ?? '')
 
 const branchOf = async (tree: Tree): Promise<string | undefined> => {
   const head = await readHead(tree.gitDir)

@@ -8,12 +8,15 @@ export type Markup = {
   readonly folded: Map<string, number>
   /** Where the last `>` of the text is: nothing that begins after it is ever closed. */
   readonly lastClose: number
+  /** Where the last `-->` is. */
+  readonly lastCommentClose: number
 }
 
 export const createMarkup = (text: string): Markup => ({
   htmlUntil: 0,
   folded: new Map(),
   lastClose: text.lastIndexOf('>'),
+  lastCommentClose: text.lastIndexOf('-->'),
 })
 
 /** Also inside lists, quotations and footnotes. */
@@ -33,7 +36,7 @@ type Place = { readonly block: Block; readonly quotedUntil: number; readonly end
 export const markupAt = (text: string, at: number, markup: Markup, place: Place): Found | undefined => {
   if (!/[A-Za-z/!?]/.test(text.charAt(at + 1))) return undefined
   return (
-    commentAt(text, at, place) ??
+    commentAt(text, at, markup, place) ??
     instructionAt(text, at, markup) ??
     tagAt(text, at, markup, place.block) ??
     (at < markup.htmlUntil ? brokenTagAt(text, at, place.block) : undefined)
@@ -41,11 +44,14 @@ export const markupAt = (text: string, at: number, markup: Markup, place: Place)
 }
 
 /** Never closed: the rest of the page is not shown, or of the quotation that it stands in. */
-const commentAt = (text: string, at: number, { quotedUntil, endOfQuote }: Place): Found | undefined => {
+const commentAt = (text: string, at: number, markup: Markup, place: Place): Found | undefined => {
   if (!text.startsWith('<!--', at)) return undefined
   // `<!-->` is a whole comment.
-  const close = text.indexOf('-->', at + 2)
-  if (close === -1) return { kind: 'hidden', end: at < quotedUntil ? endOfQuote() : text.length }
+  const from = at + 2
+  if (from > markup.lastCommentClose) {
+    return { kind: 'hidden', end: at < place.quotedUntil ? place.endOfQuote() : text.length }
+  }
+  const close = text.indexOf('-->', from)
   // A browser ends it at `--!>` too, and reads what follows as HTML.
   const isClear = !text.slice(at, close).includes('--!>')
   return { kind: 'hidden', end: isClear ? close + 3 : text.length }

@@ -1,5 +1,6 @@
 import { type Block, type Found, blockAt, blockEnd, crossesLine, hiddenTo, isLineStart, lineEnd } from './blocks.ts'
 import { createMarkup, isUnseen, type Markup, markupAt, noteHtmlLine } from './markup.ts'
+import { indentedCode } from './indented-code.ts'
 import { createFormulas, formulaAt, type Formulas } from './formulas.ts'
 
 export type Segment = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly text: string }
@@ -58,12 +59,12 @@ type State = {
   readonly formulas: Formulas
   /** The labels of the footnotes that are shown. */
   readonly footnotes: ReadonlySet<string>
+  /** Where the lines of indented code begin. */
+  readonly indented: ReadonlySet<number>
   block: Block
   quotedUntil: number
   /** The end of a footnote that is not shown. */
   footnoteUntil: number
-  /** The end of the indented lines before, which the next one continues. */
-  indentedUntil: number | undefined
   /** Where the address of a link or picture begins, and where its title does. */
   address: number | undefined
   title: number | undefined
@@ -73,10 +74,10 @@ const createState = (text: string, footnotes: ReadonlySet<string>): State => ({
   markup: createMarkup(text),
   formulas: createFormulas(),
   footnotes,
+  indented: indentedCode(text),
   block: blockAt(text, 0),
   quotedUntil: 0,
   footnoteUntil: 0,
-  indentedUntil: undefined,
   address: undefined,
   title: undefined,
 })
@@ -133,11 +134,12 @@ const endOfQuote = (text: string, at: number): number => {
 
 /*
  * `[//]: # (anything)`: a definition that links refer to, and that the page never shows. Also inside lists and
- * quotations, whose marks are one class of characters here: two ways to read one blank would be exponentially many.
+ * quotations, whose marks are one class of characters here: two ways to read one blank would be exponentially many. The
+ * marks of the next line are taken all or none: where an address could begin with any of them, each would be tried.
  * `[^1]: …` is a footnote. A label has 999 characters at most.
  */
 const definition =
-  /[ \t>*+\-.)\d]{0,200}\[(?!\^)(?:[^[\]\\]|\\.){1,999}\]:[ \t]*(?:\n[ \t>]*)?(?:<(?:[^<>\n\\]|\\[^\n])*>|[^\s<]\S*(?!\S))(?:[ \t]*(?:\n[ \t>]*)?(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\([^()\\]*(?:\\.[^()\\]*)*\)))?[ \t]*(?:\n|$)/sy
+  /[ \t>*+\-.)\d]{0,200}\[(?!\^)(?:[^[\]\\]|\\.){1,999}\]:[ \t]*(?:\n[ \t>]*(?![ \t>]))?(?:<(?:[^<>\n\\]|\\[^\n])*>|[^\s<]\S*(?!\S))(?:[ \t]*(?:\n[ \t>]*)?(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\([^()\\]*(?:\\.[^()\\]*)*\)))?[ \t]*(?:\n|$)/sy
 
 const definitionAt = (text: string, at: number, block: Block): Found | undefined => {
   definition.lastIndex = at
@@ -235,30 +237,8 @@ const isQuote = (text: string, at: number): boolean => {
   return quote.test(text)
 }
 
-/** Four blanks after an empty line. Below a list it is the list's own text, so only what follows no item counts. */
-const indentedAt = (text: string, at: number, state: State): Found | undefined => {
-  const end = lineEnd(text, at)
-  const isContinued = at === state.indentedUntil
-  // Blank lines between indented ones change nothing.
-  if (isContinued && text.slice(at, end).trim() === '') state.indentedUntil = end
-  if (!/^(?: {4}|\t)/.test(text.slice(at, at + 4))) return undefined
-  if (!isContinued && !beginsIndented(text, at)) return undefined
-  state.indentedUntil = end
-  return { kind: 'code', end }
-}
-
-const beginsIndented = (text: string, at: number): boolean => {
-  const before = text.slice(Math.max(0, at - 2_000), at)
-  const isAfterEmptyLine = before.trim() === '' || /\n[ \t]*\n$/.test(before) || /\n(?: {4}|\t)[^\n]*\n$/.test(before)
-  const isInList = /(?:^|\n) {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]/.test(before.slice(lastPlainLine(before)))
-  return isAfterEmptyLine && !isInList
-}
-
-/** Where the last line begins that stands at the margin: it is what an indented line belongs to. */
-const lastPlainLine = (before: string): number => {
-  const lines = [...before.matchAll(/(?:^|\n)(?=[^\s])/g)]
-  return lines.at(-1)?.index ?? 0
-}
+const indentedAt = (text: string, at: number, { indented }: State): Found | undefined =>
+  indented.has(at) ? { kind: 'code', end: lineEnd(text, at) } : undefined
 
 /** A run of backticks is closed by a run of the same length in the same paragraph; else it is only backticks. */
 const codeSpanAt = (text: string, at: number, block: Block): Found => {

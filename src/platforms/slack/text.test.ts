@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { isLinear, repeated } from '../../../test/helpers/growth.ts'
 import { mentions, toPlainText, withoutCall } from './text.ts'
 
 test.each([
@@ -7,12 +8,17 @@ test.each([
   ['hi <@UBOT>', 'hi @coppice'],
   ['in <#C123|general> and <#C456>', 'in #general and #C456'],
   ['<!here> <!subteam^S1|@team> <!date^1|then>', '@here @team then'],
+  ['<!subteam^S1^S2>', '@subteam'],
   ['<https://github.com/a/b>', 'https://github.com/a/b'],
   ['<https://github.com/a/b|github.com/a/b>', 'https://github.com/a/b'],
   ['<https://x.org|the docs>', 'the docs (https://x.org)'],
   ['<mailto:a@b.org|a@b.org>', 'a@b.org'],
 ])('what a person wrote is read as they saw it: %s', (text, plain) => {
   expect(toPlainText(text, new Map([['UBOT', 'coppice']]))).toBe(plain)
+})
+
+test('a reference of any length takes time by its length', () => {
+  expect(isLinear(toPlainText, repeated('^', '<!', '\n>'))).toBe(true)
 })
 
 test('characters that a person does not see are removed, also where they were escaped', () => {

@@ -22,7 +22,7 @@ const reference = (inside: string, names: ReadonlyMap<string, string>): string =
     case '#':
       return `#${label === '' ? target.slice(1) : label}`
     case '!':
-      return label === '' ? `@${target.slice(1).replace(/\^.*$/, '')}` : label
+      return label === '' ? `@${target.slice(1).split('^', 1).join('')}` : label
     default: {
       const address = target.replace(/^mailto:/, '')
       // Slack makes links of addresses by itself, with what was typed as the label.

@@ -23,7 +23,7 @@ export const toPlain = (markdown: string): string => markdown.replaceAll(/(?<!\w
 
 /** What Telegram counts: the text without its tags. */
 export const lengthOf = (html: string): number =>
-  html.replaceAll(/<[^>]*>/g, '').replaceAll(/&(?:amp|lt|gt|quot);/g, '.').length
+  html.replaceAll(/<[^<>]*>/g, '').replaceAll(/&(?:amp|lt|gt|quot);/g, '.').length
 
 type Block = { readonly html: string; readonly length: number }
 

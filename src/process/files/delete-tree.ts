@@ -17,6 +17,7 @@ import { hasCode } from '../../domain/error-code.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 import { listInPieces } from './list-directory.ts'
 
 /**
@@ -65,7 +66,7 @@ const mounted = 'something is mounted there'
 const entriesPerTurn = 256
 
 function* deletion(path: string | Buffer, { leave }: DeleteOptions): Generator<void, Left[]> {
-  const whole = toRaw(Buffer.from(path)).replace(/\/+$/, '')
+  const whole = trimEndOf(toRaw(Buffer.from(path)), '/')
   const left: Left[] = []
   let done = 0
 

@@ -99,7 +99,8 @@ const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFil
   if (path === '' || path.startsWith('%(prefix)/')) return undefined
   if (path.includes(NOT_UTF8)) throw unknownPlace(path)
   if (!path.startsWith('~')) return path.startsWith('/') ? resolve(path) : from && resolve(from, path)
-  const [, name = '', rest = ''] = /^~([^/]*)(.*)$/s.exec(path) ?? []
+  const [name = ''] = path.slice(1).split('/', 1)
+  const rest = path.slice(1 + name.length)
   if (home !== undefined && (name === '' || name === userInfo().username)) return join(home, rest)
   throw unknownPlace(path)
 }

@@ -20,7 +20,7 @@ const listRoute = createRoute({
 /** Where the server stands means nothing to who asks, so a path is a whole one. */
 const location = line(4_000)
   .refine(
-    (text) => isAbsolute(text) || /^[a-z][a-z0-9+.-]*:|^[^/]+@[^/]+:/i.test(text),
+    (text) => isAbsolute(text) || /^[a-z][a-z0-9+.-]*:|^[^/][^/@]*@[^/]+:/i.test(text),
     'must be an absolute path or a URL',
   )
   .openapi({ description: 'An absolute path on the host of the server, or a URL to clone' })

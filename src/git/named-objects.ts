@@ -1,0 +1,96 @@
+import { isSha, type Sha, toSha } from '../domain/names.ts'
+import { catFiles } from './blobs.ts'
+import type { Git, Repo, Tree } from './door.ts'
+import { lostCommits } from './snapshot.ts'
+
+/** What a list of object ids leads to and no branch, tag or remote-tracking ref holds. */
+export type OnlyNamed = {
+  readonly commits: readonly Sha[]
+  /** Annotated tags with their content: neither a tree nor a commit can hold one. */
+  readonly tags: ReadonlyMap<Sha, Buffer>
+  /** Trees and blobs. Whether some commit has them as well is not asked. */
+  readonly others: readonly { readonly sha: Sha; readonly type: 'tree' | 'blob' }[]
+}
+
+export const nothingNamed: OnlyNamed = { commits: [], tags: new Map(), others: [] }
+
+/** The same without asking what else holds the commits: what a ref leads to has to come back with it, whoever deletes a branch meanwhile. */
+export const allNamed = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<OnlyNamed> => {
+  const types = await objectTypes(git, at, names)
+  const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
+  return { commits: ofType(types, 'commit'), tags, others: treesAndBlobs(types) }
+}
+
+/** `names` are ids, whole or abbreviated. One that leads to no object, or to several, is left out: a reflog outlives its objects. */
+export const onlyNamed = async (
+  git: Git,
+  at: Repo | Tree,
+  names: readonly string[],
+  except: readonly Sha[],
+): Promise<OnlyNamed> => {
+  if (names.length === 0) return nothingNamed
+  const whole = new Set(names.filter(isSha))
+  const [lost, types] = await Promise.all([lostCommits(git, at, [...whole], except), objectTypes(git, at, names)])
+  const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
+  const others = treesAndBlobs(types)
+  // Found by an abbreviation, or behind a tag.
+  const further = ofType(types, 'commit').filter((sha) => !whole.has(sha))
+  const commits = [...lost, ...(await lostCommits(git, at, further, except))]
+  if (tags.size === 0) return { commits, tags, others }
+  const held = await taggedObjects(git, at)
+  return { commits, tags: new Map([...tags].filter(([sha]) => !held.has(sha))), others }
+}
+
+const ofType = (types: ReadonlyMap<Sha, string>, wanted: string): Sha[] =>
+  [...types].flatMap(([sha, type]) => (type === wanted ? [sha] : []))
+
+const treesAndBlobs = (types: ReadonlyMap<Sha, string>): OnlyNamed['others'] =>
+  [...types].flatMap(([sha, type]) => (type === 'tree' || type === 'blob' ? [{ sha, type }] : []))
+
+/** The types of those objects that there are. */
+export const objectTypes = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<Map<Sha, string>> => {
+  if (names.length === 0) return new Map()
+  const args = ['cat-file', '--batch-check=%(objectname) %(objecttype)']
+  const { stdout } = await git.run({ operation: 'cat-file', at, args, stdin: `${names.join('\n')}\n` })
+  // "<name> missing" and "<name> ambiguous" otherwise.
+  const found = stdout.split('\n').map((line) => line.split(' '))
+  return new Map(
+    found.flatMap(([sha = '', type = '']): [Sha, string][] =>
+      isSha(sha) && /^(?:commit|tag|tree|blob)$/.test(type) ? [[toSha(sha), type]] : [],
+    ),
+  )
+}
+
+/** A tag may lead to another tag: what they lead to is added to `types`. */
+const tagsFrom = async (
+  git: Git,
+  at: Repo | Tree,
+  first: readonly Sha[],
+  types: Map<Sha, string>,
+): Promise<Map<Sha, Buffer>> => {
+  const tags = new Map<Sha, Buffer>()
+  for (let ahead = first; ahead.length > 0;) {
+    const targets = new Set<string>()
+    await catFiles(
+      git,
+      at,
+      ahead,
+      (sha, content) => {
+        tags.set(toSha(sha), content)
+        const target = /^object ([0-9a-f]+)\n/.exec(content.toString('latin1', 0, 100))?.[1]
+        if (target !== undefined) targets.add(target)
+      },
+      { type: 'tag' },
+    )
+    const found = await objectTypes(git, at, [...targets])
+    ahead = ofType(found, 'tag').filter((sha) => !tags.has(sha))
+    for (const [sha, type] of found) types.set(sha, type)
+  }
+  return tags
+}
+
+/** What refs below `refs/tags` name: after a fetch of tags, FETCH_HEAD lists each of them. */
+export const taggedObjects = async (git: Git, at: Repo | Tree): Promise<ReadonlySet<string>> => {
+  const args = ['for-each-ref', '--format=%(objectname)', 'refs/tags']
+  return new Set((await git.run({ operation: 'for-each-ref', at, args })).stdout.split('\n'))
+}
