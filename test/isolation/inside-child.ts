@@ -102,10 +102,13 @@ await inWorld({ remote: true }, async (world) => {
   const heads = (sha: string): string[] => kinds.map((_, i) => `${sha}:refs/pull/${i + 1}/head`)
   const commit = (...files: string[]): string => files.map((file) => fork.commit(file, 'theirs\n')).at(-1) ?? ''
   const places = ['ign', 'node_modules', '.venv', '.claude']
-  const first = commit('one')
+  const first = commit('one', 'volume/file')
   const forward = commit(...places)
+  fork.git('rm', '-rq', 'volume')
+  const overVolume = commit('volume')
   fork.git('reset', '-q', '--hard', 'origin/main')
   const rewritten = commit('other', ...places)
+  const rewrittenOverVolume = commit('volume')
   const ask = (number: number, prSha: string) =>
     resolved(world, 'pr', number, { hints: { isForkPR: true, prBranch: 'x', prSha } })
   fork.git('push', '-q', 'origin', ...heads(first))
@@ -125,6 +128,24 @@ await inWorld({ remote: true }, async (world) => {
       note(way, kind, head === first ? 'left' : 'moved', whole[i]?.() === true)
     }
   }
+  if (!canMount) return
+  const number = kinds.length + 1
+  const volume = world.box.path('volume')
+  mkdirSync(volume)
+  // As git has it: only the mount itself tells that it is not the worktree's own.
+  writeFileSync(join(volume, 'file'), 'theirs\n')
+  const moveTo = async (sha: string) => {
+    fork.git('push', '-q', '--force', 'origin', `${sha}:refs/pull/${number}/head`)
+    return (await ask(number, sha)).environment
+  }
+  const { path } = await moveTo(first)
+  execFileSync('mount', ['--bind', volume, join(path, 'volume')])
+  const seen: string[] = []
+  for (const sha of [overVolume, rewrittenOverVolume]) {
+    const head = inside(world, await moveTo(sha)).git('rev-parse', 'HEAD')
+    seen.push(`${head === first ? 'left' : 'moved'} ${readdirSync(volume).join()}`)
+  }
+  more['a volume in place of a tracked directory'] = seen.join('; ')
 })
 
 /** It appears while a removal is under way. */

@@ -89,6 +89,10 @@ describe('what is inside a worktree and not of it stays whole', () => {
     },
   )
 
+  test.runIf(canMount)('a volume in place of a tracked directory keeps a pull request where it is', () => {
+    expect(more['a volume in place of a tracked directory']).toBe('left file; left file')
+  })
+
   test.runIf(canMount)("a mount in git's record keeps the record of a worktree that is gone", () => {
     expect(more['forgetting a record']).toBe("something is mounted inside git's record")
     expect(more['whole in a record']).toBe('true')
