@@ -11,7 +11,7 @@ import { paintFor, printable } from './commands/views/view.ts'
 import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/config.ts'
 import type { Settings } from './domain/config/settings.ts'
 import { AppError } from './domain/errors.ts'
-import { createOnLetGo } from './conversations/let-go.ts'
+import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
 import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
@@ -148,7 +148,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ownEnvironment: env,
     progress: (message) => progress.say(secrets.redact(message)),
     approve: await approveOnTerminal(),
-    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock }, redact: secrets.redact }),
+    onEnvironmentLost: createOnEnvironmentLost({ isolation: { ids: randomUUID, clock }, redact: secrets.redact }),
     reap: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},

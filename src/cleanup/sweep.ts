@@ -14,7 +14,7 @@ import type { IsolationProvider, RemoveOptions, RemoveOutcome } from '../isolati
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
 import { followLink } from '../isolation/codebase-recognise.ts'
 import { assertRepository } from '../isolation/repository-place.ts'
-import { type Standing, standings } from '../isolation/standing.ts'
+import { type MergeStatus, mergeStatuses } from '../isolation/merge-status.ts'
 import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
 export type SweepOptions = {
@@ -25,7 +25,7 @@ export type SweepOptions = {
   readonly askedBy?: string
 }
 
-type Candidate = { readonly standing: Standing; readonly trigger: 'merged' | 'stale'; readonly why: string }
+type Candidate = { readonly mergeStatus: MergeStatus; readonly trigger: 'merged' | 'stale'; readonly why: string }
 
 /**
  * One cycle over a codebase: merged → remove, stale → remove, missing → record, orphans → report. Everything goes
@@ -75,24 +75,29 @@ const sweepLive = async (
   const followed = await followRenames(context, codebase, live, options)
   draft.notices.push(...followed.flatMap(({ notices }) => notices))
   const environments = followed.map(({ environment }) => environment)
-  const all = await standings(context, codebase, base, environments)
+  const all = await mergeStatuses(context, codebase, base, environments)
   if (stale !== undefined) draft.notices.push(staleNotice(stale, fresh, all))
-  for (const standing of all) {
-    if (await isMissing(codebase, standing.environment)) draft.missing.push(standing.environment)
+  for (const mergeStatus of all) {
+    if (await isMissing(codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
     else {
-      const candidate = judge(context, stale === undefined ? standing : unproven(standing, stale), options, base.name)
+      const candidate = judge(
+        context,
+        stale === undefined ? mergeStatus : unproven(mergeStatus, stale),
+        options,
+        base.name,
+      )
       if (candidate !== undefined) await removeOne(provider, candidate, draft, { ...options, staleBase: stale })
     }
   }
 }
 
 /** On a stale base nothing is merged: the work may have been taken back there since. */
-const unproven = (standing: Standing, detail: string): Standing => ({
-  ...standing,
+const unproven = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
+  ...mergeStatus,
   merged: { value: 'cannot-tell', detail },
 })
 
-const staleNotice = (stale: string, { detail }: Fresh, all: readonly Standing[]): string => {
+const staleNotice = (stale: string, { detail }: Fresh, all: readonly MergeStatus[]): string => {
   const merged = all.filter((one) => one.merged.value === 'yes').map(({ environment }) => environment.branch)
   const why = detail === undefined ? stale : `${stale} (${detail})`
   const kept = merged.length === 0 ? '' : `; ${merged.join(', ')} looked merged before`
@@ -118,22 +123,22 @@ const isMissing = async (codebase: Codebase, environment: IsolatedEnvironment): 
 /** Adopted ones are left: nothing in Coppice deletes them, and letting go of one unasked would only confuse. */
 const judge = (
   context: IsolationContext,
-  standing: Standing,
+  mergeStatus: MergeStatus,
   { only }: SweepOptions,
   baseName: string,
 ): Candidate | undefined => {
-  const { environment, merged, lastActivityAt } = standing
+  const { environment, merged, lastActivityAt } = mergeStatus
   if (!environment.owned || environment.status !== 'active') return undefined
   if (merged.value === 'yes' && only !== 'stale') {
     return {
-      standing,
+      mergeStatus,
       trigger: 'merged',
       why: describeProof(merged, { name: baseName, branch: environment.baseBranch }),
     }
   }
   if (only !== 'merged' && isStale(lastActivityAt, context.settings.staleDays, context.clock())) {
     return {
-      standing,
+      mergeStatus,
       trigger: 'stale',
       why: `no activity since ${new Date(lastActivityAt).toISOString().slice(0, 10)}`,
     }
@@ -143,7 +148,7 @@ const judge = (
 
 const removeOne = async (
   provider: IsolationProvider,
-  { standing: { environment }, trigger, why }: Candidate,
+  { mergeStatus: { environment }, trigger, why }: Candidate,
   draft: Draft,
   { dryRun = false, askedBy, staleBase }: SweepOptions & Pick<RemoveOptions, 'staleBase'>,
 ): Promise<void> => {

@@ -5,7 +5,7 @@ import { toAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { sentence } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
-import { codebaseHere } from './here.ts'
+import { findTargetCodebase } from './target.ts'
 import { code, table, type View } from './views/view.ts'
 
 export type AgentsResult = {
@@ -21,7 +21,7 @@ const run = async (call: Call): Promise<AgentsResult> => {
   const workplace = await call.open()
   const { context } = workplace
   const agents = call.chat?.context.agents ?? agentsOf(context)
-  const codebase = await codebaseHere(call, workplace)
+  const codebase = await findTargetCodebase(call, workplace)
   const found = await Promise.all(
     [...agents.values()].map(async (agent) => ({ name: agent.name, found: await lookAt(agent) })),
   )

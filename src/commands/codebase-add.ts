@@ -2,7 +2,7 @@ import { addCodebase } from '../isolation/codebases.ts'
 import type { Added } from '../isolation/codebase-register.ts'
 import { bindCodebase } from './codebase-bind.ts'
 import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
-import { assertWholeServer } from './here.ts'
+import { assertWholeServer } from './target.ts'
 import { codebaseJson } from './views/json.ts'
 import { code, facts, tilde, type View } from './views/view.ts'
 

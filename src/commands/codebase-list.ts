@@ -1,6 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { type Call, command } from './command.ts'
-import { visibleCodebases } from './here.ts'
+import { visibleCodebases } from './target.ts'
 import { codebaseJson } from './views/json.ts'
 import { table, tilde, type View } from './views/view.ts'
 

@@ -9,7 +9,7 @@ import { findEnvironment } from '../isolation/find.ts'
 import { presenceOf } from '../isolation/presence.ts'
 import { counted } from '../domain/words.ts'
 import { type Call, command, standsIn } from './command.ts'
-import { currentEnvironment, followedHere, type Here, here } from './here.ts'
+import { currentEnvironment, followTarget, type Target, resolveTarget } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { aligned, code, type View } from './views/view.ts'
 
@@ -30,10 +30,10 @@ export type ChangedFile = {
 
 /** What the environment changed since it left base, committed or not. */
 const run = async (call: Call): Promise<DiffResult> => {
-  const place = await here(call)
+  const place = await resolveTarget(call)
   const { context, codebase } = place
   const { signal } = call
-  const environment = await followedHere(call, place, await meant(call, place))
+  const environment = await followTarget(call, place, await meant(call, place))
   const tree = await treeOf(place, environment)
   const base = await baseOf(place, environment)
   const from = (await forkPoint(context.git, tree, base.sha, { signal })) ?? base.sha
@@ -52,7 +52,7 @@ const run = async (call: Call): Promise<DiffResult> => {
 }
 
 /** The base it was made from; the usual one where that is gone. */
-const baseOf = async ({ context, codebase }: Here, { baseBranch }: IsolatedEnvironment): Promise<Base> => {
+const baseOf = async ({ context, codebase }: Target, { baseBranch }: IsolatedEnvironment): Promise<Base> => {
   try {
     return (await baseAndConfig(context, codebase, baseBranch)).base
   } catch (error) {
@@ -61,7 +61,7 @@ const baseOf = async ({ context, codebase }: Here, { baseBranch }: IsolatedEnvir
   }
 }
 
-const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
+const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
   const [ref] = call.words
   if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
   const own = await currentEnvironment(call, place)
@@ -73,7 +73,7 @@ const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
   )
 }
 
-const treeOf = async ({ codebase }: Here, environment: IsolatedEnvironment): Promise<Tree> => {
+const treeOf = async ({ codebase }: Target, environment: IsolatedEnvironment): Promise<Tree> => {
   const presence = await presenceOf(codebase, environment)
   if (presence.state === 'present') return presence.tree
   throw new AppError(

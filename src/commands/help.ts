@@ -1,7 +1,7 @@
 import { isAppError } from '../domain/errors.ts'
 import { type RepoCommands, repoCommandsOf } from './repo-commands.ts'
 import { type Call, type CommandRow, type CommandWords, command } from './command.ts'
-import { boundCodebase } from './here.ts'
+import { boundCodebase } from './target.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { parseWith } from './grammar/parse.ts'
 import { code, printable, type View } from './views/view.ts'

@@ -5,7 +5,7 @@ import { presentCodebase } from '../isolation/codebase-recognise.ts'
 import { restorablePoints } from '../isolation/find.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { leaseHolders } from '../isolation/lease.ts'
-import { standings } from '../isolation/standing.ts'
+import { mergeStatuses } from '../isolation/merge-status.ts'
 import type { Session } from '../store/store.ts'
 import type { Spent } from '../runs/budget.ts'
 import { spentText } from './budget.ts'
@@ -13,7 +13,7 @@ import { counted } from '../domain/words.ts'
 import { type CodebaseBinding, codebaseBinding, type GoneCodebase, goneBecause } from './codebase-binding.ts'
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
-import { codebaseHere, currentEnvironment } from './here.ts'
+import { findTargetCodebase, currentEnvironment } from './target.ts'
 import { codebaseJson, environmentJson } from './views/json.ts'
 import { ago, code, facts, tilde, type View } from './views/view.ts'
 
@@ -51,7 +51,7 @@ type ChatStatus = {
 const run = async (call: Call): Promise<StatusResult> => {
   const workplace = await call.open()
   const { context } = workplace
-  const bound = await codebaseHere(call, workplace)
+  const bound = await findTargetCodebase(call, workplace)
   // Git would be asked about a repository that may be gone.
   const codebase = bound && (await presentCodebase(context, bound))
   const environment = codebase && (await currentEnvironment(call, { context, codebase }))
@@ -94,7 +94,7 @@ const countsOf = async (
   live: readonly IsolatedEnvironment[],
 ): Promise<Counts> => {
   const missing = live.filter(({ status }) => status === 'missing').length
-  const here = (await standings(context, codebase)).filter(({ environment }) => environment.status !== 'missing')
+  const here = (await mergeStatuses(context, codebase)).filter(({ environment }) => environment.status !== 'missing')
   const merged = here.filter((one) => one.merged.value === 'yes').length
   const stale = here.filter(
     (one) => one.merged.value !== 'yes' && isStale(one.lastActivityAt, context.settings.staleDays, context.clock()),

@@ -1,6 +1,6 @@
 import { runScheduledCleanup } from '../cleanup/sweep.ts'
 import { type Call, command, isSet } from './command.ts'
-import { here, hereToChange } from './here.ts'
+import { resolveTarget, resolveTargetForWrite } from './target.ts'
 import { usage } from './grammar/usage.ts'
 import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from './views/report.ts'
 
@@ -10,7 +10,7 @@ const run = async (call: Call): Promise<CleanupResult> => {
     throw usage(`cleanup ${JSON.stringify(only)} is not known`, 'it is `merged` or `stale`')
   }
   const dryRun = isSet(call.values, 'dry-run')
-  const { context, provider, codebase, nameOf } = await (dryRun ? here(call) : hereToChange(call))
+  const { context, provider, codebase, nameOf } = await (dryRun ? resolveTarget(call) : resolveTargetForWrite(call))
   const askedBy = call.chat?.conversation.id
   const report = await runScheduledCleanup(context, await provider(), codebase, {
     only,

@@ -9,12 +9,12 @@ import type { LimitReport } from '../isolation/room.ts'
 import { type Call, command, isSet, listOf, textOf, type Values } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
 import { exitCodes } from './views/failure.ts'
-import { hereToChange } from './here.ts'
+import { resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { limitJson, limitText } from './views/limit.ts'
 import { usage } from './grammar/usage.ts'
 import { askerOf } from './asker.ts'
-import { moveTo } from './place.ts'
+import { moveTo } from './move-conversation.ts'
 import { shellPath } from './views/shell.ts'
 import { code, tilde, type View } from './views/view.ts'
 
@@ -30,7 +30,7 @@ export type CreateResult =
 const run = async (call: Call): Promise<CreateResult> => {
   // Before anything is opened: a name that cannot be changes nothing, not even a first registration.
   const wanted = wantedOf(call)
-  const { context, provider, codebase, keepSpares } = await hereToChange(call)
+  const { context, provider, codebase, keepSpares } = await resolveTargetForWrite(call)
   const request = {
     ...wanted,
     codebase,
@@ -46,7 +46,7 @@ const run = async (call: Call): Promise<CreateResult> => {
   }
   const { environment, how, notices } = resolution
   for (const notice of notices) call.notice(notice)
-  for (const notice of unsaid(wanted, environment, how, notices)) call.notice(notice)
+  for (const notice of ignoredOptions(wanted, environment, how, notices)) call.notice(notice)
   if (how === 'created' && earlier !== undefined) {
     const now = await context.store.environments.get(earlier.id)
     if (now?.status === 'removed') call.notice(letGo(earlier))
@@ -57,7 +57,7 @@ const run = async (call: Call): Promise<CreateResult> => {
 }
 
 /** What was asked for and had no effect, because the environment was there already. */
-const unsaid = (
+const ignoredOptions = (
   { base, hints }: Wanted,
   environment: IsolatedEnvironment,
   how: string,

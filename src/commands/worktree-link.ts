@@ -3,9 +3,9 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import type { ConversationKey } from '../store/store.ts'
 import { type Call, command, standsIn, textOf } from './command.ts'
-import { hereToChange } from './here.ts'
+import { resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
-import { moveTo } from './place.ts'
+import { moveTo } from './move-conversation.ts'
 import { usage } from './grammar/usage.ts'
 import { code, printable } from './views/view.ts'
 
@@ -19,7 +19,7 @@ export type LinkResult = {
 
 const run = async (call: Call): Promise<LinkResult> => {
   const named = call.chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
-  const { context, codebase } = await hereToChange(call)
+  const { context, codebase } = await resolveTargetForWrite(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
   if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'end')
   else if (named !== undefined) await bind(context, environment, named)

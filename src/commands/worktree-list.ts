@@ -6,7 +6,7 @@ import { type EnvironmentFacts, listWithFacts } from '../isolation/facts.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { counted } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
-import { currentEnvironment, here, tellMoves } from './here.ts'
+import { currentEnvironment, resolveTarget, tellMoves } from './target.ts'
 import { factsJson } from './views/json.ts'
 import { ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
 
@@ -17,7 +17,7 @@ export type ListResult = {
 }
 
 const run = async (call: Call): Promise<ListResult> => {
-  const place = await here(call)
+  const place = await resolveTarget(call)
   const { context, codebase } = place
   const cwd = call.cwd ?? (await currentEnvironment(call, place))?.path
   const environments = await listWithFacts(context, codebase, {

@@ -1,12 +1,12 @@
 import { type Orphan, orphans } from '../isolation/orphans.ts'
 import { type Call, command } from './command.ts'
-import { here } from './here.ts'
+import { resolveTarget } from './target.ts'
 import { table, tilde, type View } from './views/view.ts'
 
 export type OrphansResult = { readonly codebase: string; readonly orphans: readonly Orphan[] }
 
 const run = async (call: Call): Promise<OrphansResult> => {
-  const { context, codebase } = await here(call)
+  const { context, codebase } = await resolveTarget(call)
   return { codebase: codebase.name, orphans: await orphans(context, codebase) }
 }
 

@@ -4,7 +4,7 @@ import type { Released, Removed } from '../isolation/provider.ts'
 import { AppError } from '../domain/errors.ts'
 import { type Call, command, isSet, standsIn } from './command.ts'
 import { exitCodes } from './views/failure.ts'
-import { currentEnvironment, followedHere, type Here, hereToChange } from './here.ts'
+import { currentEnvironment, followTarget, type Target, resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './views/refusal.ts'
@@ -18,8 +18,8 @@ export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Relea
 }
 
 const run = async (call: Call): Promise<RemoveResult> => {
-  const place = await hereToChange(call)
-  const environment = await followedHere(call, place, await meant(call, place))
+  const place = await resolveTargetForWrite(call)
+  const environment = await followTarget(call, place, await meant(call, place))
   const result = await removeWorktree(place, environment, {
     forced: isSet(call.values, 'force'),
     by: askerOf(call),
@@ -41,7 +41,7 @@ export type RemoveOptions = {
 
 /** The same for a chat, the command line and the API: through the one removal function and its gates. */
 export const removeWorktree = async (
-  { context, provider, codebase }: Pick<Here, 'context' | 'provider' | 'codebase'>,
+  { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
   environment: IsolatedEnvironment,
   { forced, by, askedBy, signal }: RemoveOptions,
 ): Promise<RemoveResult> => {
@@ -75,7 +75,7 @@ export const removeWorktree = async (
 }
 
 /** Without a name the conversation's own is meant. */
-const meant = async (call: Call, place: Here): Promise<IsolatedEnvironment> => {
+const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> => {
   const [ref] = call.words
   if (ref !== undefined) return findEnvironment(place.context, place.codebase, ref, standsIn(call))
   const own = await currentEnvironment(call, place)

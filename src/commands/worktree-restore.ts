@@ -6,9 +6,9 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../isolation/find.ts'
 import { type Call, command, isSet, standsIn } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
-import { currentEnvironment, here, type Here, hereToChange } from './here.ts'
+import { currentEnvironment, resolveTarget, type Target, resolveTargetForWrite } from './target.ts'
 import { environmentJson } from './views/json.ts'
-import { moveTo } from './place.ts'
+import { moveTo } from './move-conversation.ts'
 import { usage } from './grammar/usage.ts'
 import { shellPath } from './views/shell.ts'
 import { shellWord } from '../domain/shell-word.ts'
@@ -27,7 +27,7 @@ export type RestoreResult =
 
 const run = async (call: Call): Promise<RestoreResult> => {
   if (isSet(call.values, 'list')) return list(call)
-  const place = await hereToChange(call)
+  const place = await resolveTargetForWrite(call)
   const { context, codebase } = place
   const { environment, notices } = await restoreWorktree(place, call.words[0], standsIn(call))
   for (const notice of notices) call.notice(notice)
@@ -38,7 +38,7 @@ const run = async (call: Call): Promise<RestoreResult> => {
 
 /** The same for a chat, the command line and the API. `ref`: an id, a branch, a path or a work; the latest without one. */
 export const restoreWorktree = async (
-  { context, provider, codebase }: Pick<Here, 'context' | 'provider' | 'codebase'>,
+  { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
   ref: string | undefined,
   cwd: string,
 ): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }> => {
@@ -51,7 +51,7 @@ export const restoreWorktree = async (
 
 const list = async (call: Call): Promise<RestoreResult> => {
   if (call.words.length > 0) throw usage('--list shows all that can be restored', 'give --list or a <ref>, not both')
-  const { context, codebase } = await here(call)
+  const { context, codebase } = await resolveTarget(call)
   return { kind: 'list', points: await restorablePoints(context, codebase), codebase: codebase.name }
 }
 

@@ -8,7 +8,7 @@ import type { Call, ChatControls, CommandRow, Values } from '../commands/command
 import { forChat } from './notices.ts'
 import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
 import { helpText } from '../commands/help.ts'
-import { boundCodebase } from '../commands/here.ts'
+import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
 import { nearest } from '../commands/grammar/suggest.ts'
 import { usage } from '../commands/grammar/usage.ts'

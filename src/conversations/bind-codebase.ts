@@ -103,7 +103,7 @@ const bind = async (
       await say(context, inside, about(moving), [{ key: 'codebase', role: 'system', text }])
     }
   })
-  if (moving !== undefined) context.queue.spoke()
+  if (moving !== undefined) context.queue.outboxChanged()
   return { codebase }
 }
 
@@ -117,5 +117,5 @@ const tellStays = async (
   if (/^\s*\/(?:codebase|clone)(?:\s|$)/.test(message.text)) return
   const text = notices.staysNotice(own, named, message)
   await say(context, context.isolation.store, about(message), [{ key: 'codebase', role: 'system', text }])
-  context.queue.spoke()
+  context.queue.outboxChanged()
 }

@@ -175,7 +175,7 @@ export const createConversations = (
   let lookingAtRuns: Promise<void> | undefined
   const tellOfEndedRuns = async (): Promise<void> => {
     try {
-      if (await lookOnce()) queue.spoke()
+      if (await lookOnce()) queue.outboxChanged()
     } catch (error) {
       log.warn('ended runs could not be looked at', { error: toAppError(error).message })
     }

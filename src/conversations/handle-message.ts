@@ -123,7 +123,7 @@ const answerOrRun = async (
     text: message.text,
     controls: {
       stop: run.stop,
-      wake: () => context.queue.spoke(),
+      wake: () => context.queue.outboxChanged(),
       answer: (agreed) => run.questions.answer(message, agreed),
     },
     signal: run.signal,

@@ -10,7 +10,7 @@ test('a key in what an agent asks for is in no question', async () => {
   const append = async (replies: readonly { text: string }[]) => said.push(...replies.map(({ text }) => text))
   const context = {
     isolation: { ids: () => 'r', clock: () => 0, store: { outbox: { append } } },
-    queue: { spoke: () => undefined },
+    queue: { outboxChanged: () => undefined },
     redact: (text: string) => text.replaceAll('the-secret', '[hidden]'),
   } as unknown as ConversationsContext
   const questions = createQuestions()

@@ -56,7 +56,7 @@ export const askInThread = (
     const key = `ask:${message.attempts}:${count}`
     const tell = async (one: Said): Promise<void> => {
       await say({ isolation, redact }, isolation.store, about(message), [one])
-      queue.spoke()
+      queue.outboxChanged()
     }
     // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key
     // would not be known for one.

@@ -29,7 +29,7 @@ export type MessageQueue = {
    */
   recoverOwn(isWorkedOn: (id: string) => boolean): Promise<{ putBack: number; left: number }>
   /** Something was recorded to be said while a message is still being worked on. */
-  spoke(): void
+  outboxChanged(): void
   /** Calls whenever there may be something to claim or to deliver. */
   onWake(listener: () => void): () => void
 }

@@ -87,7 +87,7 @@ const threadReporter = (
   let after: (() => void)[] = []
   const tell = async (store: Store, said: readonly Said[]): Promise<void> => {
     await say(context, store, about(message), said)
-    if (said.length > 0) after.push(() => queue.spoke())
+    if (said.length > 0) after.push(() => queue.outboxChanged())
   }
   const numbered = (key: string, texts: readonly string[]): readonly Said[] =>
     texts.map((one, n) => ({ key: `${key}:${attempts}:${n}`, role: 'system', text: one }))
@@ -106,7 +106,7 @@ const threadReporter = (
     busy: async (environment, wait) => {
       const notice = { key: 'busy', role: 'system', text: notices.busyNotice(environment) } as const
       await say(context, isolation.store, about(message), [notice])
-      queue.spoke()
+      queue.outboxChanged()
       await run.whileWaiting(wait)
     },
     found: async (store, { ended, planted }) => {

@@ -16,7 +16,7 @@ import { createEndRun } from '../runs/end-run.ts'
 import { leftNotice, stopNotice } from '../commands/stop.ts'
 import { survivorsOf } from '../runs/leftovers.ts'
 import { createOutbox } from './outbox.ts'
-import { createStoreQueue } from './queue-of-store.ts'
+import { createStoreQueue } from './store-queue.ts'
 import { nothingRunning } from '../runs/stop-run.ts'
 import { untilSleeps } from '../../test/helpers/shell.ts'
 

@@ -1,7 +1,7 @@
 import { renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Dressed, makeDressed } from '../../test/helpers/dressed.ts'
+import { type Dressed, makeDressed } from '../../test/helpers/provisioned.ts'
 import type { TestRepo } from '../../test/helpers/repo.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { findBase, freshen } from './base.ts'

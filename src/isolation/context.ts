@@ -42,7 +42,7 @@ export type IsolationContext = {
    * Called inside the transaction that takes an environment from conversations, whoever removed it: what is recorded
    * there for them is recorded exactly if they lose it, also when a crash came between and recovery finished it.
    */
-  readonly onLetGo: (store: Store, lost: LostEnvironment) => Promise<void>
+  readonly onEnvironmentLost: (store: Store, lost: LostEnvironment) => Promise<void>
   /** Deletes trash without keeping the caller waiting. */
   readonly reap: (paths: readonly string[]) => void
   /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */

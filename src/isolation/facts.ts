@@ -12,7 +12,7 @@ import type { Base } from './base-branch.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
 import { followRenames } from './follow-rename.ts'
-import { inLanes } from './in-lanes.ts'
+import { mapConcurrent } from './map-concurrent.ts'
 import { leaseHolders } from './lease.ts'
 import { questionAbout } from './merge-question.ts'
 import { type Forge, mergedMany } from './merged.ts'
@@ -67,8 +67,8 @@ export const listWithFacts = async (
   const environments = followed.map(({ environment }) => environment)
   const ids = environments.map(({ id }) => id)
   // While git walks the history, the rest of this process looks around.
-  const standing = standingOf(context, codebase, environments, options)
-  standing.catch(() => undefined)
+  const mergeStatus = mergeStatusOf(context, codebase, environments, options)
+  mergeStatus.catch(() => undefined)
   // Git looks at the files while we read the process table; our own git does not count as use.
   const cwd = realCwd(options.cwd)
   const [files, users, pointing] = await Promise.all([
@@ -77,7 +77,7 @@ export const listWithFacts = async (
     context.store.conversations.ofEnvironments(ids),
   ])
   const conversations = Map.groupBy(pointing, (one) => one.environmentId)
-  const { refs, positions, merged } = await standing
+  const { refs, positions, merged } = await mergeStatus
   return environments.map((environment, i) => {
     const ref = refs.get(environment.branch)
     const position = ref && positions.get(ref.sha)
@@ -97,18 +97,18 @@ export const listWithFacts = async (
   })
 }
 
-type Standing = {
+type MergeStatus = {
   readonly refs: ReadonlyMap<string, Ref>
   readonly positions: ReadonlyMap<Sha, AheadBehind>
   readonly merged: ReadonlyMap<BranchName, Merged>
 }
 
-const standingOf = async (
+const mergeStatusOf = async (
   context: IsolationContext,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
   { signal, forge }: FactsOptions,
-): Promise<Standing> => {
+): Promise<MergeStatus> => {
   const repo = { commonDir: toRepoPath(codebase.repoPath) }
   let refs: ReadonlyMap<string, Ref> = new Map()
   try {
@@ -200,7 +200,7 @@ const filesOf = async (
   places: readonly (Presence | undefined)[],
   { dirty = true, signal }: FactsOptions,
 ): Promise<({ dirty: UncommittedWork; detached: number } | undefined)[]> =>
-  inLanes(statusLanes, places, async (place) => {
+  mapConcurrent(statusLanes, places, async (place) => {
     if (!dirty || place?.state !== 'present') return undefined
     try {
       return {

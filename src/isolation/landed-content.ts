@@ -3,7 +3,7 @@ import type { Sha } from '../domain/names.ts'
 import { type Change, changesBetween } from '../git/changes.ts'
 import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../git/merge-trees.ts'
 import { forkPoints } from '../git/reachable.ts'
-import { inPairs } from './in-lanes.ts'
+import { inPairs } from './map-concurrent.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { squashOf } from './squash.ts'
 

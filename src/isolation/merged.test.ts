@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Dressed, makeDressed } from '../../test/helpers/dressed.ts'
+import { type Dressed, makeDressed } from '../../test/helpers/provisioned.ts'
 import { markerProgram, type TestRepo } from '../../test/helpers/repo.ts'
 import { AppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'

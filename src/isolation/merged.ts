@@ -11,7 +11,7 @@ import { landedOrEmpty } from './ancestors.ts'
 import type { Base } from './base-branch.ts'
 import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from './context.ts'
-import { inPairs } from './in-lanes.ts'
+import { inPairs } from './map-concurrent.ts'
 import { contentLanded, type Proof } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 

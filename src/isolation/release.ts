@@ -5,7 +5,7 @@ import type { RemoveOptions } from './provider.ts'
 
 /** Stops tracking an environment, inside a transaction: nothing on disk changes, and its conversations are told. */
 export const releaseRow = async (
-  { onLetGo }: Pick<IsolationContext, 'onLetGo'>,
+  { onEnvironmentLost }: Pick<IsolationContext, 'onEnvironmentLost'>,
   store: Store,
   environment: IsolatedEnvironment,
   { askedBy, trigger }: RemoveOptions,
@@ -15,7 +15,7 @@ export const releaseRow = async (
   await store.environments.dropAliases(environment.id)
   await store.ports.release(environment.id)
   const conversations = await store.conversations.letGo(environment.id)
-  await onLetGo(store, {
+  await onEnvironmentLost(store, {
     environment,
     how: 'released',
     conversations,

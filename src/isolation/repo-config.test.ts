@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../test/helpers/dressed.ts'
+import { makeDressed } from '../../test/helpers/provisioned.ts'
 import { writeIn } from '../../test/helpers/repo.ts'
 import { defaultRepoConfig } from '../domain/config/repository.ts'
 import { loadRepoConfig } from './repo-config.ts'

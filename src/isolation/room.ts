@@ -4,7 +4,7 @@ import { isStale } from '../domain/stale.ts'
 import { freshen } from './base.ts'
 import type { IsolationContext } from './context.ts'
 import { freshBase } from './fresh-base.ts'
-import { type Standing, standings } from './standing.ts'
+import { type MergeStatus, mergeStatuses } from './merge-status.ts'
 import type { IsolationProvider, LimitReached } from './provider.ts'
 
 /** The numbers behind the limit message; the words are the speaker's. */
@@ -30,7 +30,7 @@ export const cleanupToMakeRoom = async (
   const { base, stale } = await freshBase(context, codebase, fresh)
   const notices: string[] = []
   if (stale !== undefined) return { removed: 0, notices, stale }
-  for (const { environment, merged } of await standings(context, codebase, base)) {
+  for (const { environment, merged } of await mergeStatuses(context, codebase, base)) {
     // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
@@ -56,14 +56,14 @@ export const limitReport = async (
   { limit, active: count }: LimitReached,
   unknownMerged: string | undefined,
 ): Promise<LimitReport> => {
-  const all = (await standings(context, codebase)).filter(({ environment }) => environment.status === 'active')
-  const isMerged = ({ merged }: Standing): boolean => unknownMerged === undefined && merged.value === 'yes'
+  const all = (await mergeStatuses(context, codebase)).filter(({ environment }) => environment.status === 'active')
+  const isMerged = ({ merged }: MergeStatus): boolean => unknownMerged === undefined && merged.value === 'yes'
   const merged = all.filter(isMerged).length
   const stale = all.filter((one) => !isMerged(one) && looksStale(context, one)).length
   return { codebase: codebase.name, limit, count, merged, stale, active: count - merged - stale, unknownMerged }
 }
 
-const looksStale = (context: IsolationContext, { lastActivityAt }: Standing): boolean =>
+const looksStale = (context: IsolationContext, { lastActivityAt }: MergeStatus): boolean =>
   isStale(lastActivityAt, context.settings.staleDays, context.clock())
 
 /** The limit message of SPEC.md section 3, the same on every platform. */

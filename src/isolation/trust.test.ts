@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../test/helpers/dressed.ts'
+import { makeDressed } from '../../test/helpers/provisioned.ts'
 import { defaultRepoConfig, type RepoConfig } from '../domain/config/repository.ts'
 import type { Trust } from '../domain/trust.ts'
 import { mayRunScripts, scriptsDigest } from './trust.ts'

@@ -1,7 +1,7 @@
 import { workLabel } from '../domain/work.ts'
 import { portVariables } from '../isolation/worktree/ports.ts'
 import type { RunsContext } from './context.ts'
-import type { Place } from './place.ts'
+import type { Place } from './workspace.ts'
 import type { RunRequest } from './request.ts'
 
 export type AgentEnvironment = {

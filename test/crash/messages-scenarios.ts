@@ -20,7 +20,7 @@ export type MessageScenario = {
 }
 
 /** Names that only a message passes; isolation's own are swept by the first message of a thread and by the close. */
-export const ofMessages = /^(inbox|message|reply|lease)\./
+export const ofMessages = /^(inbox|message|reply|run|lease)\./
 
 /** What isolation passes is swept without messages in failpoints.test.ts: here its beginning, middle and end. */
 const fewOfIsolation = (passings: readonly Passing[]): readonly Passing[] =>
@@ -47,7 +47,7 @@ export const scenarios: readonly MessageScenario[] = [
     platform: 'cannot-tell',
     limit: 10_000,
     messages: [message('a', 'one'), message('b', 'other'), message('a', 'two')],
-    only: /^(inbox|message|reply)\./,
+    only: /^(inbox|message|reply|run)\./,
     usually: eachNameOnce,
     after: async (world) => environments(world, 2),
   },

@@ -2,7 +2,7 @@ import type { Agent } from '../../src/agents/agent.ts'
 import { createChanges } from '../../src/conversations/changes.ts'
 import { answerCommand, type ChatAnswer } from '../../src/conversations/answer-command.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
-import { createStoreQueue } from '../../src/conversations/queue-of-store.ts'
+import { createStoreQueue } from '../../src/conversations/store-queue.ts'
 import { nothingRunning } from '../../src/runs/stop-run.ts'
 import type { Conversation, Session } from '../../src/store/store.ts'
 import type { World } from './world.ts'
@@ -68,7 +68,7 @@ export const makeChat = async (world: World, options: ChatOptions = {}): Promise
       conversation: await conversation(),
       text,
       controls: {
-        wake: () => context.queue.spoke(),
+        wake: () => context.queue.outboxChanged(),
         stop: async () => {
           stops.push(id)
           return { ...nothingRunning, outcome: running ? 'stopped' : 'nothing-running' }

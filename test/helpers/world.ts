@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { createOnLetGo } from '../../src/conversations/let-go.ts'
+import { createOnEnvironmentLost } from '../../src/conversations/environment-lost.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config/settings.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
@@ -93,7 +93,10 @@ export const makeContext = async (
     progress: () => undefined,
     approve: undefined,
     repoConfigs: new Map(),
-    onLetGo: createOnLetGo({ isolation: { ids: randomUUID, clock: Date.now }, redact: (text) => text }),
+    onEnvironmentLost: createOnEnvironmentLost({
+      isolation: { ids: randomUUID, clock: Date.now },
+      redact: (text) => text,
+    }),
     reap: (paths) => {
       for (const path of paths) {
         try {

@@ -37,7 +37,7 @@ const run = async (call: CliCall): Promise<ChatResult> => {
       conversationId,
       deliveryId: context.ids(),
       text,
-      codebase: await codebaseHere(call),
+      codebase: await findTargetCodebase(call),
       move: call.codebase !== undefined,
       agent: textOf(call.values, 'agent'),
     },
@@ -58,7 +58,7 @@ const exchangeFor = (call: CliCall, home: string): Exchange => {
 }
 
 /** Outside of any repository the conversation's own codebase counts, or the answer says how to bind one. */
-const codebaseHere = async (call: CliCall): Promise<string | undefined> => {
+const findTargetCodebase = async (call: CliCall): Promise<string | undefined> => {
   const { context } = await call.open()
   try {
     return (await resolveCodebase(context, { name: call.codebase, cwd: call.cwd, signal: call.signal })).name

@@ -11,7 +11,7 @@ import type { IsolationContext } from '../../isolation/context.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { followed } from '../../isolation/moved.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
-import { hereToChange } from '../../commands/here.ts'
+import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { tilde } from '../../commands/views/view.ts'
@@ -24,7 +24,7 @@ const run = async (call: Call): Promise<AdoptResult> => {
   const isKnown = (await context.store.environments.liveByPath(context.host, realpathSync(path))) !== undefined
   if (call.codebase === undefined && !isKnown) await assertLinked(context, path)
   // The worktree says which repository it belongs to, wherever the user stands.
-  const { provider, codebase } = await hereToChange(call, path)
+  const { provider, codebase } = await resolveTargetForWrite(call, path)
   const environment = await (await provider()).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
   return { environment, codebase: codebase.name }
 }

@@ -3,7 +3,7 @@ import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
 import { type Vouched, vouchFor } from '../../isolation/worktree/vouch.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
-import { hereToChange } from '../../commands/here.ts'
+import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import type { View } from '../../commands/views/view.ts'
 
@@ -13,7 +13,7 @@ export type TrustResult = {
 } & Omit<Vouched, 'notices'>
 
 const run = async (call: Call): Promise<TrustResult> => {
-  const { context, codebase } = await hereToChange(call)
+  const { context, codebase } = await resolveTargetForWrite(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
   const { notices, ...vouched } = await vouchFor(context, codebase, environment, { signal: call.signal })
   for (const notice of notices) call.notice(notice)

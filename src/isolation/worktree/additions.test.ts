@@ -1,11 +1,11 @@
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { makeDressed, type Dressed } from '../../../test/helpers/dressed.ts'
+import { makeDressed, type Dressed } from '../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../test/helpers/repo.ts'
 import { defaultRepoConfig } from '../../domain/config/repository.ts'
 import { isOurAddition, keptFilesThatDiffer } from './additions.ts'
-import { dressEnvironment } from './dress.ts'
+import { provisionEnvironment } from './provision.ts'
 
 const config = { ...defaultRepoConfig, copy: ['.env', 'local/**'], link: ['cache'], keep: ['*.sqlite'] }
 
@@ -14,7 +14,7 @@ const makeLaid = async (): Promise<Dressed> => {
   made.repo.write('.beads/beads.db', '')
   made.repo.write('.env', 'A=1\n')
   made.repo.write('local/deep/x', 'x')
-  await dressEnvironment(made.context, made.dressing(config))
+  await provisionEnvironment(made.context, made.provisioning(config))
   return made
 }
 const isOurs = (made: Dressed, path: string) =>
@@ -77,7 +77,7 @@ describe('an addition of ours', () => {
 })
 
 describe('kept files that differ', () => {
-  it('are none right after dressing', async () => {
+  it('are none right after provisioning', async () => {
     await using made = await makeLaid()
     expect(await differing(made)).toEqual([])
   })

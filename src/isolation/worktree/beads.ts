@@ -1,7 +1,7 @@
 import { lstat, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import type { Dressing } from './dressing.ts'
+import type { Provisioning } from './provisioning.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
@@ -11,7 +11,7 @@ import { realParent } from './real-parent.ts'
 export const redirectPath = '.beads/redirect'
 
 /** Lets all environments share the one issue store of the canonical checkout. */
-export const layBeadsRedirect = async ({ codebase, environment, tree }: Dressing): Promise<string[]> => {
+export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<string[]> => {
   const content = await redirectContent(codebase)
   if (content === undefined) return []
   const make = (temporary: string) => writeFile(temporary, content, { flag: 'wx' })

@@ -9,7 +9,7 @@ import { dropUpstream } from '../../git/upstream.ts'
 import type { Base } from '../base-branch.ts'
 import type { IsolationContext } from '../context.ts'
 import { describeProof } from '../merged.ts'
-import { standingOf } from '../standing.ts'
+import { mergeStatusOf } from '../merge-status.ts'
 import { repoOf } from '../repo-of.ts'
 
 export const judgeBranch = async (
@@ -19,9 +19,9 @@ export const judgeBranch = async (
   base: Base,
   stale: string | undefined,
 ): Promise<BranchFate> => {
-  const standing = await standingOf(context, codebase, environment, base)
-  const { tip } = standing
-  const merged: Merged = stale === undefined ? standing.merged : { value: 'cannot-tell', detail: stale }
+  const mergeStatus = await mergeStatusOf(context, codebase, environment, base)
+  const { tip } = mergeStatus
+  const merged: Merged = stale === undefined ? mergeStatus.merged : { value: 'cannot-tell', detail: stale }
   const created = environment.branchOrigin === 'created' && tip !== undefined
   const open = merged.value === 'no' || merged.value === 'cannot-tell'
   const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../../test/helpers/dressed.ts'
+import { makeDressed } from '../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../test/helpers/repo.ts'
 import { copyFiles } from './copy-files.ts'
 
@@ -31,7 +31,7 @@ describe('copying into a new tree', () => {
     chmodSync(join(repo.path, 'secrets/deep/key'), 0o600)
     writeIn(repo.path, 'run.sh', '#!/bin/sh\n')
     chmodSync(join(repo.path, 'run.sh'), 0o755)
-    const { notices } = await copyFiles(context, made.dressing({ copy: ['.env*', 'notes.txt', 'secrets', '*.sh'] }))
+    const { notices } = await copyFiles(context, made.provisioning({ copy: ['.env*', 'notes.txt', 'secrets', '*.sh'] }))
     expect(notices).toEqual([])
     expect(read(tree.path, '.env')).toBe('A=1\n')
     expect(read(tree.path, 'notes.txt')).toBe('untracked\n')
@@ -47,7 +47,7 @@ describe('copying into a new tree', () => {
     await using made = await makeDressed()
     made.repo.write('a/b/.env', '1')
     made.repo.write('.env', '2')
-    await copyFiles(made.context, made.dressing({ copy: ['**/.env'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['**/.env'] }))
     expect(read(made.tree.path, 'a/b/.env')).toBe('1')
     expect(read(made.tree.path, '.env')).toBe('2')
   })
@@ -56,8 +56,8 @@ describe('copying into a new tree', () => {
     await using made = await makeDressed()
     made.repo.write('.env', 'from the checkout')
     writeIn(made.tree.path, '.env', 'of the user')
-    await copyFiles(made.context, made.dressing({ copy: ['.env'] }))
-    await copyFiles(made.context, made.dressing({ copy: ['.env'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))
     expect(read(made.tree.path, '.env')).toBe('of the user')
   })
 
@@ -66,7 +66,7 @@ describe('copying into a new tree', () => {
     made.repo.git('checkout', '-q', '-b', 'later')
     made.repo.commit('settings.json', '{}')
     made.repo.write('settings.json', 'edited')
-    await copyFiles(made.context, made.dressing({ copy: ['settings.json'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['settings.json'] }))
     expect(existsSync(join(made.tree.path, 'settings.json'))).toBe(false)
   })
 
@@ -76,7 +76,7 @@ describe('copying into a new tree', () => {
     repo.git('rm', '-q', '--cached', 'local.conf')
     repo.git('commit', '-q', '-m', 'no longer tracked')
     rmSync(join(tree.path, 'local.conf'))
-    await copyFiles(made.context, made.dressing({ copy: ['local.conf'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['local.conf'] }))
     expect(existsSync(join(tree.path, 'local.conf'))).toBe(false)
   })
 
@@ -89,7 +89,7 @@ describe('copying into a new tree', () => {
     box.raw(tree.path, 'add', 'config')
     box.raw(tree.path, 'commit', '-q', '-m', 'a trap')
     repo.write('config/env', 'secret')
-    const { notices } = await copyFiles(made.context, made.dressing({ copy: ['config/env'] }))
+    const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['config/env'] }))
     expect(readdirSync(outside)).toEqual([])
     expect(notices).toEqual(['Not copied: config/env would go through config, which is not a real directory.'])
   })
@@ -100,7 +100,7 @@ describe('copying into a new tree', () => {
     mkdirSync(join(tree.path, 'a'))
     symlinkSync(tree.gitDir, join(tree.path, 'a/b'))
     repo.write('a/b/c/hook', 'x')
-    const { notices } = await copyFiles(made.context, made.dressing({ copy: ['a/**'] }))
+    const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['a/**'] }))
     expect(existsSync(join(tree.gitDir, 'c'))).toBe(false)
     expect(notices).toHaveLength(1)
   })
@@ -117,7 +117,7 @@ describe('copying into a new tree', () => {
     symlinkSync('.git/config', join(repo.path, 'l-git'))
     symlinkSync(box.root, join(repo.path, 'out'))
     symlinkSync('out/private', join(repo.path, 'l-through'))
-    const { notices } = await copyFiles(made.context, made.dressing({ copy: ['l-*'] }))
+    const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['l-*'] }))
     expect(readlinkSync(join(tree.path, 'l-inside'))).toBe('real')
     for (const name of ['l-above', 'l-absolute', 'l-into-checkout', 'l-git', 'l-through']) {
       expect(lstatSync(join(tree.path, name), { throwIfNoEntry: false })).toBeUndefined()
@@ -131,7 +131,7 @@ describe('copying into a new tree', () => {
     mkdirSync(box.path('elsewhere'))
     writeFileSync(box.path('elsewhere', '.env'), 'not of this repository')
     symlinkSync(box.path('elsewhere'), join(repo.path, 'sub'))
-    await copyFiles(made.context, made.dressing({ copy: ['**/.env', 'sub/*'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['**/.env', 'sub/*'] }))
     expect(existsSync(join(tree.path, 'sub'))).toBe(false)
   })
 
@@ -141,7 +141,7 @@ describe('copying into a new tree', () => {
     made.box.raw(join(made.repo.path, 'nested'), 'init', '-q')
     made.repo.write('nested/file', 'x')
     const before = read(made.tree.path, '.git')
-    await copyFiles(made.context, made.dressing({ copy: ['.g*', 'nested'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['.g*', 'nested'] }))
     expect(read(made.tree.path, '.git')).toBe(before)
     expect(readdirSync(join(made.tree.path, 'nested'))).toEqual(['file'])
   })
@@ -151,7 +151,7 @@ describe('copying into a new tree', () => {
     made.repo.write('.env', 'whole')
     const left = join(made.tree.path, `.coppice-laying-${made.environment.id}`)
     writeFileSync(left, 'wh')
-    await copyFiles(made.context, made.dressing({ copy: ['.env'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))
     expect(read(made.tree.path, '.env')).toBe('whole')
     expect(existsSync(left)).toBe(false)
   })
@@ -159,22 +159,22 @@ describe('copying into a new tree', () => {
   it('tells of a name that is not UTF-8 instead of copying something else', async () => {
     await using made = await makeDressed()
     writeFileSync(Buffer.concat([Buffer.from(`${made.repo.path}/bad-`), Buffer.from([0xff])]), 'x')
-    const { notices } = await copyFiles(made.context, made.dressing({ copy: ['bad-*'] }))
+    const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['bad-*'] }))
     expect(notices).toEqual([expect.stringMatching(/not UTF-8/)])
   })
 
   it('takes the files of a bare repository from the shared area, and none when nobody made it', async () => {
     await using made = await makeDressed({ codebase: { checkoutPath: undefined } })
-    expect(await copyFiles(made.context, made.dressing({ copy: ['.env'] }))).toEqual({ notices: [], copied: 0 })
+    expect(await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))).toEqual({ notices: [], copied: 0 })
     writeIn(join(made.context.home, 'shared/project/files'), '.env', 'shared')
-    await copyFiles(made.context, made.dressing({ copy: ['.env'] }))
+    await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))
     expect(read(made.tree.path, '.env')).toBe('shared')
   })
 
   it('starts no git when nothing is to be copied', async () => {
     await using made = await makeDressed()
-    await copyFiles(made.context, made.dressing())
-    await copyFiles(made.context, made.dressing({ copy: ['.env'] }))
+    await copyFiles(made.context, made.provisioning())
+    await copyFiles(made.context, made.provisioning({ copy: ['.env'] }))
     expect(made.context.git.spawned()).toBe(0)
   })
 })

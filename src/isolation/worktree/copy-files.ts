@@ -6,7 +6,7 @@ import { AppError, isAppError } from '../../domain/errors.ts'
 import { toRepoPath } from '../../domain/names.ts'
 import type { IsolationContext } from '../context.ts'
 import { isInside } from '../paths.ts'
-import type { Dressing } from './dressing.ts'
+import type { Provisioning } from './provisioning.ts'
 import { layFile } from './lay-file.ts'
 import { type Match, matchingFiles } from './matching-files.ts'
 import { isMissing, unlessMissing } from '../../domain/missing.ts'
@@ -20,9 +20,9 @@ import { trackedFiles } from '../../git/tracked-files.ts'
  */
 export const copyFiles = async (
   context: IsolationContext,
-  dressing: Dressing,
+  provisioning: Provisioning,
 ): Promise<{ copied: number; notices: string[] }> => {
-  const { codebase, config, tree, signal } = dressing
+  const { codebase, config, tree, signal } = provisioning
   const source = fileSource(context, codebase)
   if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return { copied: 0, notices: [] }
   const notices: string[] = []
@@ -37,7 +37,7 @@ export const copyFiles = async (
   for (const match of matches) {
     if (signal?.aborted === true) throw new AppError('cancelled', 'copying files was cancelled')
     if (tracked.has(match.path) || trackedThere.has(match.path)) continue
-    const outcome = await copyOne(dressing, source, match)
+    const outcome = await copyOne(provisioning, source, match)
     if (outcome === 'copied') copied += 1
     else if (outcome !== 'exists') notices.push(`Not copied: ${match.path} ${outcome.problem}.`)
   }
@@ -60,7 +60,7 @@ const trackedInSource = async (
 
 type CopyOutcome = 'copied' | 'exists' | { readonly problem: string }
 
-const copyOne = async (dressing: Dressing, source: string, match: Match): Promise<CopyOutcome> => {
+const copyOne = async (provisioning: Provisioning, source: string, match: Match): Promise<CopyOutcome> => {
   if (!match.exact) return { problem: 'has a name that is not UTF-8' }
   if (match.kind === 'other') return { problem: 'is neither a file nor a link' }
   const from = join(source, match.path)
@@ -70,7 +70,7 @@ const copyOne = async (dressing: Dressing, source: string, match: Match): Promis
     // Shares the blocks where the file system can, and keeps the mode.
     else await copyUntrusted(from, temporary)
   }
-  const { tree, environment } = dressing
+  const { tree, environment } = provisioning
   try {
     const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
     if (laid.outcome === 'blocked') return { problem: `would go through ${laid.at}, which is not a real directory` }

@@ -16,7 +16,7 @@ import { presenceOf } from '../presence.ts'
 import type { Created, Existing, IsolationRequest, LimitReached } from '../provider.ts'
 import { whenSettled } from '../settled.ts'
 import type { RepoConfig } from '../../domain/config/repository.ts'
-import { dressEnvironment } from './dress.ts'
+import { provisionEnvironment } from './provision.ts'
 import { activate, choosePath, makeTree } from './make.ts'
 import type { Made, Making } from './making.ts'
 import { type Plan, planCreation } from './plan.ts'
@@ -50,7 +50,7 @@ export const createEnvironment = async (
   const { making, made, config } = begun
   try {
     const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
-      dressEnvironment(context, {
+      provisionEnvironment(context, {
         codebase,
         environment: making.environment,
         tree: made.tree,

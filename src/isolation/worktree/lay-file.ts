@@ -5,7 +5,9 @@ import type { Tree } from '../../git/door.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
 
-export type Laid = { readonly outcome: 'laid' | 'exists' } | { readonly outcome: 'blocked'; readonly at: string }
+export type ExpectedContent =
+  | { readonly outcome: 'laid' | 'exists' }
+  | { readonly outcome: 'blocked'; readonly at: string }
 
 export type LayRequest = {
   readonly tree: Tree
@@ -21,7 +23,13 @@ export type LayRequest = {
  * Puts something into the tree whole or not at all, and only where nothing is. A crash half-way through a copy would
  * otherwise leave half a `.env`, which the next try takes for one that was there before.
  */
-export const layFile = async ({ tree, environmentId, relativePath, like, make }: LayRequest): Promise<Laid> => {
+export const layFile = async ({
+  tree,
+  environmentId,
+  relativePath,
+  like,
+  make,
+}: LayRequest): Promise<ExpectedContent> => {
   const parent = await realParent(tree.path, relativePath, { like })
   if (parent.kind !== 'real') return { outcome: 'blocked', at: parent.kind === 'blocked' ? parent.at : relativePath }
   const target = join(parent.path, basename(relativePath))

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../../test/helpers/dressed.ts'
+import { makeDressed } from '../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../test/helpers/repo.ts'
 import { isOurLink, makeLinks } from './links.ts'
 
@@ -11,8 +11,8 @@ describe('links into the shared area', () => {
     made.repo.write('node_modules/x', 'of the checkout')
     const two = await made.another('issue-43')
     const config = { link: ['node_modules', 'build/cache'] }
-    expect(await makeLinks(made.context, made.dressing(config))).toEqual({ linked: 2, notices: [] })
-    expect(await makeLinks(made.context, made.dressing(config, two))).toEqual({ linked: 2, notices: [] })
+    expect(await makeLinks(made.context, made.provisioning(config))).toEqual({ linked: 2, notices: [] })
+    expect(await makeLinks(made.context, made.provisioning(config, two))).toEqual({ linked: 2, notices: [] })
     const shared = join(made.context.home, 'shared/project/links')
     expect(readlinkSync(join(made.tree.path, 'node_modules'))).toBe(join(shared, 'node_modules'))
     expect(readlinkSync(join(two.tree.path, 'build/cache'))).toBe(join(shared, 'build/cache'))
@@ -23,15 +23,15 @@ describe('links into the shared area', () => {
 
   it('are made once: the second time nothing changes and nothing is told', async () => {
     await using made = await makeDressed()
-    await makeLinks(made.context, made.dressing({ link: ['cache'] }))
-    expect(await makeLinks(made.context, made.dressing({ link: ['cache'] }))).toEqual({ linked: 0, notices: [] })
+    await makeLinks(made.context, made.provisioning({ link: ['cache'] }))
+    expect(await makeLinks(made.context, made.provisioning({ link: ['cache'] }))).toEqual({ linked: 0, notices: [] })
     expect(await isOurLink(made.context, made.codebase, made.tree.path, 'cache')).toBe(true)
   })
 
   it('do not replace what the branch tracks or what is there', async () => {
     await using made = await makeDressed({ prepare: (repo) => void repo.commit('vendor/lib.c', 'x') })
     mkdirSync(join(made.tree.path, 'out'))
-    const { notices } = await makeLinks(made.context, made.dressing({ link: ['vendor', 'README', 'out'] }))
+    const { notices } = await makeLinks(made.context, made.provisioning({ link: ['vendor', 'README', 'out'] }))
     expect(notices).toEqual([
       'Not linked: vendor is tracked by git on this branch.',
       'Not linked: README is tracked by git on this branch.',
@@ -47,7 +47,7 @@ describe('links into the shared area', () => {
     const outside = made.box.path('outside')
     mkdirSync(outside)
     symlinkSync(outside, join(made.tree.path, 'packages'))
-    const { notices } = await makeLinks(made.context, made.dressing({ link: ['packages/cache'] }))
+    const { notices } = await makeLinks(made.context, made.provisioning({ link: ['packages/cache'] }))
     expect(readdirSync(outside)).toEqual([])
     expect(notices).toEqual(['Not linked: packages/cache would go through packages, which is not a real directory.'])
   })
@@ -58,7 +58,7 @@ describe('links into the shared area', () => {
     mkdirSync(outside)
     mkdirSync(join(made.context.home, 'shared/project/links'), { recursive: true })
     symlinkSync(outside, join(made.context.home, 'shared/project/links/a'))
-    const making = makeLinks(made.context, made.dressing({ link: ['a/b'] }))
+    const making = makeLinks(made.context, made.provisioning({ link: ['a/b'] }))
     await expect(making).rejects.toMatchObject({ code: 'path-outside-root' })
     expect(readdirSync(outside)).toEqual([])
   })

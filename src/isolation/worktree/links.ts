@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import type { IsolationContext } from '../context.ts'
-import type { Dressing } from './dressing.ts'
+import type { Provisioning } from './provisioning.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../domain/missing.ts'
 import { realParent } from './real-parent.ts'
@@ -13,9 +13,9 @@ import { trackedFiles } from '../../git/tracked-files.ts'
 /** Makes `worktree.link` point into the area that all environments of the codebase share. */
 export const makeLinks = async (
   context: IsolationContext,
-  dressing: Dressing,
+  provisioning: Provisioning,
 ): Promise<{ linked: number; notices: string[] }> => {
-  const { codebase, config, environment, tree, signal } = dressing
+  const { codebase, config, environment, tree, signal } = provisioning
   if (config.link.length === 0) return { linked: 0, notices: [] }
   const tracked = await trackedFiles(context.git, tree, signal)
   const notices: string[] = []

@@ -22,7 +22,7 @@ import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '.
 import { notKept } from './archive.ts'
 import { judgeBranch } from './branch-fate.ts'
 import type { BranchFate } from './fate.ts'
-import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point.ts'
 import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './scripts.ts'

@@ -7,7 +7,7 @@ import type { IsolationContext } from '../context.ts'
 import { treeAt } from '../presence.ts'
 import type { Removed, RemoveOptions } from '../provider.ts'
 import type { BranchFate } from './fate.ts'
-import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-journal.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point.ts'
 
 /**

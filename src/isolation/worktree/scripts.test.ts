@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../../test/helpers/dressed.ts'
+import { makeDressed } from '../../../test/helpers/provisioned.ts'
 import { identifySync, liveness } from '../../process/identity.ts'
 import { killRun } from '../../process/kill.ts'
 import { scriptMark } from '../../process/run-mark.ts'
@@ -18,7 +18,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     await leasePorts(made.context, made.environment, ['PORT'])
     const setup = ['env > variables; pwd > where', 'echo "$PORT" > port']
-    expect(await runSetup(made.context, made.dressing({ setup }))).toEqual({ ran: true, notices: [] })
+    expect(await runSetup(made.context, made.provisioning({ setup }))).toEqual({ ran: true, notices: [] })
     const variables = readFileSync(join(made.tree.path, 'variables'), 'utf8').split('\n')
     expect(variables).toContain(`COPPICE_DIR=${made.tree.path}`)
     expect(variables).toContain('COPPICE_CODEBASE=project')
@@ -38,7 +38,7 @@ describe('setup', () => {
       'i=1; while [ $i -le 60 ]; do echo "line $i"; i=$((i+1)); done; exit 3',
       'touch never',
     ]
-    const failed: unknown = await runSetup(made.context, made.dressing({ setup })).catch((error: unknown) => error)
+    const failed: unknown = await runSetup(made.context, made.provisioning({ setup })).catch((error: unknown) => error)
     expect(failed).toMatchObject({ code: 'setup-failed', message: expect.stringContaining('exit code 3') })
     const { message } = failed as Error
     expect(message).toContain('\nline 21\n')
@@ -52,7 +52,7 @@ describe('setup', () => {
 
   it('does not run without approval, and the notice says how to give it', async () => {
     await using made = await makeDressed()
-    const { notices } = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }))
+    const { notices } = await runSetup(made.context, made.provisioning({ setup: ['touch ran'] }))
     expect(notices).toEqual([expect.stringContaining('coppice codebase trust project')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
@@ -60,7 +60,7 @@ describe('setup', () => {
   it('does not run in the tree of a fork', async () => {
     await using made = await makeDressed(approving)
     const environment = { ...made.environment, trust: 'unproven' } as const
-    const { notices } = await runSetup(made.context, made.dressing({ setup: ['touch ran'] }, { environment }))
+    const { notices } = await runSetup(made.context, made.provisioning({ setup: ['touch ran'] }, { environment }))
     expect(notices).toEqual([expect.stringContaining('fork')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
@@ -85,7 +85,7 @@ describe('setup', () => {
     const stop = new AbortController()
     const ready = join(made.tree.path, 'ready')
     const running = runSetup(made.context, {
-      ...made.dressing({ setup: [`${daemon}${then}`] }),
+      ...made.provisioning({ setup: [`${daemon}${then}`] }),
       // Long enough for the daemon to be there on a busy machine.
       ...(then.endsWith('wait') && { timeoutMs: 3_000 }),
       signal: stop.signal,
@@ -100,7 +100,7 @@ describe('setup', () => {
 
   it('that ends well names what it left running, and leaves it alone', async () => {
     await using made = await makeDressed(approving)
-    const { notices } = await runSetup(made.context, made.dressing({ setup: [daemon] }))
+    const { notices } = await runSetup(made.context, made.provisioning({ setup: [daemon] }))
     const left = daemonIn(made.tree.path)
     expect([notices, isAlive(left)]).toEqual([[`setup left 1 process running: sleep (${left})`], true])
     await killRun([scriptMark(made.context.home, made.environment.id, 'setup')], { graceMs: 100, clock: Date.now })
@@ -110,7 +110,7 @@ describe('setup', () => {
   it('that leaves a server running is not held up by it, nor broken by what it prints later', async () => {
     await using made = await makeDressed(approving)
     const setup = ['(sleep 0.7; echo late; touch late) & echo started']
-    await runSetup(made.context, made.dressing({ setup }))
+    await runSetup(made.context, made.provisioning({ setup }))
     await expect.poll(() => existsSync(join(made.tree.path, 'late'))).toBe(true)
     const log = readFileSync(join(made.context.home, 'logs/setup', `${made.environment.id}.log`), 'utf8')
     expect(log).toContain('started')
@@ -121,12 +121,12 @@ describe('setup', () => {
 describe('teardown', () => {
   it('runs like setup, and its failure is not called a failed setup', async () => {
     await using made = await makeDressed(approving)
-    expect(await runTeardown(made.context, made.dressing({ teardown: ['touch gone'] }))).toMatchObject({
+    expect(await runTeardown(made.context, made.provisioning({ teardown: ['touch gone'] }))).toMatchObject({
       ran: true,
       notices: [],
     })
     expect(existsSync(join(made.tree.path, 'gone'))).toBe(true)
-    const failing = runTeardown(made.context, made.dressing({ teardown: ['exit 1'] }))
+    const failing = runTeardown(made.context, made.provisioning({ teardown: ['exit 1'] }))
     await expect(failing).rejects.toMatchObject({ code: 'program-failed' })
   })
 })

@@ -7,11 +7,11 @@ import { lingeringProcesses } from '../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../../process/spawn.ts'
 import { mayRunScripts } from '../trust.ts'
-import type { Dressing } from './dressing.ts'
+import type { Provisioning } from './provisioning.ts'
 import { portVariables } from './ports.ts'
 import { type ScriptLog, openScriptLog } from './script-log.ts'
 
-export type ScriptRun = Pick<Dressing, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
+export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
   /** For all commands together. */
   readonly timeoutMs?: number
 }

@@ -25,7 +25,7 @@ import { repoOf } from '../repo-of.ts'
 import { submoduleDirs } from '../submodule-dirs.ts'
 import { submoduleTree } from '../submodules.ts'
 import { rememberTags } from '../fetched-tags.ts'
-import type { Dressing } from './dressing.ts'
+import type { Provisioning } from './provisioning.ts'
 
 /**
  * Fetches the submodules that are not there yet, and those alone: in a worktree that is in use, `git submodule update`
@@ -33,18 +33,18 @@ import type { Dressing } from './dressing.ts'
  */
 export const bringSubmodules = async (
   context: IsolationContext,
-  dressing: Dressing,
+  provisioning: Provisioning,
   which: Privileges['submodules'],
 ): Promise<string[]> => {
-  const { config, tree } = dressing
+  const { config, tree } = provisioning
   if (!config.submodules) return []
-  const wanted = await unfetched(context, dressing, tree)
+  const wanted = await unfetched(context, provisioning, tree)
   if (wanted.paths.length > 0) context.progress('fetching submodules')
   const before = new Set((await submoduleDirs(tree.gitDir)).map(({ dir }) => dir))
   const notices =
     which === 'base'
-      ? [...wanted.notices, ...(await bringBaseSubmodules(context, dressing, wanted.paths))]
-      : await bringAll(context, dressing, tree, wanted)
+      ? [...wanted.notices, ...(await bringBaseSubmodules(context, provisioning, wanted.paths))]
+      : await bringAll(context, provisioning, tree, wanted)
   for (const { dir } of await submoduleDirs(tree.gitDir)) {
     if (!before.has(dir)) await rememberTags(context, dir)
   }
@@ -62,11 +62,11 @@ type Unfetched = {
 
 const bringAll = async (
   context: IsolationContext,
-  dressing: Dressing,
+  provisioning: Provisioning,
   tree: Tree,
   { paths, isAll, fetched, notices }: Unfetched,
 ): Promise<string[]> => {
-  const { signal, onSpawn } = dressing
+  const { signal, onSpawn } = provisioning
   const only = isAll ? {} : { paths }
   try {
     if (paths.length > 0) await initSubmodules(context.git, tree, { signal, ...only, ...(onSpawn && { onSpawn }) })
@@ -79,7 +79,7 @@ const bringAll = async (
   }
   const all = [...notices]
   for (const inner of fetched) {
-    all.push(...(await bringAll(context, dressing, inner, await unfetched(context, dressing, inner))))
+    all.push(...(await bringAll(context, provisioning, inner, await unfetched(context, provisioning, inner))))
   }
   return all
 }
@@ -87,7 +87,7 @@ const bringAll = async (
 /** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
 const unfetched = async (
   context: IsolationContext,
-  { signal, tree: top }: Dressing,
+  { signal, tree: top }: Provisioning,
   tree: Tree,
 ): Promise<Unfetched> => {
   const paths: string[] = []
@@ -130,7 +130,7 @@ const whyNotFetch = async (tree: Tree, path: string, name: string | undefined): 
  */
 const bringBaseSubmodules = async (
   context: IsolationContext,
-  { codebase, tree, signal, onSpawn }: Dressing,
+  { codebase, tree, signal, onSpawn }: Provisioning,
   paths: readonly string[],
 ): Promise<string[]> => {
   if (paths.length === 0) return []

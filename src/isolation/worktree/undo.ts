@@ -16,7 +16,7 @@ import { treeAt } from '../presence.ts'
 import { repoOf } from '../repo-of.ts'
 import { worktreesInside } from '../repositories-inside.ts'
 import { walk } from '../walk.ts'
-import { saveStrangersWork } from './strangers.ts'
+import { saveStrangersWork } from './salvage-creation.ts'
 import { dropBranch } from './branch-fate.ts'
 import {
   type MakingLeft,

@@ -6,7 +6,7 @@ import { baseAndConfig } from '../base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { acquireLease } from '../lease.ts'
 import { presenceOf } from '../presence.ts'
-import { dressEnvironment, type Provisioned } from './dress.ts'
+import { provisionEnvironment, type Provisioned } from './provision.ts'
 
 /** What it got now, besides the trust. */
 export type Vouched = Provisioned & { readonly wasTrusted: boolean }
@@ -48,7 +48,7 @@ const provision = async (
   const lease = await acquireLease(context, codebase, environment, { purpose, ...(signal && { signal }) })
   try {
     const { tree } = presence
-    return await dressEnvironment(context, { codebase, environment, tree, config, signal })
+    return await provisionEnvironment(context, { codebase, environment, tree, config, signal })
   } finally {
     await lease.release()
   }

@@ -6,14 +6,14 @@ import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import { COMMENT_LIMIT } from './marker.ts'
-import { createLeave, type Leave } from './may-speak.ts'
+import { createWritePermission, type WritePermission } from './write-permission.ts'
 import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
 import { createReplies } from './replies.ts'
 import { readDelivery } from './delivery.ts'
 import type { GithubSettings } from './settings.ts'
-import { createStanding } from './standing.ts'
+import { createConnectionStatus } from './connection-status.ts'
 
 export type GithubOptions = {
   readonly timeoutMs?: number
@@ -35,9 +35,9 @@ export const createGithubPlatform = async (
     })
   }
   const webhooks = new Webhooks({ secret })
-  const standing = createStanding(clock)
+  const standing = createConnectionStatus(clock)
   const client = standing.watching(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
-  const leave = createLeave({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
+  const leave = createWritePermission({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
@@ -134,8 +134,8 @@ const LEAVE_MS = 8_000
 /** It shows the delivery as failed then, and it can be delivered again from there. */
 const away: WebhookAnswer = { status: 503, body: 'not taken', headers: { 'retry-after': '60' } }
 
-const within = async (asked: Promise<Leave>, ms: number): Promise<Leave> => {
-  const waited = Promise.withResolvers<Leave>()
+const within = async (asked: Promise<WritePermission>, ms: number): Promise<WritePermission> => {
+  const waited = Promise.withResolvers<WritePermission>()
   const timer = setTimeout(() => waited.resolve('cannot-tell'), ms)
   try {
     return await Promise.race([asked, waited.promise])

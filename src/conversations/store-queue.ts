@@ -95,7 +95,7 @@ export const createStoreQueue = (dependencies: StoreQueueDependencies): MessageQ
       const running = await store.inbox.running()
       return putBackAll(running.filter((message) => isOurs(message) && !isWorkedOn(message.id)))
     },
-    spoke: wake,
+    outboxChanged: wake,
     onWake: (listener) => {
       listeners.add(listener)
       return () => listeners.delete(listener)

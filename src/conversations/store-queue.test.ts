@@ -6,7 +6,7 @@ import { selfIdentity } from '../process/identity.ts'
 import { createLogger } from '../process/log.ts'
 import { openStore } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { createStoreQueue } from './queue-of-store.ts'
+import { createStoreQueue } from './store-queue.ts'
 
 test('what arrives while the sockets are being read is written with one flush, in the order of arrival', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'coppice-queue-'))

@@ -20,7 +20,7 @@ import { type InnerRepository, repositoriesInside } from '../repositories-inside
 import { type DirtySubmodule, hasFilesWithoutGit } from '../submodules.ts'
 import { walk } from '../walk.ts'
 import { isOurAddition } from './additions.ts'
-import { type Laid, laidFrom } from './laid.ts'
+import { type ExpectedContent, expectedContent } from './expected-content.ts'
 import { isWholeRecord } from './making-left.ts'
 import { namedIn } from './named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
@@ -40,7 +40,7 @@ export const saveStrangersWork = async (
   if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const dirt = await beyondCheckout(context, codebase, tree, start, await laidFrom(context, tree, entry, start))
+  const dirt = await beyondCheckout(context, codebase, tree, start, await expectedContent(context, tree, entry, start))
   if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
@@ -56,7 +56,7 @@ const beyondCheckout = (
   codebase: Codebase,
   tree: Tree,
   start: Sha,
-  laid: Laid,
+  laid: ExpectedContent,
 ): Promise<Dirt | undefined> =>
   withPrivateIndex(context.git, (indexFile) => compareWith(context, codebase, tree, { indexFile, start, laid }))
 
@@ -64,7 +64,7 @@ const compareWith = async (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
-  { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: Laid },
+  { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: ExpectedContent },
 ): Promise<Dirt | undefined> => {
   const whole = await isWholeRecord(tree.gitDir)
   // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
@@ -129,7 +129,7 @@ const repositoriesOf = async (
   tree: Tree,
   gitlinks: readonly string[],
   status: Status,
-  laid: Laid,
+  laid: ExpectedContent,
 ): Promise<InnerRepository[]> => {
   const raw = (paths: readonly TreePath[]): string[] => paths.map(({ bytes }) => toRaw(bytes))
   const { repositories } = await repositoriesInside(context, tree, await walk(tree.path, context.clock()), {
@@ -144,7 +144,11 @@ const repositoriesOf = async (
 }
 
 /** Files that git status does not show. Those being laid down are still where they came from. */
-const submodulesOf = async (tree: Tree, gitlinks: readonly string[], laid: Laid): Promise<DirtySubmodule[]> => {
+const submodulesOf = async (
+  tree: Tree,
+  gitlinks: readonly string[],
+  laid: ExpectedContent,
+): Promise<DirtySubmodule[]> => {
   const found: DirtySubmodule[] = []
   for (const path of gitlinks) {
     if (!(await hasFilesWithoutGit(tree, path)) || (await laid.has(`${path}/`))) continue

@@ -10,7 +10,7 @@ export type Standing = {
   readonly watching: (client: GithubClient) => GithubClient
 }
 
-export const createStanding = (clock: Clock): Standing => {
+export const createConnectionStatus = (clock: Clock): Standing => {
   let current: PlatformStatus = {
     state: 'connecting',
     since: clock(),

@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../../test/helpers/dressed.ts'
-import { dressEnvironment } from './dress.ts'
+import { makeDressed } from '../../../test/helpers/provisioned.ts'
+import { provisionEnvironment } from './provision.ts'
 import { portVariables } from './ports.ts'
 
 const approving = { approve: () => Promise.resolve(true) }
 
-describe('dressing an environment', () => {
+describe('provisioning an environment', () => {
   it('runs setup when everything else is there, and twice is harmless', async () => {
     await using made = await makeDressed({ context: approving })
     made.repo.write('.beads/beads.db', '')
@@ -18,14 +18,14 @@ describe('dressing an environment', () => {
       ports: ['PORT'],
       setup: ['cat .beads/redirect .env && test -d cache && test -n "$PORT" && echo ran >> runs'],
     }
-    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({
+    expect(await provisionEnvironment(made.context, made.provisioning(config))).toEqual({
       copied: 1,
       linked: 1,
       ranSetup: true,
       notices: [],
     })
     const ports = await portVariables(made.context, made.environment)
-    expect(await dressEnvironment(made.context, made.dressing(config))).toEqual({
+    expect(await provisionEnvironment(made.context, made.provisioning(config))).toEqual({
       copied: 0,
       linked: 0,
       ranSetup: true,
@@ -37,7 +37,7 @@ describe('dressing an environment', () => {
 
   it('starts no program for a repository that asks for nothing', async () => {
     await using made = await makeDressed()
-    expect(await dressEnvironment(made.context, made.dressing())).toEqual({
+    expect(await provisionEnvironment(made.context, made.provisioning())).toEqual({
       copied: 0,
       linked: 0,
       ranSetup: false,
@@ -54,10 +54,10 @@ describe('dressing an environment', () => {
         repo.git('commit', '-q', '-m', 'a submodule')
       },
     })
-    await dressEnvironment(made.context, made.dressing({ submodules: false }))
+    await provisionEnvironment(made.context, made.provisioning({ submodules: false }))
     expect(existsSync(join(made.tree.path, 'library/README'))).toBe(false)
-    await dressEnvironment(made.context, made.dressing())
-    await dressEnvironment(made.context, made.dressing())
+    await provisionEnvironment(made.context, made.provisioning())
+    await provisionEnvironment(made.context, made.provisioning())
     expect(existsSync(join(made.tree.path, 'library/README'))).toBe(true)
   })
 
@@ -71,8 +71,8 @@ describe('dressing an environment', () => {
         repo.git('commit', '-q', '-m', 'a submodule that is nowhere')
       },
     })
-    const dressing = dressEnvironment(made.context, made.dressing({ setup: ['touch ran'] }))
-    await expect(dressing).rejects.toMatchObject({ code: 'submodules-failed' })
+    const provisioning = provisionEnvironment(made.context, made.provisioning({ setup: ['touch ran'] }))
+    await expect(provisioning).rejects.toMatchObject({ code: 'submodules-failed' })
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
 })

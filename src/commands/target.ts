@@ -9,10 +9,10 @@ import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
 
-export type Here = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
+export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
 /** The workplace and the codebase that the command is about. */
-export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
+export const resolveTarget = async (call: Call, cwd = standsIn(call)): Promise<Target> => {
   const workplace = await call.open()
   const codebase =
     call.chat === undefined
@@ -22,8 +22,8 @@ export const here = async (call: Call, cwd = standsIn(call)): Promise<Here> => {
 }
 
 /** The same for commands that change something: what was interrupted is finished or undone first. */
-export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
-  const found = await here(call, cwd)
+export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<Target> => {
+  const found = await resolveTarget(call, cwd)
   const { settleInterrupted } = await import('../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
   for (const what of settled) call.notice(`settled an interrupted ${what}`)
@@ -32,7 +32,7 @@ export const hereToChange = async (call: Call, cwd?: string): Promise<Here> => {
 }
 
 /** For commands that have an answer without a codebase too: not to be in a repository is no fault when one only asks. */
-export const codebaseHere = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
+export const findTargetCodebase = async (call: Call, workplace: Workplace): Promise<Codebase | undefined> => {
   if (call.chat !== undefined) return boundCodebase(workplace, call.chat)
   const { context } = workplace
   try {
@@ -49,9 +49,9 @@ export const tellMoves = (call: Call, moved: readonly Moved[]): void => {
 }
 
 /** The environment where it is now: somebody may have moved it, and then that is recorded and told. */
-export const followedHere = async (
+export const followTarget = async (
   call: Call,
-  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+  { context, codebase }: Pick<Target, 'context' | 'codebase'>,
   environment: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment> => {
   const found = await followed(context, codebase, environment)
@@ -62,7 +62,7 @@ export const followedHere = async (
 /** The environment that is meant when none is named: the conversation's own, or the one that the asker stands in. */
 export const currentEnvironment = async (
   call: Call,
-  { context, codebase }: Pick<Here, 'context' | 'codebase'>,
+  { context, codebase }: Pick<Target, 'context' | 'codebase'>,
 ): Promise<IsolatedEnvironment | undefined> => {
   const live = await context.store.environments.live(codebase.id)
   const { chat } = call
@@ -70,7 +70,7 @@ export const currentEnvironment = async (
   const recorded = live.find(({ host, path }) => host === context.host && isInside(path, standsIn(call)))
   if (recorded !== undefined || live.length === 0) return recorded
   const around = await environmentAround(context, codebase, standsIn(call))
-  return around && followedHere(call, { context, codebase }, around)
+  return around && followTarget(call, { context, codebase }, around)
 }
 
 /** The conversation's codebase, if it has one that is there. */

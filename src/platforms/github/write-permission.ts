@@ -7,12 +7,12 @@ import { failureOf } from './failure.ts'
 import type { Writer } from './payloads.ts'
 
 /** `cannot-tell` is never `yes`. */
-export type Leave = 'yes' | 'no' | 'cannot-tell'
+export type WritePermission = 'yes' | 'no' | 'cannot-tell'
 
-export type LeaveAsked = (repository: Pick<Thread, 'owner' | 'repo'>, writer: Writer) => Promise<Leave>
+export type LeaveAsked = (repository: Pick<Thread, 'owner' | 'repo'>, writer: Writer) => Promise<WritePermission>
 
 /** Who is on the list by id, or may write to the repository. GitHub's answer counts for a minute. */
-export const createLeave = ({
+export const createWritePermission = ({
   client,
   allowedUsers,
   clock,
@@ -23,8 +23,8 @@ export const createLeave = ({
   readonly clock: Clock
   readonly log: Logger
 }): LeaveAsked => {
-  const known = new Map<string, { readonly until: number; readonly answer: Promise<Leave> }>()
-  const ask = async (repository: Pick<Thread, 'owner' | 'repo'>, { id, login }: Writer): Promise<Leave> => {
+  const known = new Map<string, { readonly until: number; readonly answer: Promise<WritePermission> }>()
+  const ask = async (repository: Pick<Thread, 'owner' | 'repo'>, { id, login }: Writer): Promise<WritePermission> => {
     try {
       const { userId, roles } = await client.permission(repository, login)
       // A name can have changed hands between the delivery and this question.

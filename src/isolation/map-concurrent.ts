@@ -1,5 +1,5 @@
 /** So many at a time, each lane taking the next as soon as it is free. Results keep the order of the items. */
-export const inLanes = async <T, R>(
+export const mapConcurrent = async <T, R>(
   lanes: number,
   items: readonly T[],
   work: (item: T) => Promise<R>,
@@ -19,4 +19,4 @@ export const inLanes = async <T, R>(
 
 /** Git programs fill a core each, and more of them at once only wait for one another. */
 export const inPairs = <T, R>(items: readonly T[], work: (item: T) => Promise<R>): Promise<R[]> =>
-  inLanes(2, items, work)
+  mapConcurrent(2, items, work)

@@ -7,7 +7,7 @@ import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/na
 import type { Tree } from '../../src/git/door.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
-import type { Dressing } from '../../src/isolation/worktree/dressing.ts'
+import type { Provisioning } from '../../src/isolation/worktree/provisioning.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import { makeSandbox, type Sandbox, type TestRepo } from './repo.ts'
@@ -24,7 +24,7 @@ export type Dressed = AsyncDisposable & {
   readonly tree: Tree
   /** What the user was told while waiting. */
   readonly progress: string[]
-  dressing(config?: Partial<RepoConfig>, more?: Partial<Dressing>): Dressing
+  provisioning(config?: Partial<RepoConfig>, more?: Partial<Provisioning>): Provisioning
   /** Another environment of the same codebase. */
   another(
     branch: string,
@@ -66,7 +66,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     progress: (message) => progress.push(message),
     approve: undefined,
     repoConfigs: new Map(),
-    onLetGo: async () => undefined,
+    onEnvironmentLost: async () => undefined,
     reap: () => undefined,
     failpoint: () => Promise.resolve(),
     ...options.context,
@@ -80,7 +80,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     return { environment, tree }
   }
   const { environment, tree } = await another('issue-42')
-  const dressing = (config: Partial<RepoConfig> = {}, more: Partial<Dressing> = {}): Dressing => ({
+  const provisioning = (config: Partial<RepoConfig> = {}, more: Partial<Provisioning> = {}): Provisioning => ({
     codebase,
     environment,
     tree,
@@ -95,7 +95,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
     environment,
     tree,
     progress,
-    dressing,
+    provisioning,
     another,
     [Symbol.asyncDispose]: async () => {
       await store.close()

@@ -6,13 +6,13 @@ import { AppError } from '../domain/errors.ts'
 import type { Base } from './base-branch.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from './context.ts'
-import { inPairs } from './in-lanes.ts'
+import { inPairs } from './map-concurrent.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
 import { repoOf } from './repo-of.ts'
 
 /** How an environment stands towards base, without looking into its files. */
-export type Standing = {
+export type MergeStatus = {
   readonly environment: IsolatedEnvironment
   readonly merged: Merged
   readonly tip: Sha | undefined
@@ -21,36 +21,36 @@ export type Standing = {
 }
 
 /** For all live environments of a codebase, with a constant number of git processes where nothing changed. */
-export const standings = async (
+export const mergeStatuses = async (
   context: IsolationContext,
   codebase: Codebase,
   known?: Base,
   environments?: readonly IsolatedEnvironment[],
-): Promise<Standing[]> => {
+): Promise<MergeStatus[]> => {
   const live = environments ?? (await context.store.environments.live(codebase.id))
   const mine = live.filter(({ host, status }) => host === context.host && (status === 'active' || status === 'missing'))
   if (mine.length === 0) return []
   const base = known ?? (await baseAndConfig(context, codebase)).base
-  return standingsOf(context, codebase, mine, base)
+  return mergeStatusesOf(context, codebase, mine, base)
 }
 
-export const standingOf = async (
+export const mergeStatusOf = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   base: Base,
-): Promise<Standing> => {
-  const [standing] = await standingsOf(context, codebase, [environment], base)
-  if (standing === undefined) throw new AppError('unexpected', `no standing of ${environment.branch}`)
-  return standing
+): Promise<MergeStatus> => {
+  const [mergeStatus] = await mergeStatusesOf(context, codebase, [environment], base)
+  if (mergeStatus === undefined) throw new AppError('unexpected', `no merge status of ${environment.branch}`)
+  return mergeStatus
 }
 
-const standingsOf = async (
+const mergeStatusesOf = async (
   context: IsolationContext,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
   base: Base,
-): Promise<Standing[]> => {
+): Promise<MergeStatus[]> => {
   const names = environments.map(({ branch }) => `refs/heads/${branch}`)
   // Many names on a command line would one day be too many; all branches in one answer are not.
   const repo = repoOf(codebase)

@@ -204,7 +204,16 @@ export const finishRemoval = async (
     const conversations = await store.conversations.letGo(environment.id)
     const branch = `Branch ${branchDeleted ? 'deleted' : 'kept'}: ${branchNote}.`
     const leftOut = (await store.restorePoints.get(entry.id))?.contents.leftOut ?? []
-    await context.onLetGo(store, { environment, how: 'removed', conversations, askedBy, trigger, why, branch, leftOut })
+    await context.onEnvironmentLost(store, {
+      environment,
+      how: 'removed',
+      conversations,
+      askedBy,
+      trigger,
+      why,
+      branch,
+      leftOut,
+    })
     await store.journal.end(entry.id)
     return conversations
   })

@@ -4,7 +4,7 @@ import type { ProcessIdentity } from '../../domain/process-identity.ts'
 import type { Tree } from '../../git/door.ts'
 
 /** A tree that git has made and that is to become an environment. */
-export type Dressing = {
+export type Provisioning = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly tree: Tree

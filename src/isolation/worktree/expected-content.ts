@@ -14,7 +14,7 @@ import { unlessMissing } from '../../domain/missing.ts'
 import { restoreDirectory } from './restore-point.ts'
 
 /** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
-export type Laid = {
+export type ExpectedContent = {
   /** Is the file (raw path) as laid, not there yet, or the beginning of it: what was being written at the crash? */
   readonly has: (path: string) => Promise<boolean>
   /** Commits that were there before. */
@@ -23,12 +23,12 @@ export type Laid = {
   readonly halfDone: boolean
 }
 
-export const laidFrom = async (
+export const expectedContent = async (
   context: IsolationContext,
   tree: Tree,
   entry: JournalEntry,
   start: Sha,
-): Promise<Laid> => {
+): Promise<ExpectedContent> => {
   const pointId = entry.data['pointId']
   const point = typeof pointId === 'string' ? await context.store.restorePoints.get(pointId) : undefined
   // Not through the tree's own record: that may be half written.

@@ -7,8 +7,8 @@ import { say, type Speaker } from './replies.ts'
  * A removal took the environment from these conversations. Their sessions were about files that are gone, and they hear
  * of it in their own threads. All of it in the removal's own transaction.
  */
-export const createOnLetGo =
-  (speaker: Speaker): IsolationContext['onLetGo'] =>
+export const createOnEnvironmentLost =
+  (speaker: Speaker): IsolationContext['onEnvironmentLost'] =>
   async (store, lost) => {
     for (const { id, platform, conversationId } of lost.conversations) {
       await store.sessions.end(id, `worktree ${lost.how}`, speaker.isolation.clock())
