@@ -156,7 +156,12 @@ export const restore = (nth: number, how: How = here): Command =>
 /** Days pass, then a cycle of cleanup. What must go goes, what must stay stays, what has had its time expires. */
 export const sweep = (days: number, how: How = here): Command =>
   command(name('sweep', how), `${days} days${shownHow(how)}`, async (model, real) => {
-    model.now += days * day
+    // The server looks every day meanwhile. Time that nobody watched would not count for a restore point.
+    const { store, host } = real.world.context
+    for (let left = days; left > 0; left -= 1) {
+      model.now += day
+      await store.restorePoints.watch(host, model.now)
+    }
     const standings = standingsOf(model, real)
     const isStale = ({ lastActivityAt }: Environment): boolean => model.now - lastActivityAt >= 14 * day
     const must = present(model).filter((one) => {
