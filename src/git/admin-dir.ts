@@ -171,13 +171,15 @@ export const halfDone = (gitDir: string): HalfDone[] => {
 
 /** The id of the environment a record was made for: a recycled name never passes for this very instance. */
 export const writeToken = async (adminDir: string, id: string): Promise<void> => {
-  replaceFileSync(join(adminDir, 'coppice'), `${id}\n`, { sync: true })
+  replaceFileSync(tokenFile(adminDir), `${id}\n`, { sync: true })
 }
 
-export const readToken = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'coppice'))
+export const readToken = async (adminDir: string): Promise<string | undefined> => readText(tokenFile(adminDir))
 
 /** From then on the worktree is like any other that a person made. */
-export const clearToken = async (adminDir: string): Promise<void> => rmSync(join(adminDir, 'coppice'), { force: true })
+export const clearToken = async (adminDir: string): Promise<void> => rmSync(tokenFile(adminDir), { force: true })
+
+export const tokenFile = (adminDir: string): string => join(adminDir, 'coppice')
 
 /** The reason of the lock; empty for a lock without one, undefined for none. */
 export const readLock = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'locked'))

@@ -89,6 +89,21 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
   return at
 }
 
+/** Every directory that a tracked file is in, the tree's own among them. */
+export const directoriesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {
+  const found = new Set([''])
+  for (const { nameAt, end } of allEntries(bytes)) {
+    let path = bytes.toString('latin1', nameAt, end)
+    for (let slash = path.lastIndexOf('/'); slash > 0; slash = path.lastIndexOf('/')) {
+      path = path.slice(0, slash)
+      if (found.has(path)) break
+      found.add(path)
+    }
+  }
+  const root = Buffer.from(`${tree.path}/`)
+  return [...found].map((path) => Buffer.concat([root, Buffer.from(path, 'latin1')]))
+}
+
 export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
 
 /** A tracked file as it lies on disk. There may be 100,000 of them: nothing is spelt out that hardly any needs. */

@@ -1,3 +1,4 @@
+import { trimEndOf } from '../domain/trim-end.ts'
 import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -53,7 +54,7 @@ export const collisions = async (
   const slice = createTimeSlice()
   const names = (raw: string): string[] => {
     // macOS takes two spellings of an accented letter for one name.
-    const text = shownPath(raw.replace(/\/+$/, '')).normalize('NFC')
+    const text = shownPath(trimEndOf(raw, '/')).normalize('NFC')
     return (ignoresCase ? text.toUpperCase().toLowerCase() : text).split('/')
   }
   const newNode = (): Node => ({ inner: new Map(), path: undefined, isSubmodule: false })

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { reconcile } from '../../src/isolation/reconcile.ts'
@@ -79,12 +79,13 @@ test('a file put into a half-made spare survives recovery', async () => {
   expect((await checkInvariants(world, { before })).filter((problem) => problem.startsWith('G1'))).toEqual([])
 })
 
-test('a file put into a waiting spare is in the environment that the spare becomes', async () => {
+test('a file put into a waiting spare stays there, and is in no environment', async () => {
   await using world = await makeScenarioWorld({ options: spared })
   await keepSpares(world.context, world.codebase)
   const [spare] = await world.context.store.spares.list(world.codebase.id)
   writeIn(spare?.path ?? '', 'found.ts', 'a file in a waiting spare\n')
   await operations['create-fresh'](world.context, world.codebase)
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(readFileSync(join(path, 'found.ts'), 'utf8')).toBe('a file in a waiting spare\n')
+  expect(existsSync(join(path, 'found.ts'))).toBe(false)
+  expect(readFileSync(join(spare?.path ?? '', 'found.ts'), 'utf8')).toBe('a file in a waiting spare\n')
 })

@@ -40,6 +40,7 @@ import { unlessMissing } from '../../domain/missing.ts'
 import { repoOf } from '../repo-of.ts'
 import { discardDirectory } from './trash.ts'
 import { undoMaking } from './undo.ts'
+import { isUntouched } from './untouched.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
 export const claimSpare = async (store: Store, spare: Spare, entryId: string): Promise<boolean> => {
@@ -59,8 +60,8 @@ export const takeSpare = async (
     await forgetLostSpare(context, codebase, spare)
     return undefined
   }
-  await settleIndex(found, spare.createdAt, context.clock())
-  if ((await madeAt(context, codebase, found.gitDir)) !== spare.sha || !(await isAsMade(context, found, [spare.sha]))) {
+  const isSame = (await madeAt(context, codebase, found.gitDir)) === spare.sha
+  if (!isSame || !((await isUntouched(found)) || (await isAsMade(context, found, [spare.sha])))) {
     context.log.warn('a spare could not serve: somebody has written to it', { path: spare.path })
     await leaveToUser(found.gitDir)
     return undefined
