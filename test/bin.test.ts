@@ -135,7 +135,7 @@ describe.each(runtimes)('started by %s', (_, node) => {
     await child.exit
     // The program's copy of standard output is closed when it is gone, not when its starter is.
     await child.closed
-    expect(alive(pid)).toBe(false)
+    await expect.poll(() => alive(pid)).toBe(false)
   })
 
   test('the way it was started leaves no trace in the environment', () => {
