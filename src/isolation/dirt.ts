@@ -36,7 +36,7 @@ export type Dirt = {
   /** Where submodules belong, whether or not they were fetched. */
   readonly submodulePaths: readonly string[]
   readonly untracked: readonly string[]
-  /** ExpectedContent down by us and still as laid: nobody's work, but part of a restore point. */
+  /** Added by Coppice and unchanged since: nobody's work, but part of a restore point. */
   readonly additions: readonly string[]
   /** Edits that git status does not show: behind assume-unchanged or skip-worktree, or too soon after git looked. */
   readonly hidden: readonly string[]

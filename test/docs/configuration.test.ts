@@ -18,15 +18,15 @@ test('docs/configuration.md lists every setting as the tables have it (update: n
 
 const page = (): string => `# Configuration
 
-Coppice needs none. What you set is read from three places; an environment variable wins over the file:
+Coppice needs no configuration. It reads settings from three places; an environment variable overrides the file:
 
 - environment variables of the command or the server
 - \`config.yaml\` in Coppice's home directory, for everything on this machine
 - \`.coppice/config.yaml\` in a repository, for that repository
 
-A key that does not exist, or a value that is not valid, is an error that names the file, the line and what would be right. The server reads its settings when it starts.
+In a file, each dot of a name is a section: \`agent.claude.command\` is \`command:\` below \`claude:\` below \`agent:\`. An unknown key or an invalid value is an error that names the file, the line and what is expected. The server reads its settings when it starts.
 
-\`COPPICE_HOME\` is Coppice's home directory: \`~/.coppice\` by default, \`/.coppice\` in a container. \`--home\` wins over it. \`COPPICE_DEBUG=1\` shows as much as \`--verbose\`. \`NO_COLOR=1\` turns colors off.
+\`COPPICE_HOME\` is Coppice's home directory: \`~/.coppice\` by default, \`/.coppice\` in a container. \`--home\` overrides it. \`COPPICE_DEBUG=1\` is the same as \`--verbose\`. \`NO_COLOR=1\` turns colors off.
 
 ## Settings of the machine
 

@@ -27,7 +27,7 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
 
   /** A key may hold keys of its own (`claude:` below `agent:`), or be written with dots (`claude.command:`). */
   function readSection(path: readonly string[], content: unknown): void {
-    const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known)
+    const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known, path.join('.'))
     for (const [key, value] of entries(content, problem)) {
       const name = [...path, key].join('.')
       const rule = known.keys.get(name)
@@ -71,12 +71,19 @@ const entries = (value: unknown, problem: () => AppError): [string, unknown][] =
   return Object.entries(value)
 }
 
-const sectionProblem = (where: string, what: string, known: Known): AppError =>
-  new AppError('config-invalid', `${where}: ${what} is not a section with keys`, {
-    remedy: `write it as "section:" with "key: value" lines below; the keys are ${[...known.keys.keys()].join(', ')}`,
+const sectionProblem = (where: string, what: string, known: Known, section?: string): AppError => {
+  const keys = [...known.keys.keys()].filter((key) => section === undefined || key.startsWith(`${section}.`))
+  return new AppError('config-invalid', `${where}: ${what} is not a section with keys`, {
+    remedy: `write it as "section:" with "key: value" lines below; the keys are ${keys.join(', ')}`,
   })
+}
 
 const unknownKey = (where: string, full: string, known: Known): AppError => {
+  if (known.keys.has(full)) {
+    return new AppError('config-invalid', `${where}: "${full}" must be nested in sections`, {
+      remedy: `each dot is a section, written on its own line and indented: "${full.split('.').join(':" → "')}:"`,
+    })
+  }
   const name = full.slice(0, 80)
   const guess = nearest(name, [...known.keys.keys(), ...sections(known)])
   const section = name.split('.')[0]

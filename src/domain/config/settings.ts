@@ -136,7 +136,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
   spares: {
     key: 'worktrees.spares',
     rule: rule.wholeNumber(0, 100, 1),
-    about: 'How many worktrees to keep ready per codebase, so that the next one is created at once.',
+    about: 'How many worktrees to keep ready per codebase, so that the next one is ready at once.',
   },
   fetchFreshSeconds: {
     key: 'worktrees.fetchSeconds',
@@ -147,13 +147,13 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     key: 'limits.worktreesPerCodebase',
     variable: 'MAX_WORKTREES_PER_CODEBASE',
     rule: rule.wholeNumber(1, 100_000, 25),
-    about: 'The most worktrees of one codebase. At the limit, merged ones are removed first.',
+    about: 'The maximum number of worktrees per codebase. At the limit, merged ones are removed first.',
   },
   concurrentConversations: {
     key: 'limits.concurrentConversations',
     variable: 'MAX_CONCURRENT_CONVERSATIONS',
     rule: rule.wholeNumber(1, 10_000, 10),
-    about: 'The most agents that run at the same time. Further messages wait.',
+    about: 'The maximum number of agents running at once. Further messages wait.',
   },
   // No 0 for "no limit": a run that never ends keeps its place. 20 days is near what a timer can count.
   runMinutes: {
@@ -201,7 +201,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     variable: 'COPPICE_AGENT',
     rule: rule.text,
     about:
-      'The agent for conversations and codebases that have not chosen one. Without it, Coppice takes the first that is ready.',
+      'The agent for conversations and codebases that have not chosen one. Without it, Coppice uses the first one that is ready.',
   },
   agentCommand: {
     key: 'agent.command',
@@ -240,12 +240,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
   agentPermissions: {
     key: 'agent.permissions',
     rule: permissions,
-    about: 'What an agent that asks for permission to act inside its worktree is answered.',
+    about: 'How to answer an agent that asks for permission to act inside its worktree.',
   },
   agentSilenceMinutes: {
     key: 'agent.silenceMinutes',
     rule: rule.number(0.01, 10_000, 30),
-    about: 'An agent that prints nothing for this long, with no tool at work, is ended.',
+    about: 'An agent that prints nothing for this long, with no tool running, is stopped.',
   },
   budgetConversationUsd: {
     key: 'budget.conversationUsd',

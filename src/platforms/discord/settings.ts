@@ -7,7 +7,7 @@ export const discordSettings = {
   allowedUsers: {
     variable: 'DISCORD_ALLOWED_USERS',
     rule: userIds,
-    about: 'The user ids of those who may give orders.',
+    about: 'The ids of the users who may use the bot.',
   },
   apiUrl: { variable: 'DISCORD_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
 } as const satisfies SettingTable

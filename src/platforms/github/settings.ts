@@ -15,11 +15,11 @@ export const githubSettings = {
     about: 'The private key of the GitHub App (-----BEGIN …).',
   },
   webhookSecret: { variable: 'GITHUB_WEBHOOK_SECRET', rule: secret, about: 'The secret of the webhook.' },
-  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: 'The name to mention, if it is not that of the account.' },
+  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: 'The name to mention, if it is not the account name.' },
   allowedUsers: {
     variable: 'GITHUB_ALLOWED_USERS',
     rule: userIds,
-    about: 'Users who may give orders in addition to those with write access to the repository.',
+    about: 'Users who may use the bot, besides those with write access to the repository.',
   },
   cloneUnknown: {
     variable: 'GITHUB_CLONE_UNKNOWN',

@@ -10,7 +10,7 @@ export const slackSettings = {
   allowedUsers: {
     variable: 'SLACK_ALLOWED_USERS',
     rule: userIds,
-    about: 'The member ids of those who may give orders.',
+    about: 'The ids of the members who may use the bot.',
   },
   apiUrl: { variable: 'SLACK_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
 } as const satisfies SettingTable

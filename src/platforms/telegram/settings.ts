@@ -7,7 +7,7 @@ export const telegramSettings = {
   allowedUsers: {
     variable: 'TELEGRAM_ALLOWED_USERS',
     rule: userIds,
-    about: 'The user ids of those who may give orders.',
+    about: 'The ids of the users who may use the bot.',
   },
   webhookUrl: {
     variable: 'TELEGRAM_WEBHOOK_URL',
