@@ -29,6 +29,8 @@ export type GateAnswer = {
   readonly uncommitted?: Uncommitted
   /** Of what is in use, for the remedy. */
   readonly use?: Use
+  /** The git directory of the submodule that has the commits, and whether only tags hold them. */
+  readonly submodule?: { readonly gitDir: string; readonly onlyTags: boolean }
 }
 
 export type Use =

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { isSha, type Sha } from '../domain/names.ts'
 import type { Git, Tree } from './door.ts'
 import { objectTypes, taggedObjects } from './named-objects.ts'
-import { countUnreachable } from './unreachable.ts'
+import { countUnreachable, unreachableAmong } from './unreachable.ts'
 
 export type PrivateRef = { readonly name: string; readonly sha: Sha }
 
@@ -37,13 +37,25 @@ export const privateRefsOnlyHere = async (git: Git, tree: Tree): Promise<OnlyPri
     refs.map(({ sha }) => sha),
   )
   const tagged = await taggedObjects(git, tree)
-  const found: OnlyPrivate[] = []
-  for (const ref of refs) {
-    const type = types.get(ref.sha)
-    // The object is gone already, or a tag has it as well.
-    if (type === undefined || tagged.has(ref.sha)) continue
-    const commits = type === 'commit' ? await countUnreachable(git, tree, [ref.sha]) : undefined
-    if (commits !== 0) found.push({ ...ref, commits })
-  }
-  return found
+  // The object is gone already, or a tag has it as well.
+  const untagged = refs.filter(({ sha }) => types.has(sha) && !tagged.has(sha))
+  const isCommit = ({ sha }: PrivateRef): boolean => types.get(sha) === 'commit'
+  const counts = await countEach(git, tree, [...new Set(untagged.filter(isCommit).map(({ sha }) => sha))])
+  return untagged.flatMap((ref) => {
+    const commits = isCommit(ref) ? (counts.get(ref.sha) ?? 0) : undefined
+    return commits === 0 ? [] : [{ ...ref, commits }]
+  })
 }
+
+/** A bisection may have thousands of refs: asked for one by one only when some of them hold something, and not for all. */
+const countEach = async (git: Git, tree: Tree, shas: readonly Sha[]): Promise<ReadonlyMap<Sha, number>> => {
+  const counts = new Map<Sha, number>()
+  if (shas.length === 0) return counts
+  const unreachable = new Set(await unreachableAmong(git, tree, shas))
+  for (const sha of [...unreachable].slice(0, MOST_COUNTED)) counts.set(sha, await countUnreachable(git, tree, [sha]))
+  for (const sha of [...unreachable].slice(MOST_COUNTED)) counts.set(sha, 1)
+  return counts
+}
+
+/** Beyond this many it no longer matters how many commits each one has. */
+const MOST_COUNTED = 20

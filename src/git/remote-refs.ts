@@ -13,9 +13,9 @@ export const askRemoteRefs = async (
   git: Git,
   repo: Repo,
   remote: string,
-  { only, signal }: CallOptions & { only?: readonly string[] } = {},
+  { only, signal, anonymous }: CallOptions & { only?: readonly string[]; anonymous?: boolean } = {},
 ): Promise<ReadonlyMap<string, Sha>> => {
-  const stdout = await listRemote(git, repo, remote, { flag: '--refs', patterns: only ?? [], signal })
+  const stdout = await listRemote(git, repo, remote, { flag: '--refs', patterns: only ?? [], signal, anonymous })
   const refs = refsIn(stdout)
   // A pattern also fits the end of a longer name.
   return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => fits(name, one))))
@@ -34,13 +34,17 @@ export const askRemoteBranch = async (
   return { sha: refsIn(stdout).get(name), head: /^ref: refs\/heads\/(.+)\tHEAD$/m.exec(stdout)?.[1] }
 }
 
-type Listing = CallOptions & { readonly flag: '--refs' | '--symref'; readonly patterns: readonly string[] }
+type Listing = CallOptions & {
+  readonly flag: '--refs' | '--symref'
+  readonly patterns: readonly string[]
+  readonly anonymous?: boolean | undefined
+}
 
 const listRemote = async (
   git: Git,
   repo: Repo,
   remote: string,
-  { flag, patterns, signal }: Listing,
+  { flag, patterns, signal, anonymous = false }: Listing,
 ): Promise<string> => {
   const address = await addressOf(git, repo, { name: remote })
   const { exitCode, stdout, stderr } = await git
@@ -51,6 +55,7 @@ const listRemote = async (
       settings: address.settings,
       ok: [0, 128],
       network: true,
+      ...(anonymous && { anonymous }),
       timeoutMs: 60_000,
       ...(signal && { signal }),
     })

@@ -12,6 +12,14 @@ export const countUnreachable = async (git: Git, at: Repo | Tree, revs: readonly
   return Number(stdout.trim())
 }
 
+/** Of these commits, those that no branch, tag or remote-tracking ref has. */
+export const unreachableAmong = async (git: Git, at: Repo | Tree, shas: readonly Sha[]): Promise<Sha[]> => {
+  const wanted = new Set<string>(shas)
+  const args = ['rev-list', '--stdin', '--not', '--branches', '--tags', '--remotes', '--']
+  const { stdout } = await git.run({ operation: 'rev-list', at, args, stdin: shas.map((sha) => `${sha}\n`).join('') })
+  return stdout.split('\n').filter((line): line is Sha => isSha(line) && wanted.has(line))
+}
+
 /** Of these objects, those that the repository has. */
 export const objectsHere = async (git: Git, repo: Repo, shas: readonly Sha[]): Promise<ReadonlySet<Sha>> => {
   const args = ['cat-file', '--batch-check=%(objectname)']

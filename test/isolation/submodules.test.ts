@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { listWithFacts } from '../../src/isolation/facts.ts'
@@ -6,7 +6,7 @@ import { isClean } from '../../src/isolation/uncommitted.ts'
 import { vouchFor } from '../../src/isolation/worktree/vouch.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { type Inside, inside, issue, refusal, removed, resolved, thereAndBack } from './scene.ts'
+import { type Inside, inside, issue, refusal, remove, removed, resolved, thereAndBack } from './scene.ts'
 
 describe.concurrent('submodules', () => {
   /** As `worktree list` shows it: never clean where a removal would be refused. */
@@ -36,7 +36,7 @@ describe.concurrent('submodules', () => {
     lib.git('switch', '-q', '-c', 'work')
     const commit = lib.commit('lib.c', 'int y;\n')
     const reasons = await refusal(world, environment)
-    expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that were not pushed')
+    expect(reasons).toContain('nothing-unreachable no: 1 commit in submodule lib that no remote has')
     inside(world, environment).git('commit', '-q', '-a', '-m', 'lib')
     expect(await isListedClean(world)).toBe(false)
     const back = await thereAndBack(world, environment)
@@ -69,12 +69,12 @@ describe.concurrent('submodules', () => {
       lib.git('checkout', '-q', 'main')
     })
     const things: Record<string, (lib: Inside) => void> = {
-      '1 commit in submodule lib that were not pushed': (lib) => {
+      '1 commit that only tags in submodule lib have': (lib) => {
         lib.commit('lib.c', 'int y;\n')
         lib.git('tag', 'mine')
         lib.git('checkout', '-q', 'origin/main')
       },
-      '2 commits in submodule lib that were not pushed': (lib) => {
+      '2 commits in submodule lib that no remote has': (lib) => {
         lib.commit('lib.c', 'int y;\n')
         lib.commit('lib.c', 'int z;\n')
         lib.git('reset', '-q', '--hard', 'origin/main')
@@ -93,7 +93,27 @@ describe.concurrent('submodules', () => {
     expect(lib.git('tag').split('\n')).toEqual(['a-file', 'v1'])
     const { restorePoint } = await removed(world, environment)
     // The list of tags comes back with the submodule.
-    await removed(world, (await world.provider.restore(restorePoint)).environment)
+    const { environment: back } = await world.provider.restore(restorePoint)
+    // As an earlier version, or `git submodule update`, leaves it: then the remote is asked.
+    const list = join(inside(world, back).git('rev-parse', '--git-dir'), 'modules/lib/coppice-tags')
+    expect(existsSync(list)).toBe(true)
+    rmSync(list)
+    await removed(world, back)
+  })
+
+  test('what a submodule has in tags alone can be pushed, and then the tree can go', async () => {
+    await using world = await withSubmodule(() => undefined)
+    const environment = await issue(world, 1)
+    const lib = inside(world, { path: join(environment.path, 'lib') })
+    lib.commit('lib.c', 'int y;\n')
+    lib.git('tag', 'mine')
+    lib.git('checkout', '-q', 'origin/main')
+    const outcome = await remove(world, environment)
+    if (outcome.outcome !== 'refused') throw new Error(outcome.outcome)
+    const [{ submodule } = {}] = outcome.reasons
+    expect(submodule).toEqual({ gitDir: expect.stringMatching(/modules\/lib$/) as string, onlyTags: true })
+    lib.git('push', '-q', 'origin', '--tags')
+    await removed(world, environment)
   })
 
   test('a person who trusts a worktree gets the submodules that are missing, and no other moves', async () => {

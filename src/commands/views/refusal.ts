@@ -64,7 +64,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
       ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
   }
-  ways.push(...waysToKeep(refusal, git))
+  ways.push(...waysToKeep(refusal, git, view))
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
@@ -82,12 +82,17 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   return ways
 }
 
-const waysToKeep = ({ reasons }: Refusal, git: (command: string) => string): Way[] => {
+const waysToKeep = ({ reasons }: Refusal, git: (command: string) => string, view: View): Way[] => {
   const lost = reasons.filter(({ gate, answer }) => gate === 'nothing-unreachable' && answer === 'no')
   const refs = lost.flatMap(({ ref }) => ref ?? [])
-  const onHead = lost.length > refs.length
+  const submodules = lost.flatMap(({ submodule }) => submodule ?? [])
+  const onHead = lost.some(({ ref, submodule }) => ref === undefined && submodule === undefined)
   return [
     ...(onHead ? [{ title: 'Keep the commits', how: git('branch <name>') }] : []),
+    ...submodules.map(({ gitDir, onlyTags }) => ({
+      title: "Push the submodule's commits",
+      how: `git --git-dir=${shellPath(gitDir, view)} push origin ${onlyTags ? '--tags' : 'HEAD:refs/heads/<name>'}`,
+    })),
     ...refs.map((ref) => ({ title: `Keep ${ref}`, how: git(`tag <name> ${shellWord(ref)}`) })),
   ]
 }
