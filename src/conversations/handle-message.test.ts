@@ -87,3 +87,13 @@ test('whatever is said is redacted before it is recorded', async () => {
   expect(said.at(-1)).toBe('the key is [hidden]')
   expect(said[0]).toMatch(/^Working in isolated branch `\[hidden\]/)
 })
+
+test('at the limit of the budget a message is kept, also while its platform cannot be asked about it', async () => {
+  const { context } = world
+  const isolation = { ...context, settings: { ...context.settings, budgetConversationTurns: 0 } }
+  const prepare = async () => Promise.reject(new AppError('remote-unreachable', 'the platform does not answer'))
+  const deliveries = new Map([['test', { send: async () => Promise.reject(new Error('not asked')), prepare } as never]])
+  const { outcome, said } = await handled(survives, { isolation, deliveries })
+  expect(outcome).toBe('answered')
+  expect(said).toEqual([expect.stringContaining('Your message is kept')])
+})

@@ -4,12 +4,13 @@ import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
 import type { ConversationsContext } from './context.ts'
+import { budgetReached } from '../runs/budget.ts'
 import { type Interruption, interruptionOf } from '../runs/interruption.ts'
 import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
 import { prepared } from './prepared.ts'
 import { about, type Said, say } from './replies.ts'
-import { type MessageTask, runMessage } from './run-message.ts'
+import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
 /** A run that has taken the process with it this often is not tried again. */
 const MOST_ATTEMPTS = 3
@@ -144,6 +145,12 @@ const work = async (
     return answered(context, given, [{ key: 'reply', role: 'system', text: found.refusal }])
   }
   const { codebase } = found
+  // Before its platform is asked anything: one that cannot be reached would cost the message instead of keeping it.
+  const reached = await budgetReached(context.isolation, conversation)
+  if (reached !== undefined) {
+    const kept = overBudget(context.isolation, given, conversation, reached)
+    return answered(context, given, kept.said, kept.record)
+  }
   const message = await prepared(context, given, run.signal)
   const same = conversation.codebaseId === undefined || conversation.codebaseId === codebase.id
   const bound = { ...conversation, codebaseId: codebase.id, ...(!same && { environmentId: undefined }) }

@@ -2,6 +2,7 @@ import type { AgentRules } from '../agents/agent.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { taskWork, toWork, type Work } from '../domain/work.ts'
+import type { BudgetReached } from '../runs/budget.ts'
 import { interruptionOf } from '../runs/interruption.ts'
 import { isAnythingLeft } from '../runs/leftovers.ts'
 import type { RunReporter, RunRequest, RunResult } from '../runs/request.ts'
@@ -135,7 +136,7 @@ const threadReporter = (
 
 const answerOf = (
   { isolation }: ConversationsContext,
-  { id, text, details }: InboxMessage,
+  message: InboxMessage,
   { conversation, codebase, run }: MessageTask,
   result: RunResult,
 ): Worked => {
@@ -148,13 +149,7 @@ const answerOf = (
         record: async () => {},
       }
     case 'over-budget':
-      return {
-        outcome: 'answered',
-        said: reply(budgetNotice(result.reached)),
-        // Kept, so that it can be taken up when the limit is raised.
-        record: (store) =>
-          store.usage.pause({ inboxId: id, conversation: conversation.id, text, details, at: isolation.clock() }),
-      }
+      return overBudget(isolation, message, conversation, result.reached)
     default:
       return {
         outcome:
@@ -167,6 +162,18 @@ const answerOf = (
       }
   }
 }
+
+/** Kept, so that it can be taken up when the limit is raised. */
+export const overBudget = (
+  { clock }: Pick<ConversationsContext['isolation'], 'clock'>,
+  { id, text, details }: InboxMessage,
+  conversation: Conversation,
+  reached: BudgetReached,
+): Worked => ({
+  outcome: 'answered',
+  said: [{ key: 'reply', role: 'system', text: budgetNotice(reached) }],
+  record: (store) => store.usage.pause({ inboxId: id, conversation: conversation.id, text, details, at: clock() }),
+})
 
 const saidOf = (
   {

@@ -135,18 +135,20 @@ test('the group of a leader long gone is left alone, unless the caller has just 
 })
 
 test('a pid that was given to another process after it was found is not signalled', async () => {
-  const [root] = await started('echo ready; exec sleep 60')
+  // So that it comes to stopping and killing.
+  const [root] = await started(`trap '' TERM; echo ready; while :; do sleep 0.05; done`)
   const [bystander] = await started('echo ready; exec sleep 60')
   if (root === undefined || bystander === undefined) throw new Error('not started')
   // As it is when the process that had this pid ended between the look at it and the signal.
   const former = { ...(await rowOf(bystander)), identity: { ...bystander, startTime: `${bystander.startTime}0` } }
-  const target = {
-    known: [root],
-    find: async () => ({ rows: [former], complete: true }),
-    untouchable: new Set<number>(),
+  const find = async (onFound?: (row: ProcessRow) => void) => {
+    onFound?.(former)
+    return { rows: [former], complete: true }
   }
-  await expect(endAll(target, { graceMs: 1_000, clock })).resolves.toEqual({ outcome: 'dead' })
+  const target = { known: [root], find, untouchable: new Set<number>() }
+  await expect(endAll(target, { graceMs: 50, clock })).resolves.toEqual({ outcome: 'dead' })
   expect(states([root, bystander])).toEqual(['dead', 'alive'])
+  expect(isStopped(bystander)).toBe(false)
 })
 
 const isStopped = ({ pid }: ProcessIdentity): boolean => / T /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))
