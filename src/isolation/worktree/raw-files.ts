@@ -1,6 +1,7 @@
 import { chmod, lstat, rm, writeFile } from 'node:fs/promises'
 import { AppError } from '../../domain/errors.ts'
 import { toSha } from '../../domain/names.ts'
+import { toRaw } from '../../domain/raw-path.ts'
 import type { RestorePoint } from '../../domain/restore-point.ts'
 import { catFiles } from '../../git/blobs.ts'
 import { convertedFiles } from '../../git/converted.ts'
@@ -15,11 +16,14 @@ import type { IsolationContext } from '../context.ts'
 export const layRawBytes = async (
   { git }: IsolationContext,
   tree: Tree,
-  { contents: { largeFiles } }: RestorePoint,
+  { contents: { largeFiles, dirty, converted } }: RestorePoint,
 ): Promise<void> => {
   // A point of an earlier version left these bytes to the checkout.
   if (largeFiles === undefined) return
-  const byBlob = Map.groupBy(await convertedFiles(git, tree), ({ sha }) => sha)
+  // Those are written from the snapshot afterwards.
+  const later = new Set(dirty ? converted : [])
+  const files = (await convertedFiles(git, tree)).filter(({ bytes }) => !later.has(toRaw(bytes)))
+  const byBlob = Map.groupBy(files, ({ sha }) => sha)
   let laid = 0
   await catFiles(git, tree, [...byBlob.keys()], async (sha, content) => {
     laid += 1

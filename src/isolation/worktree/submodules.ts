@@ -41,14 +41,14 @@ export const bringSubmodules = async (
   const wanted = await unfetched(context, provisioning, tree)
   if (wanted.paths.length > 0) context.progress('fetching submodules')
   const before = new Set((await submoduleDirs(tree.gitDir)).map(({ dir }) => dir))
-  const notices =
-    which === 'base'
+  try {
+    return which === 'base'
       ? [...wanted.notices, ...(await bringBaseSubmodules(context, provisioning, wanted.paths))]
       : await bringAll(context, provisioning, tree, wanted)
-  for (const { dir } of await submoduleDirs(tree.gitDir)) {
-    if (!before.has(dir)) await rememberTags(context, dir)
+  } finally {
+    // Also of those that came before one that could not be fetched.
+    for (const { dir } of await submoduleDirs(tree.gitDir)) if (!before.has(dir)) await rememberTags(context, dir)
   }
-  return notices
 }
 
 type Unfetched = {
