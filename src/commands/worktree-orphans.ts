@@ -12,12 +12,14 @@ const run = async (call: Call): Promise<OrphansResult> => {
 
 const toText = ({ codebase, orphans }: OrphansResult, view: View): string => {
   if (orphans.length === 0) return `${codebase} has no worktrees that Coppice does not know.`
-  const rows = orphans.map(({ path, branch, locked, missing }) => [
+  const rows = orphans.map(({ path, branch, locked, missing, otherHome }) => [
     { text: branch ?? '(no branch)', style: 'bold' as const },
     {
-      text: [...(missing === true ? ['directory is gone'] : []), ...(locked === undefined ? [] : ['locked'])].join(
-        ', ',
-      ),
+      text: [
+        ...(missing === true ? ['directory is gone'] : []),
+        ...(otherHome === undefined ? [] : ["another home's"]),
+        ...(locked === undefined ? [] : ['locked']),
+      ].join(', '),
     },
     { text: tilde(path, view) },
   ])

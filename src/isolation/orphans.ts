@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { type AdminDir, readAdminDirs, readWorktreeLink } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
+import { type OtherHome, otherHomeOf } from './other-home.ts'
 import { isInternal } from './paths.ts'
 
 /** A linked worktree of the repository that no live record knows: a person's, or another tool's. Never deleted. */
@@ -14,6 +15,8 @@ export type Orphan = {
   readonly locked?: string
   /** Its directory is gone. */
   readonly missing?: true
+  /** Coppice made it with another home, which may delete it. */
+  readonly otherHome?: OtherHome
 }
 
 /** Git's own list against the records. Starts no program. */
@@ -27,7 +30,8 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
   // By its name too: a record of ours may be broken, or say where somebody has moved the worktree.
   const names = new Set([...live, ...spares].map(({ adminName }) => adminName))
   const own = await withoutCopied(records)
-  return own.flatMap(({ name, worktreePath, head, lockReason }): Orphan[] => {
+  const found: Orphan[] = []
+  for (const { name, dir, worktreePath, head, lockReason } of own) {
     // Without a HEAD it is no worktree that git could use.
     if (
       worktreePath === undefined ||
@@ -36,16 +40,17 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
       paths.has(worktreePath) ||
       isInternal(worktreePath)
     )
-      return []
-    return [
-      {
-        path: worktreePath,
-        branch: head !== undefined && 'branch' in head ? head.branch : undefined,
-        ...(lockReason !== undefined && { locked: lockReason }),
-        ...(!existsSync(worktreePath) && { missing: true as const }),
-      },
-    ]
-  })
+      continue
+    const otherHome = await otherHomeOf(context, worktreePath, dir)
+    found.push({
+      path: worktreePath,
+      branch: 'branch' in head ? head.branch : undefined,
+      ...(lockReason !== undefined && { locked: lockReason }),
+      ...(!existsSync(worktreePath) && { missing: true as const }),
+      ...(otherHome !== undefined && { otherHome }),
+    })
+  }
+  return found
 }
 
 /**

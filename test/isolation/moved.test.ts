@@ -276,6 +276,12 @@ describe('adopting', () => {
     }
     const refused = `${one.path} was made by Coppice with another home, which may delete it`
     expect(await messageOf(inHome('other', one.path))).toBe(refused)
+    // Doctor does not advise what is refused.
+    const other = await makeContext(world.box, { host: 'other' }, { store })
+    const { codebase } = await addCodebase(other, world.repo.path, '/')
+    const about = (await examineCodebase(other, codebase)).find(({ detail }) => detail.includes(one.path))
+    expect(about?.detail).toContain('is a worktree that Coppice made with another home')
+    expect(about?.remedy).toMatch(/to take it over, delete the mark of that home first: rm .*issue-1\/coppice$/)
     const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
     expect(await messageOf(inHome('other', to))).toContain(`another home (${world.box.path('first')})`)
     rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))

@@ -129,15 +129,15 @@ const recordsOfOriginal = async (codebase: Codebase): Promise<Finding[]> =>
   )
 
 const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
-  (await orphans(context, codebase)).map(({ path, branch, missing, locked }) => {
+  (await orphans(context, codebase)).map(({ path, branch, missing, locked, otherHome }) => {
     const unlock = locked === undefined ? '' : `${git(codebase)} worktree unlock ${shellWord(path)} && `
     return note(
       codebase.name,
-      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice does not know${missing === true ? ', and its directory is gone' : ''}`,
+      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice ${otherHome === undefined ? 'does not know' : 'made with another home'}${missing === true ? ', and its directory is gone' : ''}`,
       missing === true
         ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
           `if it is gone for good: ${unlock}${git(codebase)} worktree remove ${shellWord(path)}`
-        : `track it: coppice worktree adopt ${shellWord(path)}`,
+        : (otherHome?.remedy ?? `track it: coppice worktree adopt ${shellWord(path)}`),
     )
   })
 

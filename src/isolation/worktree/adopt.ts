@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../domain/names.ts'
@@ -12,7 +12,8 @@ import { contentTrust } from '../content-trust.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../locked.ts'
 import { environmentAt, followed } from '../moved.ts'
-import { isInternal, managedRoot } from '../paths.ts'
+import { otherHomeOf } from '../other-home.ts'
+import { isInternal } from '../paths.ts'
 import type { AdoptRequest } from '../provider.ts'
 import { repoOf } from '../repo-of.ts'
 import { makingReason, spareToken } from './marks.ts'
@@ -163,21 +164,12 @@ const assertNotInternal = async (
   throw refused("lies in a directory of Coppice's own", 'move it out first: git worktree move <from> <to>')
 }
 
-/**
- * A worktree that Coppice made with another home is that one's to delete, and it does not know who else tracks it. One
- * in a directory of this home is ours, although the database does not know it: that was lost.
- */
-const assertNoOtherHome = async ({ store, host }: IsolationContext, path: string, dir: string): Promise<void> => {
-  const token = await readToken(dir)
-  if (token === undefined) return
-  const row = await store.environments.get(toEnvironmentId(token))
-  const isOurs = row === undefined ? (await managedRoot(path, host)) !== undefined : row.host === host
-  if (isOurs) return
-  const root = dirname(dirname(path))
-  const home = basename(root) === 'worktrees' ? dirname(root) : undefined
-  const which = home === undefined ? '' : ` (${home})`
+const assertNoOtherHome = async (context: IsolationContext, path: string, dir: string): Promise<void> => {
+  const other = await otherHomeOf(context, path, dir)
+  if (other === undefined) return
+  const which = other.home === undefined ? '' : ` (${other.home})`
   throw new AppError('not-adoptable', `${path} was made by Coppice with another home${which}, which may delete it`, {
-    remedy: `use it from there with COPPICE_HOME; to take it over, delete the mark of that home first: rm ${join(dir, 'coppice')}`,
+    remedy: other.remedy,
   })
 }
 
