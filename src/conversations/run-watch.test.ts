@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, lstatSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -369,7 +369,10 @@ describe('git’s own files and the shared checkout', () => {
     const [, ...first] = await ask(engine, 'one')
     expect(first, 'the first look has nothing to compare with').toEqual(['fine'])
     const tree = await treeOf()
-    writeFileSync(join(world.repo.path, 'a.txt'), 'my own edit\n')
+    const edited = join(world.repo.path, 'a.txt')
+    writeFileSync(edited, 'my own edit\n')
+    // The tripwire counts what is younger than a few of the kernel's ticks before the run.
+    await until(() => Date.now() - lstatSync(edited).ctimeMs > 50)
     world.repo.git('config', 'branch.main.remote', '.')
     world.repo.git('config', 'branch.main.description', 'what it is for')
     world.repo.git('config', 'branch.main.vscode-merge-base', 'origin/main')

@@ -81,6 +81,12 @@ export const detach = async (world: World): Promise<void> => {
   ownCommit(world, path, 'detached.ts')
 }
 
+export const onOtherBranch = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  world.box.raw(path, 'switch', '-q', '-c', 'other')
+  ownCommit(world, path, 'other.ts')
+}
+
 /** Staged in git's record only: the directory is away. */
 export const loseDirectory = async (world: World): Promise<void> => {
   const { path } = await makeFive(world)

@@ -10,6 +10,7 @@ import {
   loseDirectory,
   makeDirty,
   makeFive,
+  onOtherBranch,
   meddle,
   ownCommit,
   pushPullRequest,
@@ -154,6 +155,18 @@ export const scenarios: readonly Scenario[] = [
     },
     mayKeep: ['issue-5'],
     after: dirtIsBack,
+  },
+  {
+    name: 'restore one whose HEAD was on another branch',
+    usually: /own-branch/,
+    errors: true,
+    operation: 'restore',
+    arrange: async (world) => {
+      await onOtherBranch(world)
+      await operations['remove-forced'](world.context, world.codebase)
+    },
+    mayKeep: ['issue-5', 'other'],
+    after: async ({ repo }) => expect(repo.git('rev-parse', 'issue-5')).toBe(repo.git('rev-parse', 'main')),
   },
   { name: 'make a spare', errors: true, operation: 'spare', options: spared },
   {

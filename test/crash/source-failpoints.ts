@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The rooms that only a message goes through. Everything else is swept without one. */
-const roomsOfMessages: readonly string[] = ['conversations', 'main']
+/** The folders that only a message goes through. Everything else is swept without one. */
+const roomsOfMessages: readonly string[] = ['conversations', 'main', 'runs']
 
 /** The literal names of failpoints in the source, as they are written there, below these rooms or outside of them. */
 export const failpointsIn = (rooms: 'of messages' | 'others'): string[] => {
