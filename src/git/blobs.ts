@@ -22,7 +22,7 @@ export const hashFiles = async (
   options: CallOptions & { durable?: boolean } = {},
 ): Promise<HashedFile[]> => {
   const files = paths.map((path) => ({ ...path, mode: modeOf(tree, path) }))
-  const plain = files.filter((file) => file.mode !== '120000' && isPlain(file.bytes))
+  const plain = files.filter((file) => file.mode !== '120000' && fitsOnLine(file.bytes))
   const shas = new Map<Buffer, Sha>()
   const hashed = plain.length === 0 ? [] : await hashByName(git, tree, plain, options)
   for (const [i, file] of plain.entries()) {
@@ -42,8 +42,11 @@ const modeOf = (tree: Tree, path: TreePath): HashedFile['mode'] => {
   return (stat.mode & 0o100) === 0 ? '100644' : '100755'
 }
 
-/** `--stdin-paths` reads a name per line, and unquotes one that begins with a quotation mark. Ours begin with `/`. */
-const isPlain = (bytes: Buffer): boolean => !bytes.includes(0x0a)
+/**
+ * `--stdin-paths` reads a name per line, without a carriage return at its end, and unquotes one that begins with a
+ * quotation mark. Ours begin with `/`.
+ */
+export const fitsOnLine = (bytes: Buffer): boolean => !bytes.includes(0x0a) && bytes.at(-1) !== 0x0d
 
 const call = { operation: 'hash-object', locks: true } as const
 

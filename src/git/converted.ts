@@ -3,6 +3,7 @@ import { unlessMissingSync } from '../domain/missing.ts'
 import { type Sha, toSha } from '../domain/names.ts'
 import { toRaw } from '../domain/raw-path.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
+import { fitsOnLine } from './blobs.ts'
 import { isRepositoryScope } from './config-entries.ts'
 import type { Git, Tree } from './door.ts'
 import type { FileOnDisk } from './index-scan.ts'
@@ -100,9 +101,9 @@ const withOtherBytes = async (
   tree: Tree,
   files: readonly ConvertedFile[],
 ): Promise<readonly ConvertedFile[]> => {
-  // `--stdin-paths` reads a name per line. A name with a newline is rare enough to count as different.
-  const plain = files.filter(({ bytes }) => !bytes.includes(0x0a))
-  const odd = files.filter(({ bytes }) => bytes.includes(0x0a))
+  // A name that `--stdin-paths` cannot read is rare enough to count as different.
+  const plain = files.filter(({ bytes }) => fitsOnLine(bytes))
+  const odd = files.filter(({ bytes }) => !fitsOnLine(bytes))
   if (plain.length === 0) return odd
   const { stdout } = await git.run({
     operation: 'hash-object',

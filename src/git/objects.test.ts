@@ -23,6 +23,8 @@ describe('keeping files', () => {
     repo.write('exe', '#!/bin/sh\n')
     chmodSync(join(repo.path, 'exe'), 0o755)
     repo.write('new\nline', '1')
+    // git hash-object --stdin-paths would read the file without the carriage return.
+    repo.write('crlf\r', '5')
     repo.write('"quoted', '2')
     repo.write(' space', '3')
     repo.write('dir/empty', '')
@@ -30,7 +32,7 @@ describe('keeping files', () => {
     const odd = Buffer.from('caf\xe9', 'latin1')
     writeFileSync(Buffer.concat([Buffer.from(`${repo.path}/`), odd]), '4')
     const git = box.git()
-    const paths = ['crlf', 'exe', 'new\nline', '"quoted', ' space', 'dir/empty', 'link', odd].map(path)
+    const paths = ['crlf', 'exe', 'new\nline', '"quoted', ' space', 'dir/empty', 'link', odd, 'crlf\r'].map(path)
     const files = await hashFiles(git, mainTree(repo), paths, { durable: true })
     expect(files.map(({ mode }) => mode)).toEqual([
       '100644',
@@ -40,6 +42,7 @@ describe('keeping files', () => {
       '100644',
       '100644',
       '120000',
+      '100644',
       '100644',
     ])
     repo.git('rm', '-q', '--cached', 'README')
@@ -61,7 +64,7 @@ describe('keeping files', () => {
         contents.push(content.toString())
       },
     )
-    expect(contents).toEqual(['a\r\nb\r\n', '#!/bin/sh\n', '1', '2', '3', '', 'nowhere/at all', '4'])
+    expect(contents).toEqual(['a\r\nb\r\n', '#!/bin/sh\n', '1', '2', '3', '', 'nowhere/at all', '4', '5'])
     syncYoungObjects(repo.commonDir, 0)
   })
 

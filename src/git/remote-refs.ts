@@ -2,6 +2,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import { isSha, type Sha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { meaningfulLine } from './failure.ts'
+import type { Setting } from './neutral.ts'
 import { addressOf } from './remote.ts'
 
 /**
@@ -52,7 +53,7 @@ const listRemote = async (
       operation: 'ls-remote',
       at: { commonDir: repo.commonDir },
       args: ['ls-remote', flag, '--upload-pack=git-upload-pack', '--end-of-options', address.name, ...patterns],
-      settings: address.settings,
+      settings: anonymous ? [...address.settings, ...withoutIdentity] : address.settings,
       ok: [0, 128],
       network: true,
       ...(anonymous && { anonymous }),
@@ -65,6 +66,14 @@ const listRemote = async (
   if (exitCode !== 0) throw unreachable(remote, meaningfulLine(stderr.replaceAll(address.name, remote)))
   return stdout
 }
+
+/** ssh would offer the user's keys, whatever the environment says. */
+const withoutIdentity: readonly Setting[] = [
+  ['protocol.allow', 'never'],
+  ['protocol.https.allow', 'always'],
+  ['protocol.file.allow', 'always'],
+  ['http.followRedirects', 'false'],
+]
 
 const refsIn = (stdout: string): Map<string, Sha> => {
   const refs = new Map<string, Sha>()

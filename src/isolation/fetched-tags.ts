@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { isSha, type Sha, toRepoPath } from '../domain/names.ts'
 import { isAppError } from '../domain/errors.ts'
+import { readHead } from '../git/admin-dir.ts'
 import { listRefs } from '../git/refs.ts'
 import { askRemoteRefs } from '../git/remote-refs.ts'
 import { readUntrustedText } from '../process/files/read-untrusted.ts'
@@ -16,10 +17,12 @@ export const tagsFile = 'coppice-tags'
 
 const fileIn = (gitDir: string): string => join(gitDir, tagsFile)
 
-/** Of a submodule that was fetched just now. */
+/** Of a submodule that was fetched just now. Its HEAD, too: it may be a commit that no branch or tag there has. */
 export const rememberTags = async ({ git }: Pick<IsolationContext, 'git'>, gitDir: string): Promise<void> => {
   const tags = await listRefs(git, { commonDir: toRepoPath(gitDir) }, ['refs/tags'])
-  if (tags.length > 0) replaceFileSync(fileIn(gitDir), `${tags.map(({ sha }) => sha).join('\n')}\n`)
+  const head = await readHead(gitDir)
+  const known = [...tags.map(({ sha }) => sha), ...(head !== undefined && 'sha' in head ? [head.sha] : [])]
+  if (known.length > 0) replaceFileSync(fileIn(gitDir), `${known.join('\n')}\n`)
 }
 
 /**

@@ -1,6 +1,8 @@
 import { existsSync, lstatSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { toRepoPath } from '../../src/domain/names.ts'
+import { askRemoteRefs } from '../../src/git/remote-refs.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
 import { isClean } from '../../src/isolation/uncommitted.ts'
 import { vouchFor } from '../../src/isolation/worktree/vouch.ts'
@@ -101,6 +103,26 @@ describe.concurrent('submodules', () => {
     await removed(world, back)
   })
 
+  test('a submodule that is pinned to a commit on no branch keeps nothing that nobody worked in', async () => {
+    await using world = await makeWorld({
+      prepare: (repo, box) => {
+        const lib = box.repo('lib')
+        lib.commit('lib.c', 'int x;\n')
+        lib.git('checkout', '-q', '--detach')
+        const pinned = lib.commit('lib.c', 'int pinned;\n')
+        lib.git('update-ref', 'refs/pull/1/head', pinned)
+        lib.git('config', 'uploadpack.allowAnySHA1InWant', 'true')
+        lib.git('checkout', '-q', 'main')
+        repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
+        box.raw(join(repo.path, 'lib'), 'fetch', '-q', 'origin', 'refs/pull/1/head')
+        box.raw(join(repo.path, 'lib'), 'checkout', '-q', pinned)
+        repo.git('add', 'lib')
+        repo.git('commit', '-q', '-m', 'lib')
+      },
+    })
+    await removed(world, await issue(world, 1))
+  })
+
   test('what a submodule has in tags alone can be pushed, and then the tree can go', async () => {
     await using world = await withSubmodule(() => undefined)
     const environment = await issue(world, 1)
@@ -112,6 +134,14 @@ describe.concurrent('submodules', () => {
     if (outcome.outcome !== 'refused') throw new Error(outcome.outcome)
     const [{ submodule } = {}] = outcome.reasons
     expect(submodule).toEqual({ gitDir: expect.stringMatching(/modules\/lib$/) as string, onlyTags: true })
+    // An agent can write the address: over ssh the user's keys would be offered there.
+    const origin = lib.git('remote', 'get-url', 'origin')
+    lib.git('remote', 'set-url', 'origin', 'ssh://git@localhost/x.git')
+    const repo = { commonDir: toRepoPath(submodule?.gitDir ?? '') }
+    const asked = askRemoteRefs(world.context.git, repo, 'origin', { anonymous: true })
+    await expect(asked).rejects.toThrow("transport 'ssh' not allowed")
+    expect((await remove(world, environment)).outcome).toBe('refused')
+    lib.git('remote', 'set-url', 'origin', origin)
     lib.git('push', '-q', 'origin', '--tags')
     await removed(world, environment)
   })
