@@ -1,7 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
-import { keepSpares } from '../src/isolation/worktree/spare.ts'
+import { keepSpares } from '../src/isolation/providers/worktree/spare.ts'
 import { createTestPlatform } from '../src/platforms/test/platform.ts'
 import { answeringEngine } from './answering.ts'
 import { furnish } from './furnished.ts'

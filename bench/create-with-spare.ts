@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { keepSpares } from '../src/isolation/worktree/spare.ts'
+import { keepSpares } from '../src/isolation/providers/worktree/spare.ts'
 import { count, interleaved, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage } from './stage.ts'
 

@@ -50,7 +50,7 @@ const progress = createProgress({
 /** The members of the isolation seam. */
 const providers = {
   worktree: async (context: IsolationContext): Promise<IsolationProvider> =>
-    (await import('./isolation/worktree/provider.ts')).createWorktreeProvider(context),
+    (await import('./isolation/providers/worktree/provider.ts')).createWorktreeProvider(context),
 }
 
 let unwritten = false

@@ -1,5 +1,5 @@
-import { addCodebase } from '../isolation/codebases.ts'
-import type { Added } from '../isolation/codebase-register.ts'
+import { addCodebase } from '../isolation/codebases/codebases.ts'
+import type { Added } from '../isolation/codebases/register.ts'
 import { bindCodebase } from './codebase-bind.ts'
 import { type Call, type ChatCall, command, standsIn, textOf } from './command.ts'
 import { assertWholeServer } from './target.ts'
@@ -31,7 +31,7 @@ const run = async (call: Call): Promise<AddResult> => {
 const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
   assertWholeServer(chat, '/clone')
   const { context } = await call.open()
-  const { addClone } = await import('../isolation/codebase-clone.ts')
+  const { addClone } = await import('../isolation/codebases/clone.ts')
   const added = await addClone(context, call.words[0] ?? '', { signal: call.signal, onlyPublic: true })
   await bindCodebase(context, chat, added.codebase)
   return { ...added, bound: true }

@@ -5,7 +5,7 @@ import { type Sha, toRepoPath } from '../domain/names.ts'
 import { catFiles } from '../git/blobs.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
 import { listFolder, type FolderEntry } from '../git/list-folder.ts'
-import { baseAndConfig } from '../isolation/base-and-config.ts'
+import { baseAndConfig } from '../isolation/codebases/base-and-config.ts'
 import { nearest } from './grammar/suggest.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 

@@ -1,4 +1,4 @@
-import { type Orphan, orphans } from '../isolation/orphans.ts'
+import { type Orphan, orphans } from '../isolation/providers/worktree/orphans.ts'
 import { type Call, command } from './command.ts'
 import { resolveTarget } from './target.ts'
 import { table, tilde, type View } from './views/view.ts'

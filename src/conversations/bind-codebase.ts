@@ -1,6 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { addCodebase } from '../isolation/codebases.ts'
+import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation, InboxMessage } from '../store/store.ts'
 import { codebaseBinding } from '../commands/codebase-binding.ts'

@@ -7,7 +7,7 @@ import type { RestorePoint } from '../domain/restore-point.ts'
 import { parseWorkRef, taskWork } from '../domain/work.ts'
 import { readHead } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
-import { presenceOf } from './presence.ts'
+import { presenceOf } from './providers/worktree/presence.ts'
 import { environmentAt } from './moved.ts'
 import { restorePointsOf } from './restore-points.ts'
 

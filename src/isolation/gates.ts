@@ -13,12 +13,12 @@ import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
 import type { Conversation } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
-import { type Dirt, readDirt } from './dirt.ts'
+import { type Dirt, readDirt } from './providers/checkout/look/dirt.ts'
 import { isInside, managedRoot } from './paths.ts'
-import type { Presence } from './presence.ts'
+import type { Presence } from './providers/worktree/presence.ts'
 import type { RemoveOptions } from './provider.ts'
-import { unreachableCommits } from './unreachable.ts'
-import { keptFilesThatDiffer } from './worktree/additions.ts'
+import { unreachableCommits } from './providers/checkout/look/unreachable.ts'
+import { keptFilesThatDiffer } from './providers/checkout/provision/additions.ts'
 
 /** What the gates are asked about. */
 export type Subject = {

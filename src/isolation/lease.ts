@@ -9,7 +9,7 @@ import { type Liveness, liveness } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
-import { presenceOf } from './presence.ts'
+import { presenceOf } from './providers/worktree/presence.ts'
 
 export type HeldLease = Lease & {
   /** Safe to call more than once. */

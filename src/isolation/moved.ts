@@ -5,7 +5,7 @@ import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
-import { presenceOf } from './presence.ts'
+import { presenceOf } from './providers/worktree/presence.ts'
 
 export type Moved = {
   /** As it is recorded now. */

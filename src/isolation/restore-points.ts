@@ -5,8 +5,8 @@ import { unlessMissing } from '../domain/missing.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import { readRef } from '../git/refs.ts'
 import type { IsolationContext } from './context.ts'
-import { repoOf } from './repo-of.ts'
-import { readRestorePoint } from './worktree/restore-point.ts'
+import { repoOf } from './codebases/repo-of.ts'
+import { readRestorePoint } from './providers/checkout/restore-point/restore-point.ts'
 
 /**
  * Every restore point of the codebase, newest first. A point describes itself beside git, so that it outlives the

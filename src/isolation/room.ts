@@ -1,10 +1,10 @@
 import type { Codebase } from '../domain/environment.ts'
 import { describeLeftOut } from '../domain/restore-point.ts'
 import { isStale } from '../domain/stale.ts'
-import { freshen } from './base.ts'
+import { freshen } from './codebases/base.ts'
 import type { IsolationContext } from './context.ts'
-import { freshBase } from './fresh-base.ts'
-import { type MergeStatus, mergeStatuses } from './merge-status.ts'
+import { freshBase } from './codebases/fresh-base.ts'
+import { type MergeStatus, mergeStatuses } from './merge-proof/merge-status.ts'
 import type { IsolationProvider, LimitReached } from './provider.ts'
 
 /** The numbers behind the limit message; the words are the speaker's. */

@@ -2,7 +2,7 @@ import type { Agent, AgentEvent, AgentRequest, AgentResult } from '../agents/age
 import { chooseAgent } from '../agents/registry.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import { presentCodebase } from '../isolation/codebase-recognise.ts'
+import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { acquireLease } from '../isolation/lease.ts'
 import type { Session, Store } from '../store/store.ts'
 import { agentEnvironment } from './agent-environment.ts'

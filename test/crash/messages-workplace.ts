@@ -5,7 +5,7 @@ import { type Delivery, DeliveryError } from '../../src/conversations/delivery.t
 import type { Settings } from '../../src/domain/config/settings.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
 import { createEngine, type Engine } from '../../src/main/engine.ts'
 import { reconcileAll } from '../../src/main/reconcile-all.ts'
 import type { Sandbox } from '../helpers/repo.ts'

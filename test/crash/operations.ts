@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { sameWork, type Work, toWork } from '../../src/domain/work.ts'
-import { addClone, settleClones } from '../../src/isolation/codebase-clone.ts'
+import { addClone, settleClones } from '../../src/isolation/codebases/clone.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 
 type Operation = (context: IsolationContext, codebase: Codebase) => Promise<unknown>
 

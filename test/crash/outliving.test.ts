@@ -7,7 +7,7 @@ import type { World, WorldOptions } from '../helpers/world.ts'
 import { takeInventory } from './inventory.ts'
 import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
 import { type OperationName, operations, recover } from './operations.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { makeDirty, makeScenarioWorld } from './arrange.ts'
 
 /** Our process dies while this git command is still to do its work; git goes on when recovery has begun. */

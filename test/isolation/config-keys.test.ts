@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { defaultSettings, type Settings } from '../../src/domain/config/settings.ts'
 import type { RepoConfig } from '../../src/domain/config/repository.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, conversation, inside, issue, refusal, remove, removed, resolved } from './scene.ts'
 

@@ -7,13 +7,13 @@ import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
 import { forgetWorktree } from '../../src/git/worktree-forget.ts'
-import { addClone } from '../../src/isolation/codebase-clone.ts'
-import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
+import { addClone } from '../../src/isolation/codebases/clone.ts'
+import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import type { RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
-import { discardDirectory } from '../../src/isolation/worktree/trash.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { discardDirectory } from '../../src/isolation/providers/checkout/trash.ts'
 import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
 import { mountsByDevice } from '../../src/process/files/mounts.ts'
 import { canMount } from '../helpers/with-mounts.ts'
@@ -201,7 +201,7 @@ await inWorld({}, async (world) => {
   }
   let reached = (): void => undefined
   const dead: World = { ...world, context: { ...world.context, self, failpoint } }
-  const { createWorktreeProvider } = await import('../../src/isolation/worktree/provider.ts')
+  const { createWorktreeProvider } = await import('../../src/isolation/providers/worktree/provider.ts')
   const whole: (() => boolean)[] = []
   for (const [number, kind] of kinds.entries()) {
     const arrived = new Promise<void>((resolve) => {

@@ -7,12 +7,12 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toAppError } from '../../src/domain/errors.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { listWithFacts } from '../../src/isolation/facts.ts'
-import { addCodebase } from '../../src/isolation/codebases.ts'
+import { addCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
-import { presenceOf } from '../../src/isolation/presence.ts'
+import { presenceOf } from '../../src/isolation/providers/worktree/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { openStore } from '../../src/store/open.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed, resolved } from './scene.ts'
@@ -332,7 +332,7 @@ describe('a removal that nobody will finish', () => {
         if (name === 'remove.saved' || name === 'undo-remove.back') throw new Error('the disk is on fire')
       },
     }
-    const { createWorktreeProvider } = await import('../../src/isolation/worktree/provider.ts')
+    const { createWorktreeProvider } = await import('../../src/isolation/providers/worktree/provider.ts')
     const broken = { ...world, context: failing, provider: createWorktreeProvider(failing) }
     await expect(remove(broken, made)).rejects.toThrow('the disk is on fire')
     expect((await row(world, made)).status).toBe('removing')

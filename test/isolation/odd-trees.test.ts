@@ -18,8 +18,8 @@ import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
 import { findRestorePoint, restorablePoints } from '../../src/isolation/find.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
-import { removeCodebase } from '../../src/isolation/codebase-remove.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
@@ -339,7 +339,7 @@ printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n'
         return { exitCode, stdoutBytes, stdout, stderr: warning }
       },
     }
-    const { removeEnvironment } = await import('../../src/isolation/worktree/remove.ts')
+    const { removeEnvironment } = await import('../../src/isolation/providers/worktree/remove.ts')
     const outcome = await removeEnvironment({ ...world.context, git }, world.codebase, environment, {
       trigger: 'command',
       force: true,
@@ -617,7 +617,7 @@ describe.concurrent('records', () => {
     const world = await makeWorld()
     await using _ = world
     const context = { ...world.context, worktreesBase: join(world.repo.path, 'inside') }
-    const { createEnvironment } = await import('../../src/isolation/worktree/create.ts')
+    const { createEnvironment } = await import('../../src/isolation/providers/worktree/create.ts')
     const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test', aliases: [] }
     await expect(createEnvironment(context, request)).rejects.toThrow(/inside the repository itself/)
     expect(world.repo.git('status', '--short')).toBe('')

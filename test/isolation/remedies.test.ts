@@ -3,7 +3,7 @@ import { cpSync, lstatSync, renameSync, rmSync, symlinkSync, utimesSync, writeFi
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
-import { resolveCodebase } from '../../src/isolation/codebases.ts'
+import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { type Chat, makeChat } from '../helpers/chat.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { ask, type Inside, inside, issue } from './scene.ts'

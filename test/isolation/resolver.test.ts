@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { limitMessage } from '../../src/isolation/room.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
 

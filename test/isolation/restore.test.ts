@@ -21,7 +21,7 @@ import type { LeftOut } from '../../src/domain/restore-point.ts'
 import { findRestorePoint } from '../../src/isolation/find.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import { expireRestorePoints } from '../../src/isolation/reconcile.ts'
-import { discardRestorePoint } from '../../src/isolation/worktree/restore-point.ts'
+import { discardRestorePoint } from '../../src/isolation/providers/checkout/restore-point/restore-point.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createSchedule } from '../../src/cleanup/schedule.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
 import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
 

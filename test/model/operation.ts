@@ -9,8 +9,8 @@ import type { IsolationContext } from '../../src/isolation/context.ts'
 import type { RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
-import { keepSpares } from '../../src/isolation/worktree/spare.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 
 /** One thing that Coppice is asked to do, as plain JSON: the same in this process and in one that gets killed. */
 export type Operation =

@@ -1,7 +1,7 @@
 import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { createWorktreeProvider } from '../../src/isolation/worktree/provider.ts'
+import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
 import { certificate, type HttpsGit, publish, serveGit } from '../helpers/https-git.ts'
 import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'

@@ -1,7 +1,7 @@
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
-import { resolveCodebase } from '../../isolation/codebases.ts'
+import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { type Call, command, isSet, standsIn, type Workplace } from '../../commands/command.ts'
 import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices } from '../../commands/views/report.ts'
 

@@ -1,5 +1,5 @@
-import { resolveCodebase } from '../../isolation/codebases.ts'
-import { type Trusted, trustCodebase } from '../../isolation/codebase-remove.ts'
+import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
+import { type Trusted, trustCodebase } from '../../isolation/codebases/remove.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { codebaseJson } from '../../commands/views/json.ts'
 import { printable, type View } from '../../commands/views/view.ts'

@@ -1,8 +1,8 @@
 import { dirname } from 'node:path'
 import { toAppError } from '../../domain/errors.ts'
-import { isDeletedClone } from '../../isolation/codebase-clone.ts'
+import { isDeletedClone } from '../../isolation/codebases/clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { isGivenUp, leaveLiveWorktree } from '../../isolation/worktree/trash.ts'
+import { isGivenUp, leaveLiveWorktree } from '../../isolation/providers/checkout/trash.ts'
 import { deleteTreeSync } from '../../process/files/delete-tree.ts'
 import { command } from '../../commands/command.ts'
 

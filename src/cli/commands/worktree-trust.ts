@@ -1,7 +1,7 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
-import { type Vouched, vouchFor } from '../../isolation/worktree/vouch.ts'
+import { type Vouched, vouchFor } from '../../isolation/providers/checkout/vouch.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
 import { toWork, type Work, type WorkType } from '../../domain/work.ts'
-import { workOfBranch } from '../../isolation/worktree/adopt.ts'
+import { workOfBranch } from '../../isolation/providers/worktree/adopt.ts'
 import { hasControl } from './report.ts'
 
 export type Evidence = {

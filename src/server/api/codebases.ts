@@ -1,7 +1,7 @@
 import { isAbsolute } from 'node:path'
 import { createRoute, z } from '@hono/zod-openapi'
 import { codebaseJson } from '../../commands/views/json.ts'
-import { addCodebase } from '../../isolation/codebases.ts'
+import { addCodebase } from '../../isolation/codebases/codebases.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'
 import { body, failures, json, refused } from '../routes.ts'

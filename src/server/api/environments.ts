@@ -1,6 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { environmentJson, factsJson } from '../../commands/views/json.ts'
-import { resolveCodebase } from '../../isolation/codebases.ts'
+import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import { listWithFacts } from '../../isolation/facts.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'

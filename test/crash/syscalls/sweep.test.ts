@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { afterAll, describe, expect, test } from 'vitest'
-import { keepSpares } from '../../../src/isolation/worktree/spare.ts'
+import { keepSpares } from '../../../src/isolation/providers/worktree/spare.ts'
 import { reconcile } from '../../../src/isolation/reconcile.ts'
 import { type Expectations, checkInvariants, checkRecoveredOnce } from '../../helpers/invariants.ts'
 import type { World, WorldOptions } from '../../helpers/world.ts'

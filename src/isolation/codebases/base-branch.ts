@@ -1,0 +1,14 @@
+import type { Sha } from '../../domain/names.ts'
+
+/** What new branches start from and what merged work is on. */
+export type Base = {
+  /** As people say it: `origin/main`, `main`, a tag, or a short commit id. */
+  readonly name: string
+  /** The full ref, or the commit itself where no ref was named. */
+  readonly ref: string
+  readonly sha: Sha
+  /** The branch's plain name, `main`; undefined for a tag or a bare commit. */
+  readonly branch: string | undefined
+}
+
+export type Fresh = { readonly outcome: 'fresh' | 'fetched' | 'no-remote' | 'offline'; readonly detail?: string }

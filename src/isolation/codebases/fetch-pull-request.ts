@@ -1,0 +1,97 @@
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { type BranchName, type Sha, isSha } from '../../domain/names.ts'
+import { meaningfulLine } from '../../git/failure.ts'
+import { fetchRemote } from '../../git/fetch.ts'
+import { resolveCommit, updateRefs } from '../../git/refs.ts'
+import type { IsolationContext } from '../context.ts'
+import { repoOf } from './repo-of.ts'
+
+/** Where PR heads are kept, so that nothing of them is ever unreachable while its environment lives. */
+export const pullRequestRef = (number: number): string => `refs/coppice/pr/${number}`
+
+export const fetchPullRequestHead = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  number: number,
+  wanted: string | undefined,
+): Promise<{ sha: Sha | undefined; problem: string | undefined }> => {
+  const ref = pullRequestRef(number)
+  const problem = await fetch(context, codebase, remote, [`+refs/pull/${number}/head:${ref}`])
+  const repo = repoOf(codebase)
+  if (wanted === undefined) return { sha: await resolveCommit(context.git, repo, ref), problem }
+  if (!isSha(wanted)) {
+    throw new AppError('name-invalid', `${JSON.stringify(wanted.slice(0, 80))} is not a full commit id`)
+  }
+  const known = await resolveCommit(context.git, repo, wanted)
+  if (known !== undefined) return { sha: known, problem }
+  // The head moved on or was rewritten: the forge still serves the named commit by its id.
+  const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`])
+  const sha = await resolveCommit(context.git, repo, wanted)
+  if (sha === undefined) throw prNotFound(number, `${remote} doesn't have commit ${short(wanted)}`, exact ?? problem)
+  return { sha, problem: undefined }
+}
+
+const fetch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  refspecs: readonly string[],
+): Promise<string | undefined> => {
+  context.progress(`fetching from ${remote}`)
+  const repo = repoOf(codebase)
+  const result = await fetchRemote(context.git, repo, { remote, refspecs })
+  return result.outcome === 'fetched' ? undefined : result.detail
+}
+
+/** Holds a PR's branch where git cannot write its remote-tracking ref. */
+export const pullRequestBranchRef = (number: number): string => `refs/coppice/pr-branch/${number}`
+
+export type FetchedBranch = {
+  /** Undefined when the branch is not there or the remote does not answer. */
+  readonly sha: Sha | undefined
+  readonly problem: string | undefined
+  readonly notices: readonly string[]
+}
+
+/**
+ * The remote's branch as it is now, by way of a ref of our own: the remote-tracking ref of a branch `a/b` that is gone
+ * on the remote (we never prune) keeps git from writing the one of `a`, and the other way round.
+ */
+export const fetchBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  remote: string,
+  { number, branch }: { readonly number: number; readonly branch: BranchName },
+): Promise<FetchedBranch> => {
+  const repo = repoOf(codebase)
+  const own = pullRequestBranchRef(number)
+  const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${own}`])
+  const sha = problem === undefined ? await resolveCommit(context.git, repo, own) : undefined
+  if (sha === undefined) {
+    const notices = problem === undefined ? [] : [`couldn't fetch ${branch} (${problem}): using the local copy`]
+    return { sha, problem, notices }
+  }
+  const tracking = `refs/remotes/${remote}/${branch}`
+  const commands = [
+    { update: tracking, to: sha, from: undefined },
+    { delete: own, from: sha },
+  ] as const
+  const moved = await updateRefs(context.git, repo, commands, { reason: `fetch ${remote}` })
+  if (moved.ok) return { sha, problem, notices: [] }
+  const blocker = /'refs\/remotes\/([^']+)' exists; cannot create/.exec(moved.stderr)?.[1]
+  const why = `git can't create the tracking ref ${remote}/${branch}`
+  const notice =
+    blocker === undefined
+      ? `${why}: ${meaningfulLine(moved.stderr)}`
+      : `${why} while ${blocker} exists. Run \`git remote prune ${remote}\``
+  return { sha, problem, notices: [notice] }
+}
+
+export const prNotFound = (number: number, why: string, problem: string | undefined): AppError =>
+  new AppError('pr-not-found', `couldn't fetch PR #${number}: ${problem ?? why}`, {
+    remedy: 'check the number, the remote and your access to it',
+  })
+
+const short = (sha: string): string => sha.slice(0, 7)

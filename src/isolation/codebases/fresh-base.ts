@@ -1,0 +1,61 @@
+import type { RepoConfig } from '../../domain/config/repository.ts'
+import type { Codebase } from '../../domain/environment.ts'
+import type { CallOptions } from '../../git/door.ts'
+import { askRemoteBranch } from '../../git/remote-refs.ts'
+import { remoteNames } from '../../git/remote.ts'
+import type { Base, Fresh } from './base-branch.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import { whyNoMergeTarget } from '../merge-proof/base-proof.ts'
+import type { IsolationContext } from '../context.ts'
+import { repoOf } from './repo-of.ts'
+
+export type FreshBase = {
+  readonly base: Base
+  readonly config: RepoConfig
+  /** Why base can prove nothing merged ("couldn't fetch origin"); undefined when it can. */
+  readonly stale: string | undefined
+}
+
+/** Base after a fetch, and whether it can prove anything: on a stale base nothing is removed as merged. */
+export const freshBase = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  fresh: Fresh,
+  options: CallOptions = {},
+): Promise<FreshBase> => {
+  const { base, config } = await baseAndConfig(context, codebase, undefined, options)
+  return { base, config, stale: await whyStale(context, codebase, { base, config }, fresh, options) }
+}
+
+/**
+ * That git could fetch does not say that base is current: the branch may be gone on the remote (we never prune), or its
+ * ref could not be updated, or it is of another remote than the one we fetch. So the remote is asked for that branch;
+ * and, where no configuration names it, for its default branch, since anybody can move git's local note of that.
+ */
+const whyStale = async (
+  { git, log }: IsolationContext,
+  codebase: Codebase,
+  { base, config }: Omit<FreshBase, 'stale'>,
+  { outcome }: Fresh,
+  options: CallOptions,
+): Promise<string | undefined> => {
+  if (outcome === 'offline') return `couldn't fetch ${codebase.remote ?? 'origin'}`
+  const noTarget = whyNoMergeTarget(codebase, base)
+  if (noTarget !== undefined || outcome === 'no-remote') return noTarget
+  const repo = repoOf(codebase)
+  const remote = (await remoteNames(git, repo)).find((name) => base.ref.startsWith(`refs/remotes/${name}/`))
+  if (remote === undefined) return `${base.name} isn't on any configured remote`
+  const branch = base.ref.slice(`refs/remotes/${remote}/`.length)
+  try {
+    const { sha, head } = await askRemoteBranch(git, repo, remote, branch, options)
+    if (sha === undefined) return `${remote} no longer has branch ${branch}`
+    if (config.base === undefined && head !== undefined && head !== branch) {
+      return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${remote} --auto)`
+    }
+    return sha === base.sha ? undefined : `${base.name} is not what ${remote} has now`
+  } catch (error) {
+    if (options.signal?.aborted === true) throw error
+    log.info('the remote could not be asked for base', { codebase: codebase.name, error })
+    return `couldn't ask ${remote} for ${base.name}`
+  }
+}

@@ -1,0 +1,30 @@
+import type { Codebase } from '../../domain/environment.ts'
+import { isTrusted } from '../../domain/trust.ts'
+import { type Work, isNumbered, sameWork } from '../../domain/work.ts'
+import { commitsMentioning } from '../../git/history.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import type { IsolationContext } from '../context.ts'
+import { repoOf } from './repo-of.ts'
+
+/** A numbered work that is new: one look for commits on other environments' branches that already speak of it. */
+export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<string[]> => {
+  if (!isNumbered(work.type)) return []
+  try {
+    const live = await context.store.environments.live(codebase.id)
+    const others = live.filter(
+      (other) => other.status === 'active' && isTrusted(other.trust) && !sameWork(other.work, work),
+    )
+    if (others.length === 0) return []
+    const { base } = await baseAndConfig(context, codebase)
+    const branches = others.map((other) => other.branch)
+    const options = { except: [base.sha] }
+    const [first] = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, options)
+    return first === undefined
+      ? []
+      : [`Commits on \`${first}\` mention #${work.id}: \`/worktree link ${first}\` to share it`]
+  } catch (error) {
+    // An offer, not a need: the environment is made whether or not history can be read.
+    context.log.warn('history could not be searched for mentions', { error: String(error) })
+    return []
+  }
+}

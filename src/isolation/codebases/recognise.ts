@@ -1,0 +1,197 @@
+import { createHash } from 'node:crypto'
+import { basename, join } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { isAppError, toAppError } from '../../domain/errors.ts'
+import { linkedGitDirectory, maxLineBytes } from '../../domain/git-link.ts'
+import { type CodebaseId, toCodebaseId, toRepoPath } from '../../domain/names.ts'
+import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
+import { listRefs } from '../../git/refs.ts'
+import { readRepositoryIds, writeRepositoryId } from '../../git/repository-id.ts'
+import { linkToRecord, recordPlace } from '../../git/worktree-repair.ts'
+import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
+import type { IsolationContext } from '../context.ts'
+import { syncDirectory } from '../durable.ts'
+import { locked } from '../locked.ts'
+import {
+  assertRepository,
+  inodeOf,
+  isSameInode,
+  realPlace,
+  replacedPath,
+  repositoryGone,
+  repositoryState,
+} from './repository-place.ts'
+import { moveBeadsRedirect } from '../providers/checkout/provision/beads.ts'
+
+export type Place = { readonly commonDir: string; readonly checkoutPath: string | undefined }
+
+/**
+ * The codebase that this repository is: by its place, or, when it was renamed or moved, by the id in its git directory.
+ * A copy is a codebase of its own. `called`: the user says which codebase it is, which settles what cannot be seen.
+ */
+export const recogniseCodebase = async (
+  context: IsolationContext,
+  given: Place,
+  called?: string,
+): Promise<Codebase | undefined> => {
+  const { store, host } = context
+  const place = {
+    commonDir: realPlace(given.commonDir),
+    checkoutPath: given.checkoutPath === undefined ? undefined : realPlace(given.checkoutPath),
+  }
+  const { commonDir } = place
+  const atPath = await store.codebases.byRepoPath(host, commonDir)
+  const id = readRepositoryIds(commonDir).get(host)
+  const claimed =
+    id === undefined ? await linkedFrom(context, given, place) : await store.codebases.get(toCodebaseId(id))
+  if (claimed?.host === host && claimed.id !== atPath?.id) {
+    if (isSameDirectory(claimed, commonDir)) return claimed
+    if (isMovedTo(claimed, place, atPath, called)) return relocate(context, claimed, place, atPath)
+  }
+  return atPath && keepRecognisable(context, atPath)
+}
+
+/** One that could not be marked: the link at its old place leads to the directory that was registered. */
+const linkedFrom = async (
+  { store, host }: IsolationContext,
+  given: Place,
+  { commonDir }: Place,
+): Promise<Codebase | undefined> => {
+  if (given.commonDir === commonDir) return undefined
+  const known = await store.codebases.byRepoPath(host, given.commonDir)
+  return isSameInode(known?.repoInode, inodeOf(commonDir)) ? known : undefined
+}
+
+/** The codebase as it is recorded once a link left at the old place of its repository was followed. */
+export const followLink = async (context: IsolationContext, known: Codebase): Promise<Codebase> =>
+  realPlace(known.repoPath) === known.repoPath ? known : presentCodebase(context, known)
+
+/** A codebase as it is now, for those who have its record: its repository is there, and is no other one. */
+export const presentCodebase = async (context: IsolationContext, known: Codebase): Promise<Codebase> => {
+  assertRepository(known)
+  const { repoPath: commonDir, checkoutPath } = known
+  const found = await recogniseCodebase(context, { commonDir, checkoutPath })
+  if (found?.id === known.id) return found
+  throw repositoryGone({ ...known, repoPath: replacedPath(known) }, { state: 'gone' })
+}
+
+/** Writes what recognises it later. Nothing is written when that is all there already. */
+export const keepRecognisable = async (context: IsolationContext, codebase: Codebase): Promise<Codebase> => {
+  const { store, host, log } = context
+  const { id, repoPath } = codebase
+  if (readRepositoryIds(repoPath).get(host) !== id) {
+    try {
+      await locked(context, codebase, 'marking the repository', async () => {
+        writeRepositoryId(repoPath, host, id)
+        await syncDirectory(repoPath)
+      })
+    } catch (error) {
+      // It may be read-only: then it is used all the same, and only a move cannot be followed.
+      if (isAppError(error)) throw error
+      log.warn('the repository cannot be marked', { repoPath, error: toAppError(error).message })
+    }
+  }
+  const repoInode = inodeOf(repoPath)
+  if (repoInode === codebase.repoInode || repoInode === undefined) return codebase
+  await store.codebases.update(id, { repoInode })
+  return { ...codebase, repoInode }
+}
+
+/** The id of a repository that is registered now: the one it had before, if no other codebase has that. */
+export const idForNew = async (context: IsolationContext, repoPath: string): Promise<CodebaseId> => {
+  const { store, host } = context
+  const kept = readRepositoryIds(repoPath).get(host)
+  if (kept !== undefined && (await store.codebases.get(toCodebaseId(kept))) === undefined) return toCodebaseId(kept)
+  const fromPlace = codebaseId(host, repoPath)
+  const taken = (await store.codebases.get(fromPlace)) !== undefined
+  return taken || (await hasPointsOfAnother(context, fromPlace, repoPath)) ? toCodebaseId(context.ids()) : fromPlace
+}
+
+/** What a repository without an id gets: registered again at the same place it finds its restore points. */
+export const codebaseId = (host: string, repoPath: string): CodebaseId =>
+  toCodebaseId(createHash('sha256').update(`${host}\0${repoPath}`).digest('hex').slice(0, 32))
+
+/** A repository that was here before and went elsewhere: its restore points wait for it there. */
+const hasPointsOfAnother = async (
+  { store, git }: IsolationContext,
+  id: CodebaseId,
+  repoPath: string,
+): Promise<boolean> => {
+  const points = await store.restorePoints.list(id)
+  if (points.length === 0) return false
+  const refs = await listRefs(git, { commonDir: toRepoPath(repoPath) }, ['refs/coppice/restore/'])
+  return !points.some(({ ref }) => refs.some(({ name }) => name === ref))
+}
+
+/** A bind mount shows one directory at two places. */
+const isSameDirectory = ({ repoPath }: Codebase, commonDir: string): boolean => {
+  if (realPlace(repoPath) !== repoPath) return false
+  const there = repositoryState({ repoPath, repoInode: undefined }).state === 'there'
+  return there && inodeOf(repoPath) === inodeOf(commonDir)
+}
+
+/**
+ * The id alone proves nothing: a copy has it, and an agent can write it. Either this is the very directory that was
+ * registered, and it is not at its old place any more; or its old place is known to be empty.
+ */
+const isMovedTo = (
+  claimed: Codebase,
+  { commonDir }: Place,
+  atPath: Codebase | undefined,
+  called: string | undefined,
+): boolean => {
+  // A link was left at its old place and leads here.
+  if (claimed.repoPath !== commonDir && realPlace(claimed.repoPath) === commonDir) return atPath === undefined
+  const old = repositoryState(claimed).state
+  if (isSameInode(claimed.repoInode, inodeOf(commonDir))) {
+    return old !== 'there' || !isSameInode(claimed.repoInode, inodeOf(claimed.repoPath))
+  }
+  if (atPath !== undefined) return false
+  return old === 'gone' || (old === 'unknown' && called === claimed.name)
+}
+
+/** Worktrees first, then the record: after a crash in between it is recognised, and done, once more. */
+const relocate = async (
+  context: IsolationContext,
+  from: Codebase,
+  { commonDir, checkoutPath }: Place,
+  displaced: Codebase | undefined,
+): Promise<Codebase> => {
+  const to: Codebase = { ...from, repoPath: commonDir, checkoutPath, repoInode: inodeOf(commonDir) }
+  context.progress(`${from.name} was moved to ${checkoutPath ?? commonDir}: following it`)
+  await locked(context, to, 'following a moved repository', async () => {
+    await relink(context, from, to)
+    await context.store.transaction(async (store) => {
+      // Whose repository was here is somewhere else now, or gone.
+      if (displaced !== undefined) {
+        await store.codebases.update(displaced.id, { repoPath: replacedPath(displaced) })
+      }
+      const { repoPath, repoInode } = to
+      await store.codebases.update(from.id, { repoPath, checkoutPath, repoInode })
+    })
+  })
+  return keepRecognisable(context, to)
+}
+
+/** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
+const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
+  const { store, host, log } = context
+  const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
+  const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
+  for (const { path, adminName } of [...live, ...spares]) {
+    try {
+      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git'), { maxBytes: maxLineBytes }))
+      if (named === undefined) continue
+      const record = join(to.repoPath, 'worktrees', basename(named))
+      // A link that leads nowhere reads as none. One that leads to another repository stays.
+      const leads = await readWorktreeLink(path)
+      if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
+      linkToRecord(path, record)
+      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
+    } catch (error) {
+      // Those that are not there now are missing; `doctor` names what each of the others needs.
+      log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
+    }
+  }
+  for (const { path } of live) await moveBeadsRedirect(path, from.checkoutPath, to.checkoutPath)
+}

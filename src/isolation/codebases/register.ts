@@ -1,0 +1,102 @@
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
+import { idForNew, keepRecognisable } from './recognise.ts'
+import type { IsolationContext } from '../context.ts'
+
+export type AddOptions = {
+  readonly name?: string
+  /** What another tool calls it: made a name of ours, and a free one, instead of the directory's. */
+  readonly called?: string
+  /** `owner/name` */
+  readonly github?: string
+  /** The address comes from a chat: it may not reach into this machine or its network. */
+  readonly onlyPublic?: boolean
+  readonly signal?: AbortSignal
+}
+export type Added = { readonly codebase: Codebase; readonly isNew: boolean }
+
+export type NewCodebase = {
+  readonly repoPath: string
+  readonly checkoutPath: string | undefined
+  readonly remote: { readonly name: string; readonly url: string } | undefined
+  readonly cloned: boolean
+  readonly baseBranch?: string | undefined
+}
+
+/** Writes the row under a free name. Whoever registers the same repository at the same time gets the same one. */
+export const register = async (
+  context: IsolationContext,
+  { repoPath, checkoutPath, remote, cloned, baseBranch }: NewCodebase,
+  called: string,
+  { name, github }: AddOptions,
+): Promise<Added> => {
+  const { store, host } = context
+  const remoteUrl = withoutSecret(remote?.url)
+  const codebase = {
+    id: await idForNew(context, repoPath),
+    host,
+    repoPath,
+    checkoutPath,
+    repoInode: undefined,
+    remote: remote?.name,
+    remoteUrl,
+    baseBranch,
+    github: github ?? githubOf(remoteUrl),
+    defaultAgent: undefined,
+    cloned,
+    trustedConfig: undefined,
+    fetchedAt: undefined,
+    createdAt: context.clock(),
+  }
+  const plain = name ?? plainName(called)
+  for (let n = 1; n < 1000; n++) {
+    const candidate = n === 1 ? plain : `${plain}-${n}`
+    if (await store.codebases.insert({ ...codebase, name: candidate })) {
+      return { codebase: await keepRecognisable(context, { ...codebase, name: candidate }), isNew: true }
+    }
+    const same = await store.codebases.byRepoPath(host, repoPath)
+    if (same !== undefined) return { codebase: same, isNew: false }
+    if (name !== undefined) throw nameTaken(name)
+  }
+  throw nameTaken(plain)
+}
+
+const nameTaken = (name: string): AppError =>
+  new AppError('name-invalid', `there is a codebase ${name} already`, { remedy: 'give another one with --name' })
+
+/** A directory may be called anything; a codebase's name becomes a directory of ours. */
+export const plainName = (called: string): string => {
+  const plain = called
+    .replace(/\.git$/, '')
+    .normalize('NFKD')
+    .replaceAll(/[^A-Za-z0-9._-]+/g, '-')
+    .replace(/^[._-]+/, '')
+  const short = trimEndOf(plain, '._-')
+    .slice(0, 90)
+    .replace(/\.lock$/, '')
+  return short === '' ? 'repository' : short
+}
+
+/** A token in a remote's URL is the user's own affair; a copy of it in our database is not. */
+export const withoutSecret = (url: string | undefined): string | undefined =>
+  url?.replace(/^(https?:\/\/)[^/@]*@/i, '$1')
+
+/** `owner/name` of a github.com remote in any of its spellings. */
+export const githubOf = (url: string | undefined): string | undefined => {
+  const match =
+    /^(?:https?:\/\/|ssh:\/\/|git:\/\/)?(?:[^@/]*@)?(?:ssh\.)?github\.com(?::\d+)?[/:]([^/]+)\/([^/]+?)(?:\.git)?\/?$/i
+  const [, owner, name] = match.exec(url ?? '') ?? []
+  return owner === undefined || name === undefined || !githubName.test(`${owner}/${name}`)
+    ? undefined
+    : `${owner}/${name}`
+}
+
+const githubName = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})\/[A-Za-z0-9._-]{1,100}$/
+
+export const assertGithub = (github: string): void => {
+  if (githubName.test(github)) return
+  throw new AppError('name-invalid', `${JSON.stringify(github.slice(0, 80))} is not a GitHub repository`, {
+    remedy: 'give it as owner/name',
+  })
+}

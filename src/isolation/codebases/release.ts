@@ -1,0 +1,56 @@
+import { lstatSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { IsolationContext } from '../context.ts'
+import { leaseHolders } from '../lease.ts'
+import { releaseRow } from '../release.ts'
+import { findInTrash } from '../providers/checkout/trash.ts'
+
+/** A directory that stays although nothing tracks it any more. */
+export type KeptDirectory = { readonly branch: string | undefined; readonly path: string }
+
+/**
+ * Stops tracking a codebase whose repository is gone. Git cannot be asked about its worktrees, so nothing of theirs is
+ * judged or touched: their files stay where they are, and what was saved of removed ones stays in the home.
+ */
+export const releaseCodebase = async (context: IsolationContext, codebase: Codebase): Promise<KeptDirectory[]> => {
+  const live = await context.store.environments.live(codebase.id)
+  await refuseInUse(context, codebase, live)
+  const spares = await context.store.spares.list(codebase.id)
+  await context.store.transaction(async (store) => {
+    for (const environment of live) {
+      await releaseRow(context, store, environment, { trigger: 'command' }, 'its repository is gone')
+    }
+    for (const spare of spares) await store.spares.claim(spare.id)
+    for (const entry of await store.journal.open(context.host, codebase.id)) await store.journal.end(entry.id)
+    await store.codebases.remove(codebase.id)
+  })
+  const kept = [
+    ...(await Promise.all(live.map(async (one) => ({ branch: one.branch, path: await whereIs(one) })))),
+    ...spares.map(({ path }) => ({ branch: undefined, path })),
+  ]
+  return kept.filter(({ path }) => exists(path))
+}
+
+const refuseInUse = async (
+  context: IsolationContext,
+  { name }: Codebase,
+  live: readonly IsolatedEnvironment[],
+): Promise<void> => {
+  const ids = live.map(({ id }) => id)
+  const holders = [...(await leaseHolders(context, ids)).values()].flat()
+  const user = holders.find(({ liveness }) => liveness !== 'dead')
+  if (user === undefined) return
+  const { purpose, holder } = user.lease
+  throw new AppError('codebase-in-use', `a worktree of ${name} is in use: ${purpose} (process ${holder.pid})`, {
+    remedy: 'wait until it is done, or stop it first',
+  })
+}
+
+/** A removal may have been interrupted when the directory was in the trash already. */
+const whereIs = async ({ path, id }: IsolatedEnvironment): Promise<string> => {
+  return (await findInTrash(dirname(dirname(path)), path, id).catch(() => undefined)) ?? path
+}
+
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined

@@ -1,0 +1,131 @@
+import { rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { shellWord } from '../../domain/shell-word.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { Spare } from '../../store/store.ts'
+import { freshen } from './base.ts'
+import { baseAndConfig } from './base-and-config.ts'
+import { deleted, reposDirectory } from './clone.ts'
+import { givenUpName } from '../given-up.ts'
+import { type KeptDirectory, releaseCodebase } from './release.ts'
+import type { IsolationContext } from '../context.ts'
+import { locked } from '../locked.ts'
+import { followLink } from './recognise.ts'
+import { onlyHere } from './only-here.ts'
+import { settleInterrupted } from '../reconcile.ts'
+import { restorePointsOf } from '../restore-points.ts'
+import { repositoryGone, repositoryState } from './repository-place.ts'
+import { scriptsDigest } from '../trust.ts'
+import { undoMaking } from '../providers/worktree/undo.ts'
+
+export type Trusted = {
+  readonly codebase: Codebase
+  readonly setup: readonly string[]
+  readonly teardown: readonly string[]
+  readonly allowForks: boolean
+}
+
+/** Approves the repository's own commands as the base commit has them now; any change asks again. */
+export const trustCodebase = async (context: IsolationContext, codebase: Codebase): Promise<Trusted> => {
+  await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000 })
+  const { config } = await baseAndConfig(context, codebase)
+  await context.store.codebases.update(codebase.id, { trustedConfig: scriptsDigest(config) })
+  const { setup, teardown, allowForks } = config
+  return { codebase, setup, teardown, allowForks }
+}
+
+export type CodebaseRemoved = {
+  readonly codebase: Codebase
+  /** The clone that we had made went with it. */
+  readonly cloneDeleted: boolean
+  /** Why our clone stays on disk: what only it has, or that this is unknown. */
+  readonly cloneKept: readonly string[]
+  readonly restorePoints: number
+  /** Set when the repository was gone: the directories of its worktrees, which stay. */
+  readonly released?: readonly KeptDirectory[]
+}
+
+/**
+ * Stops tracking a repository. Refused while environments live. A repository of the user's is not touched; a clone of
+ * ours goes unless it holds the only copy of something, and then registering it again finds everything as it was. One
+ * whose repository is gone releases its environments; `force` says so of one that cannot be seen.
+ */
+export const removeCodebase = async (
+  context: IsolationContext,
+  known: Codebase,
+  { force = false }: { readonly force?: boolean } = {},
+): Promise<CodebaseRemoved> => {
+  const found = repositoryState(known)
+  const codebase = found.state === 'there' ? await followLink(context, known) : known
+  if (found.state === 'unknown' && !force) throw repositoryGone(codebase, found)
+  if (found.state !== 'there') {
+    const restorePoints = (await context.store.restorePoints.list(codebase.id)).length
+    const released = await releaseCodebase(context, codebase)
+    return { codebase, cloneDeleted: false, cloneKept: [], restorePoints, released }
+  }
+  const live = await context.store.environments.live(codebase.id)
+  if (live.length > 0)
+    throw inUse(
+      codebase,
+      live.map(({ branch }) => branch),
+    )
+  const restorePoints = (await restorePointsOf(context, codebase)).length
+  await settleInterrupted(context, codebase)
+  return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
+    for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
+    const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
+    // The row first: it is refused when an environment appeared meanwhile, and then nothing has been deleted.
+    await context.store.codebases.remove(codebase.id)
+    const cloneDeleted = codebase.cloned && cloneKept.length === 0
+    if (cloneDeleted) await deleteClone(context, codebase)
+    return { codebase, cloneDeleted, cloneKept, restorePoints }
+  })
+}
+
+const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
+  const shown = branches.slice(0, 3).join(', ')
+  const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
+  return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
+    remedy: `remove each first: coppice worktree remove ${shellWord(branches[0] ?? '<branch>')} --codebase ${name}`,
+  })
+}
+
+/** The same way back as that of a spare whose making was interrupted: reconciliation can finish it after a crash. */
+const discardSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
+  if (spare.host !== context.host) return
+  const id = context.ids()
+  await context.store.transaction(async (store) => {
+    if (!(await store.spares.claim(spare.id))) return
+    await store.journal.begin({
+      id,
+      host: context.host,
+      codebaseId: codebase.id,
+      environmentId: undefined,
+      kind: 'spare',
+      step: 'discarding',
+      data: {
+        path: spare.path,
+        leaf: basename(spare.path),
+        branch: '',
+        branchCreated: false,
+        start: spare.sha,
+        adminNamesBefore: [],
+        spareId: spare.id,
+      },
+      holder: context.self,
+      child: undefined,
+      startedAt: context.clock(),
+    })
+  })
+  const undone = await undoMaking(context, codebase, id, 'after-crash')
+  if (undone.outcome === 'left') throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
+}
+
+/** Out of its place by one rename, so that a crash never leaves half a repository there. */
+const deleteClone = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  if (dirname(codebase.repoPath) !== reposDirectory(context)) return
+  const gone = join(reposDirectory(context), await givenUpName(deleted, context.ids(), codebase.repoPath))
+  await rename(codebase.repoPath, gone)
+  context.reap([gone])
+}

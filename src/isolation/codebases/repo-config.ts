@@ -1,0 +1,59 @@
+import { repoOf } from './repo-of.ts'
+import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../../domain/config/repository.ts'
+import { maxConfigLength, tooLongConfig } from '../../domain/config/size.ts'
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { Sha } from '../../domain/names.ts'
+import type { Git, Repo } from '../../git/door.ts'
+import { showFile } from '../../git/objects.ts'
+import type { IsolationContext } from '../context.ts'
+
+const configPath = '.coppice/config.yaml'
+
+/**
+ * The repository's own settings, as the base commit has them: never from the work's branch, whose author may be
+ * anybody, and never from the checkout, where it may be half edited.
+ */
+export const loadRepoConfig = async (
+  context: Pick<IsolationContext, 'git' | 'repoConfigs'>,
+  codebase: Codebase,
+  baseSha: Sha,
+): Promise<RepoConfig> => {
+  const known = context.repoConfigs.get(codebase.id)
+  if (known?.sha === baseSha) return known.config
+  const config = await readConfig(context.git, codebase, baseSha)
+  context.repoConfigs.set(codebase.id, { sha: baseSha, config })
+  return config
+}
+
+const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<RepoConfig> => {
+  const repo = repoOf(codebase)
+  const file = `${configPath} (at ${baseSha.slice(0, 7)})`
+  if (!(await hasConfig(git, repo, baseSha, file))) return defaultRepoConfig
+  const bytes = await showFile(git, repo, baseSha, configPath)
+  if (bytes === undefined) throw new AppError('git-failed', `${file} is recorded in git but its content is not there`)
+  return parseRepoConfig(decode(bytes, file), file)
+}
+
+/**
+ * Asked by itself, because `cat-file` says "missing" for a file that the commit has not and for a commit that is not
+ * there alike: the second must not pass for "no settings, so nothing to keep".
+ */
+const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Promise<boolean> => {
+  const args = ['ls-tree', '-z', '-l', '--full-tree', baseSha, '--', configPath]
+  const { stdout } = await git.run({ operation: 'ls-tree', at: repo, args })
+  if (stdout === '') return false
+  const size = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t/.exec(stdout)?.[1]
+  // Before its content is read: a blob can be as large as the memory.
+  if (size !== undefined && Number(size) > maxConfigLength) throw tooLongConfig(file, Number(size))
+  if (size !== undefined) return true
+  throw new AppError('config-invalid', `${file} is not a regular file`, { remedy: 'make it one on the base branch' })
+}
+
+const decode = (bytes: Buffer, file: string): string => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    throw new AppError('config-invalid', `${file} is not UTF-8 text`, { cause: error, remedy: 'save it as UTF-8' })
+  }
+}

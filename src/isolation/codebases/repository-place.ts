@@ -1,0 +1,97 @@
+import { type BigIntStats, lstatSync, realpathSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError } from '../../domain/errors.ts'
+import { isMissing } from '../../domain/missing.ts'
+
+/** Is a codebase's repository where its record says? Only *gone* means that somebody deleted or moved it. */
+export type RepositoryState =
+  | { readonly state: 'there' }
+  | { readonly state: 'gone' }
+  /** Its disk is not mounted, or its directory may not be read. */
+  | { readonly state: 'unknown'; readonly detail: string }
+
+type Placed = Pick<Codebase, 'id' | 'name' | 'repoPath' | 'checkoutPath' | 'repoInode'>
+
+export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath' | 'repoInode'>): RepositoryState => {
+  try {
+    if (statSync(repoPath, { throwIfNoEntry: false })?.isDirectory() === true) return { state: 'there' }
+    const above = nearestAbove(repoPath)
+    if (above.isSymbolicLink()) return { state: 'unknown', detail: 'a link leads nowhere; its disk may not be mounted' }
+    const device = String(above.dev)
+    const expected = repoInode?.split(':')[0]
+    // Without a record of its device: a parent directory that is gone too may be on a disk that is not mounted.
+    const isGone =
+      expected === undefined
+        ? lstatSync(dirname(repoPath), { throwIfNoEntry: false }) !== undefined
+        : expected === device
+    return isGone ? { state: 'gone' } : { state: 'unknown', detail: 'its disk may not be mounted' }
+  } catch (error) {
+    if (isMissing(error)) return { state: 'gone' }
+    return { state: 'unknown', detail: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Before git is asked anything: every command says the same about a repository that is not there. */
+export const assertRepository = (codebase: Placed): void => {
+  const found = repositoryState(codebase)
+  if (found.state !== 'there') throw repositoryGone(codebase, found)
+}
+
+export const repositoryGone = (codebase: Placed, found: Exclude<RepositoryState, { state: 'there' }>): AppError =>
+  new AppError('repository-gone', describeGone(codebase, found), { remedy: goneRemedy(codebase, found) })
+
+export const describeGone = (
+  { id, name, repoPath, checkoutPath }: Placed,
+  found: Exclude<RepositoryState, { state: 'there' }>,
+): string => {
+  const mark = replacedMark(id)
+  if (repoPath.endsWith(mark)) {
+    return `the repository of ${name} is gone: another one is at ${checkoutPath ?? repoPath.slice(0, -mark.length)} now`
+  }
+  return found.state === 'gone'
+    ? `the repository of ${name} is gone: nothing is at ${checkoutPath ?? repoPath}`
+    : `the repository of ${name} cannot be seen at ${checkoutPath ?? repoPath}: ${found.detail}`
+}
+
+/** What the record says once another repository was moved to where it was. */
+export const replacedPath = ({ repoPath, id }: Pick<Codebase, 'repoPath' | 'id'>): string =>
+  `${repoPath}${replacedMark(id)}`
+
+const replacedMark = (id: string): string => `.was-${id.slice(0, 8)}`
+
+export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): string =>
+  state === 'gone'
+    ? `put it back, or tell Coppice where you moved it (\`coppice codebase add <new path>\`); to stop tracking it and keep the files of its worktrees: coppice codebase remove ${name}`
+    : `mount its disk or make it readable, or tell Coppice where you moved it (\`coppice codebase add <new path> --name ${name}\`); if it is gone for good: coppice codebase remove ${name} --force`
+
+/**
+ * Where a repository really is. Its record has a path without links, so another answer means that it, or a directory
+ * above it, was moved and a link left behind. One that cannot be followed answers itself.
+ */
+export const realPlace = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return path
+  }
+}
+
+/** Device, inode and time of birth of a git directory: they stay when it is renamed, and no copy has them. */
+export const inodeOf = (repoPath: string): string | undefined => {
+  const found = lstatSync(repoPath, { bigint: true, throwIfNoEntry: false })
+  return found?.isDirectory() === true ? `${found.dev}:${found.ino}:${birthOf(found)}` : undefined
+}
+
+/** A device's number may change with a reboot, so where the file system knows a birth, that and the inode decide. */
+export const isSameInode = (a: string | undefined, b: string | undefined): boolean => {
+  if (a === undefined || b === undefined) return false
+  const [, inodeA, birthA] = a.split(':')
+  const [, inodeB, birthB] = b.split(':')
+  return a === b || (birthA !== '0' && inodeA === inodeB && birthA === birthB)
+}
+
+const birthOf = ({ birthtimeNs }: BigIntStats): bigint => birthtimeNs
+
+const nearestAbove = (path: string): BigIntStats =>
+  lstatSync(path, { bigint: true, throwIfNoEntry: false }) ?? nearestAbove(dirname(path))

@@ -1,0 +1,143 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { toAppError } from '../../domain/errors.ts'
+import type { BranchName, Sha } from '../../domain/names.ts'
+import { branchMoves } from '../../git/branch-log.ts'
+import type { CallOptions, Git, Repo } from '../../git/door.ts'
+import { commitsOutside, descendantsOf, firstParentsDownTo, notReachableFrom } from '../../git/reachable.ts'
+import type { Base } from '../codebases/base-branch.ts'
+import type { IsolationContext } from '../context.ts'
+import type { BranchQuestion } from './merge-question.ts'
+import { repoOf } from '../codebases/repo-of.ts'
+import { restorePointsOf } from '../restore-points.ts'
+
+const heads = 'refs/heads/'
+
+/**
+ * Why nothing can be proven merged into this base. Work is merged into a branch: a tag or a commit may have been put
+ * right on the work's own tip. With a remote the branch must be a remote's, which can be asked; without one a
+ * remote-tracking ref is only a name that anybody can move.
+ */
+export const whyNoMergeTarget = (
+  { remote }: Codebase,
+  { ref, name }: Pick<Base, 'ref' | 'name'>,
+): string | undefined => {
+  if (remote === undefined) return ref.startsWith(heads) ? undefined : `base ${name} is not a local branch`
+  return ref.startsWith('refs/remotes/') ? undefined : `base ${name} isn't a remote branch`
+}
+
+/** Branches that Coppice made for these environments. */
+export const branchesMadeBy = (environments: readonly IsolatedEnvironment[]): ReadonlySet<string> =>
+  new Set(environments.filter(({ branchOrigin }) => branchOrigin === 'created').map(({ branch }) => branch))
+
+/** Of live environments and of those that can be restored: work in progress, never a base. */
+const branchesMade = async (context: IsolationContext, codebase: Codebase): Promise<ReadonlySet<string>> => {
+  const removed = (await restorePointsOf(context, codebase)).map(({ contents }) => contents.environment)
+  return branchesMadeBy([...(await context.store.environments.live(codebase.id)), ...removed])
+}
+
+/**
+ * Which of these branches, all within base or equal to it, may be there for another reason than a merge: base was
+ * created from them. Anybody can create a local branch on a worktree's tip, and it proves nothing.
+ */
+export const doubtsAbout = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  questions: readonly BranchQuestion[],
+  options: CallOptions = {},
+): Promise<ReadonlyMap<BranchName, string>> => {
+  const all = (why: string) => new Map(questions.map(({ branch }) => [branch, why]))
+  if (questions.length === 0) return new Map()
+  const noTarget = whyNoMergeTarget(codebase, base)
+  if (noTarget !== undefined) return all(noTarget)
+  if (codebase.remote !== undefined) return new Map()
+  try {
+    const branch = base.ref.slice(heads.length)
+    if ((await branchesMade(context, codebase)).has(branch)) return all(`base ${branch} was created for a worktree`)
+    return await createdFrom(context, codebase, base, questions, options)
+  } catch (error) {
+    if (options.signal?.aborted === true) throw error
+    return all(toAppError(error).message)
+  }
+}
+
+const createdFrom = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  questions: readonly BranchQuestion[],
+  options: CallOptions,
+): Promise<ReadonlyMap<BranchName, string>> => {
+  const { git } = context
+  const repo = repoOf(codebase)
+  const branch = base.ref.slice(heads.length)
+  const doubted = (some: readonly BranchQuestion[], why: string) => new Map(some.map((one) => [one.branch, why]))
+  const [first, ...later] = await branchMoves(repo, branch)
+  // The earliest commit that base is known to have been on.
+  const earliest = first?.from ?? first?.to
+  if (first === undefined || earliest === undefined) {
+    const unmerged = await withoutMergeCommit(context, codebase, base, questions, options)
+    return doubted(unmerged, `base ${branch} has no reflog that says when it was created`)
+  }
+  const isWhole = first.from === undefined
+  if (isWhole && later.every(({ to }) => to === first.to)) {
+    return doubted(questions, `nothing has been merged into ${branch} since it was created`)
+  }
+  const tips = questions.map(({ tip }) => tip)
+  const outside = await notReachableFrom(git, repo, earliest, tips, options)
+  const inside = questions.filter(({ tip }) => !outside.has(tip))
+  const entered = questions.filter(({ tip }) => outside.has(tip))
+  return new Map([
+    ...doubted(await withOwnCommit(git, repo, earliest, entered, options), `base ${branch} was created from it`),
+    ...(isWhole
+      ? doubted(inside, `base ${branch} was created from it`)
+      : doubted(
+          await withoutMergeCommit(context, codebase, base, inside, options),
+          `the reflog of base ${branch} begins after it was merged`,
+        )),
+  ])
+}
+
+/** Those with this commit among their own: base was created from an earlier state of them. */
+const withOwnCommit = async (
+  git: Git,
+  repo: Repo,
+  commit: Sha,
+  questions: readonly BranchQuestion[],
+  options: CallOptions,
+): Promise<BranchQuestion[]> => {
+  const known = questions.filter(({ start }) => start !== undefined && start !== commit)
+  const ends = known.flatMap(({ start, tip }) => (start === undefined ? [tip] : [start, tip]))
+  const after = await descendantsOf(git, repo, commit, ends, options)
+  return known.filter(({ start, tip }) => after.has(tip) && start !== undefined && !after.has(start))
+}
+
+/** More own commits than this are not compared, and nothing is proven. */
+const mostOwnCommits = 10_000
+
+/**
+ * Where the reflog does not say how their commits came into base, only a merge or squash commit does: a branch that was
+ * created from them, or fast-forwarded to them, has their commits on its first-parent line.
+ */
+const withoutMergeCommit = async (
+  { git }: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  questions: readonly BranchQuestion[],
+  options: CallOptions,
+): Promise<BranchQuestion[]> => {
+  const repo = repoOf(codebase)
+  const branch = base.ref.slice(heads.length)
+  const unmerged: BranchQuestion[] = []
+  for (const question of questions) {
+    const { start, tip, startedFrom } = question
+    if (start === undefined || startedFrom !== branch) {
+      unmerged.push(question)
+      continue
+    }
+    const own = await commitsOutside(git, repo, tip, [start], { ...options, limit: mostOwnCommits })
+    const line = await firstParentsDownTo(git, repo, base.sha, [start, tip], options)
+    if (own.length >= mostOwnCommits || own.some((sha) => line.has(sha))) unmerged.push(question)
+  }
+  return unmerged
+}

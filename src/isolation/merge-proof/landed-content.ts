@@ -1,0 +1,123 @@
+import type { MergeProof } from '../../domain/merge-proof.ts'
+import type { Sha } from '../../domain/names.ts'
+import { type Change, changesBetween } from '../../git/changes.ts'
+import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../../git/merge-trees.ts'
+import { forkPoints } from '../../git/reachable.ts'
+import { inPairs } from '../map-concurrent.ts'
+import type { BranchQuestion, Inquiry } from './merge-question.ts'
+import { squashOf } from './squash.ts'
+
+export type Proof = { readonly proof: MergeProof; readonly detail: string }
+/** `proof` undefined: asked, and not proven. */
+export type Tried = { readonly proof: Proof | undefined } | { readonly failed: unknown }
+
+/** Branches that have gone apart from base: did their content get there by another way? */
+export const contentLanded = async (
+  inquiry: Inquiry,
+  questions: readonly BranchQuestion[],
+  baseTree: Sha | undefined,
+): Promise<{ readonly question: BranchQuestion; readonly tried: Tried }[]> => {
+  const forks = await inPairs(questions, ({ tip }) => orFailed(() => forksOf(inquiry, tip)))
+  const related = questions.filter((_, i) => isRelated(forks[i])).map(({ tip }) => tip)
+  const merges = await mergeAll(inquiry, related)
+  const cases = questions.map((question, i) => ({ question, fork: forks[i], merge: merges.get(question.tip) }))
+  return inPairs(cases, async ({ question, fork, merge }) => {
+    if (fork === undefined || 'failed' in fork) return { question, tried: { failed: fork?.failed } }
+    // Histories that never met: only the same tree could be a proof, and that has been asked.
+    if (!isRelated(fork)) return { question, tried: { proof: undefined } }
+    if (merge === undefined || 'failed' in merge) return { question, tried: { failed: merge?.failed } }
+    const proof = await orFailed(() =>
+      prove(inquiry, question.tip, { forks: fork.value, merge: merge.value, baseTree }),
+    )
+    return { question, tried: 'failed' in proof ? proof : { proof: proof.value } }
+  })
+}
+
+type OrFailed<T> = { readonly value: T } | { readonly failed: unknown }
+
+const orFailed = async <T>(work: () => Promise<T>): Promise<OrFailed<T>> => {
+  try {
+    return { value: await work() }
+  } catch (failed) {
+    return { failed }
+  }
+}
+
+const forksOf = ({ git, repo, base, signal }: Inquiry, tip: Sha): Promise<Sha[]> =>
+  forkPoints(git, repo, base.sha, tip, { signal })
+
+const isRelated = (fork: OrFailed<readonly Sha[]> | undefined): boolean =>
+  fork !== undefined && 'value' in fork && fork.value.length > 0
+
+/** All in one process; if that fails, each alone, so that only the one that git stumbles over stays unanswered. */
+const mergeAll = async (
+  { git, repo, base, signal }: Inquiry,
+  tips: readonly Sha[],
+): Promise<ReadonlyMap<Sha, OrFailed<MergedTree>>> => {
+  const merge = (some: readonly Sha[]): Promise<OrFailed<MergedTree[]>> => {
+    const merges = some.map((tip) => ({ into: base.sha, tip }))
+    return orFailed(() => mergeTrees(git, repo, merges, { signal }))
+  }
+  const together = await merge(tips)
+  const answers =
+    'value' in together
+      ? together.value.map((value) => ({ value }))
+      : await inPairs(tips, async (tip) => {
+          const one = await merge([tip])
+          const value = 'value' in one ? one.value[0] : undefined
+          return value === undefined ? { failed: 'failed' in one ? one.failed : together.failed } : { value }
+        })
+  return new Map(tips.map((tip, i) => [tip, answers[i] ?? { failed: undefined }]))
+}
+
+type Evidence = { readonly forks: readonly Sha[]; readonly merge: MergedTree; readonly baseTree: Sha | undefined }
+
+const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evidence): Promise<Proof | undefined> => {
+  const { base } = inquiry
+  const own = await pathsOf(inquiry, tip, forks)
+  if (own === undefined) return undefined
+  if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, tip, own))) {
+    return { proof: 'merge-changes-nothing', detail: `merging it into ${base.name} changes nothing` }
+  }
+  const [fork] = forks
+  const squash = fork && (await squashOf(inquiry, { fork, tip, paths: own }))
+  return squash && { proof: 'squash', detail: `squash of ${squash.slice(0, 7)} on ${base.name}` }
+}
+
+const listBytes = 16 * 1024 * 1024
+
+/** The paths that the branch changed; undefined when they are too many to look at. */
+const pathsOf = async (
+  { git, repo, signal }: Inquiry,
+  tip: Sha,
+  forks: readonly Sha[],
+): Promise<ReadonlySet<string> | undefined> => {
+  const own = new Set<string>()
+  for (const fork of forks) {
+    const changes = await changesBetween(git, repo, fork, tip, { maxBytes: listBytes, signal })
+    if (changes === undefined) return undefined
+    for (const { path } of changes) own.add(path)
+  }
+  return own
+}
+
+/**
+ * "Changes nothing" must come from comparing text at the same path. An attribute `merge=union` or `merge=ours` in the
+ * repository's own `info/attributes`, which an agent can write, lets a change vanish in a merge without a conflict. And
+ * git guesses renames: of two identical files that base deleted it may take either for the origin of a third, so a path
+ * that only one side has is no proof.
+ */
+const mergedByText = async (
+  { git, repo, base, signal }: Inquiry,
+  tip: Sha,
+  own: ReadonlySet<string>,
+): Promise<boolean> => {
+  const apart = await changesBetween(git, repo, tip, base.sha, { maxBytes: listBytes, signal })
+  const blended = apart?.filter(({ path }) => own.has(path))
+  if (blended === undefined || blended.some(isOneSided)) return false
+  if (blended.length === 0) return true
+  const paths = blended.map(({ path }) => path)
+  return (await pathsWithMergeDriver(git, repo, paths, { signal })).length === 0
+}
+
+const isOneSided = ({ oldMode, newMode }: Change): boolean => oldMode === '000000' || newMode === '000000'

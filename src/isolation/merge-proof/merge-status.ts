@@ -1,0 +1,75 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import type { Merged } from '../../domain/merge-proof.ts'
+import type { Sha } from '../../domain/names.ts'
+import { listRefs } from '../../git/refs.ts'
+import { AppError } from '../../domain/errors.ts'
+import type { Base } from '../codebases/base-branch.ts'
+import { baseAndConfig } from '../codebases/base-and-config.ts'
+import type { IsolationContext } from '../context.ts'
+import { inPairs } from '../map-concurrent.ts'
+import { questionAbout } from './merge-question.ts'
+import { mergedMany } from './merged.ts'
+import { repoOf } from '../codebases/repo-of.ts'
+
+/** How an environment stands towards base, without looking into its files. */
+export type MergeStatus = {
+  readonly environment: IsolatedEnvironment
+  readonly merged: Merged
+  readonly tip: Sha | undefined
+  /** Newest of what the record says and the branch's last commit. */
+  readonly lastActivityAt: number
+}
+
+/** For all live environments of a codebase, with a constant number of git processes where nothing changed. */
+export const mergeStatuses = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  known?: Base,
+  environments?: readonly IsolatedEnvironment[],
+): Promise<MergeStatus[]> => {
+  const live = environments ?? (await context.store.environments.live(codebase.id))
+  const mine = live.filter(({ host, status }) => host === context.host && (status === 'active' || status === 'missing'))
+  if (mine.length === 0) return []
+  const base = known ?? (await baseAndConfig(context, codebase)).base
+  return mergeStatusesOf(context, codebase, mine, base)
+}
+
+export const mergeStatusOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  base: Base,
+): Promise<MergeStatus> => {
+  const [mergeStatus] = await mergeStatusesOf(context, codebase, [environment], base)
+  if (mergeStatus === undefined) throw new AppError('unexpected', `no merge status of ${environment.branch}`)
+  return mergeStatus
+}
+
+const mergeStatusesOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  base: Base,
+): Promise<MergeStatus[]> => {
+  const names = environments.map(({ branch }) => `refs/heads/${branch}`)
+  // Many names on a command line would one day be too many; all branches in one answer are not.
+  const repo = repoOf(codebase)
+  const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/'] : names)
+  // One ref whose commit is gone makes git refuse the whole list; the others still have an answer.
+  const listed = await all.catch(async () => {
+    const alone = await inPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
+    return alone.flat()
+  })
+  const refs = new Map(listed.map((ref) => [ref.name, ref]))
+  const known = environments.map((environment) => ({ environment, ref: refs.get(`refs/heads/${environment.branch}`) }))
+  const questions = known.flatMap(({ environment, ref }) =>
+    ref === undefined ? [] : [questionAbout(environment, ref.sha)],
+  )
+  const answers = await mergedMany(context, codebase, questions, base)
+  return known.map(({ environment, ref }) => ({
+    environment,
+    tip: ref?.sha,
+    merged: answers.get(environment.branch) ?? { value: 'cannot-tell', detail: `branch ${environment.branch} is gone` },
+    lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
+  }))
+}

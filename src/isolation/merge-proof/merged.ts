@@ -1,0 +1,189 @@
+import type { Codebase } from '../../domain/environment.ts'
+import { AppError, toAppError } from '../../domain/errors.ts'
+import type { Merged } from '../../domain/merge-proof.ts'
+import { type BranchName, type Sha, toRepoPath } from '../../domain/names.ts'
+import { counted } from '../../domain/words.ts'
+import type { AheadBehind } from '../../git/ahead-behind.ts'
+import type { CallOptions } from '../../git/door.ts'
+import { countAheadBehind } from '../../git/history.ts'
+import { treesOf } from '../../git/trees.ts'
+import { landedOrEmpty } from './ancestors.ts'
+import type { Base } from '../codebases/base-branch.ts'
+import { doubtsAbout } from './base-proof.ts'
+import type { IsolationContext } from '../context.ts'
+import { inPairs } from '../map-concurrent.ts'
+import { contentLanded, type Proof } from './landed-content.ts'
+import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
+
+/** Asks the forge about the branch; undefined when it knows nothing. */
+export type Forge = (
+  question: BranchQuestion,
+) => Promise<{ readonly merged: boolean; readonly headSha: string } | undefined>
+
+export type MergedOptions = CallOptions & {
+  readonly forge?: Forge
+  /** Where the tips stand to base, if the caller has asked already. */
+  readonly positions?: ReadonlyMap<Sha, AheadBehind>
+}
+
+/**
+ * Has each branch landed on base, and by which proof? Where git can answer for all branches at once it is asked once;
+ * only branches that are still open after that cost processes of their own, and their answers are kept: they are facts
+ * about commits. Not kept: whether a branch within base's history is empty, since that hangs on its reflog, which moves
+ * without the commits moving (it costs a constant few processes); *cannot tell*; and the forge's word.
+ */
+export const mergedMany = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  questions: readonly BranchQuestion[],
+  base: Base,
+  options: MergedOptions = {},
+): Promise<Map<BranchName, Merged>> => {
+  const { signal, forge, positions } = options
+  const repo = { commonDir: toRepoPath(codebase.repoPath) }
+  const inquiry: Inquiry = { git: context.git, repo, base, signal, positions }
+  const known = await knownAnswers(context, codebase, base)
+  const others = questions.filter((question) => !isItsOwnBase(question, base))
+  const found = await askAll(
+    inquiry,
+    others.filter((question) => !known.has(keyOf(question))),
+  )
+  if (signal?.aborted === true) throw new AppError('cancelled', 'cancelled while looking for what has been merged')
+  await keep(context, codebase, base, found)
+  const answers = new Map(found.map(({ question, answer }) => [question.branch, answer]))
+  for (const question of questions) {
+    const answer = isItsOwnBase(question, base) ? ownBase(base) : known.get(keyOf(question))
+    if (answer !== undefined) answers.set(question.branch, answer)
+  }
+  const landed = questions.filter(({ branch }) => answers.get(branch)?.value === 'yes')
+  const doubts = await doubtsAbout(context, codebase, base, landed, { signal })
+  for (const [branch, detail] of doubts) answers.set(branch, { value: 'cannot-tell', detail })
+  if (forge !== undefined) await askForge(forge, questions, answers)
+  return answers
+}
+
+type Found = {
+  readonly question: BranchQuestion
+  readonly answer: Merged
+  /** It follows from the commits alone. */
+  readonly lasting: boolean
+}
+
+const askAll = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): Promise<Found[]> => {
+  if (questions.length === 0) return []
+  try {
+    return await askTogether(inquiry, questions)
+  } catch (error) {
+    const [only] = questions
+    // One branch that git stumbles over must not take the others' answers with it.
+    if (questions.length > 1) return (await inPairs(questions, (question) => askAll(inquiry, [question]))).flat()
+    return only === undefined ? [] : [{ question: only, answer: cannotTell(error), lasting: false }]
+  }
+}
+
+const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): Promise<Found[]> => {
+  const { git, repo, base, signal } = inquiry
+  const tips = questions.map((question) => question.tip)
+  const positions = inquiry.positions ?? (await countAheadBehind(git, repo, base.sha, tips, { signal }))
+  const aheadOf = (question: BranchQuestion): number => positionOf(positions, question).ahead
+  const inside = questions.filter((question) => aheadOf(question) === 0)
+  const outside = questions.filter((question) => aheadOf(question) > 0)
+  const landed = (await landedOrEmpty(inquiry, inside)).map((answered) => ({ ...answered, lasting: false }))
+  if (outside.length === 0) return landed
+  const trees = await treesOf(git, repo, [base.sha, ...outside.map((question) => question.tip)], { signal })
+  const baseTree = trees.get(base.sha)
+  const open: BranchQuestion[] = []
+  const settled: Found[] = []
+  for (const question of outside) {
+    const same = trees.get(question.tip) === baseTree
+    if (same) settled.push(yes(question, { proof: 'same-tree', detail: `same content as ${base.name}` }))
+    // Base has nothing that the branch lacks: merging it is a fast-forward to another tree, and there is no squash.
+    else if (positionOf(positions, question).behind === 0) settled.push(no(question, aheadOf(question)))
+    else open.push(question)
+  }
+  const tried = await contentLanded(inquiry, open, baseTree)
+  const proven = tried.map(({ question, tried }): Found => {
+    if ('failed' in tried) return { question, answer: cannotTell(tried.failed), lasting: false }
+    return tried.proof === undefined ? no(question, aheadOf(question)) : yes(question, tried.proof)
+  })
+  return [...landed, ...settled, ...proven]
+}
+
+const positionOf = <P>(positions: ReadonlyMap<Sha, P>, { branch, tip }: BranchQuestion): P => {
+  const position = positions.get(tip)
+  if (position === undefined) throw new AppError('git-failed', `git did not say how ${branch} stands to its base`)
+  return position
+}
+
+const yes = (question: BranchQuestion, proof: Proof): Found => ({
+  question,
+  answer: { value: 'yes', ...proof },
+  lasting: true,
+})
+
+const no = (question: BranchQuestion, own: number): Found => ({ question, answer: { value: 'no', own }, lasting: true })
+
+const ownBase = ({ name }: Base): Merged => ({ value: 'cannot-tell', detail: `base is its own branch ${name}` })
+
+const cannotTell = (error: unknown): Merged => ({ value: 'cannot-tell', detail: toAppError(error).message })
+
+const keyOf = ({ tip, start }: { readonly tip: Sha; readonly start: Sha | undefined }): string =>
+  `${tip} ${start ?? ''}`
+
+const knownAnswers = async (
+  { store }: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+): Promise<ReadonlyMap<string, Merged>> => {
+  const kept = await store.mergeAnswers.find(codebase.id, base.sha)
+  return new Map(kept.map(({ question, answer }) => [keyOf(question), answer]))
+}
+
+const keep = async (
+  { store, clock }: IsolationContext,
+  codebase: Codebase,
+  base: Base,
+  found: readonly Found[],
+): Promise<void> => {
+  const lasting = found.filter((one) => one.lasting)
+  if (lasting.length === 0) return
+  const rows = lasting.map(({ question: { tip, start }, answer }) => ({
+    question: { tip, start, base: base.sha },
+    answer,
+  }))
+  await store.mergeAnswers.save(codebase.id, rows, clock())
+  await store.mergeAnswers.keepOnly(codebase.id, base.sha)
+}
+
+/** The forge's word counts only for this very tip: a branch that went on after its pull request was merged is not. */
+const askForge = async (
+  forge: Forge,
+  questions: readonly BranchQuestion[],
+  answers: Map<BranchName, Merged>,
+): Promise<void> => {
+  const open = questions.filter(({ branch }) => {
+    const value = answers.get(branch)?.value
+    return value === 'no' || value === 'cannot-tell'
+  })
+  await inPairs(open, async (question) => {
+    // A forge that cannot be reached takes no answer away that git has given.
+    const said = await forge(question).catch(() => undefined)
+    if (said?.merged !== true || said.headSha !== question.tip) return
+    const detail = `the forge merged it at ${question.tip.slice(0, 7)}`
+    answers.set(question.branch, { value: 'yes', proof: 'forge', detail })
+  })
+}
+
+/** One line for lists and answers: "merged: ancestor of origin/main", "2 commits not on main". */
+export const describeProof = (merged: Merged, base: Pick<Base, 'name' | 'branch'>): string => {
+  switch (merged.value) {
+    case 'yes':
+      return `merged: ${merged.detail}`
+    case 'no':
+      return `${counted(merged.own, 'commit')} not on ${base.branch ?? base.name}`
+    case 'empty':
+      return 'no commits of its own'
+    case 'cannot-tell':
+      return `cannot tell whether it is merged: ${merged.detail}`
+  }
+}

@@ -1,0 +1,66 @@
+import type { BranchFate } from './fate.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import type { Merged } from '../../../domain/merge-proof.ts'
+import type { Sha } from '../../../domain/names.ts'
+import { branchCheckedOut } from '../../../git/admin-dir.ts'
+import { updateRefs } from '../../../git/refs.ts'
+import { countHeldOnlyBy } from '../../../git/unreachable.ts'
+import { dropUpstream } from '../../../git/upstream.ts'
+import type { Base } from '../../codebases/base-branch.ts'
+import type { IsolationContext } from '../../context.ts'
+import { describeProof } from '../../merge-proof/merged.ts'
+import { mergeStatusOf } from '../../merge-proof/merge-status.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+
+export const judgeBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  base: Base,
+  stale: string | undefined,
+): Promise<BranchFate> => {
+  const mergeStatus = await mergeStatusOf(context, codebase, environment, base)
+  const { tip } = mergeStatus
+  const merged: Merged = stale === undefined ? mergeStatus.merged : { value: 'cannot-tell', detail: stale }
+  const created = environment.branchOrigin === 'created' && tip !== undefined
+  const open = merged.value === 'no' || merged.value === 'cannot-tell'
+  const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))
+  const goes = created && (merged.value === 'yes' || merged.value === 'empty' || untouched)
+  const note = !created
+    ? whyItStays(environment, tip)
+    : untouched
+      ? 'no commits of its own'
+      : stale === undefined
+        ? describeProof(merged, base)
+        : `${stale}, so whether it is merged is unknown`
+  return { merged, tip, goes, note }
+}
+
+/** Started from another branch than base and never moved: not merged, and yet there is nothing to lose. */
+const hasNothingOfItsOwn = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, startSha }: IsolatedEnvironment,
+  tip: Sha,
+): Promise<boolean> => tip === startSha && (await countHeldOnlyBy(context.git, repoOf(codebase), branch)) === 0
+
+const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
+  tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'
+
+/** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
+export const dropBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  branch: string,
+  tip: Sha,
+): Promise<{ readonly deleted: true } | { readonly deleted: false; readonly why: string }> => {
+  const repo = repoOf(codebase)
+  const holder = await branchCheckedOut(repo.commonDir, branch)
+  if (holder !== undefined) return { deleted: false, why: `it is checked out in ${holder} now` }
+  const deleted = await updateRefs(context.git, repo, [{ delete: `refs/heads/${branch}`, from: tip }], {
+    reason: 'coppice: removed with its environment',
+  })
+  if (!deleted.ok) return { deleted: false, why: 'it moved while its environment was being removed' }
+  await dropUpstream(context.git, repo, branch)
+  return { deleted: true }
+}

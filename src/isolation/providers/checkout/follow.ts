@@ -1,0 +1,170 @@
+import { join } from 'node:path'
+import type { RepoConfig } from '../../../domain/config/repository.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { toAppError } from '../../../domain/errors.ts'
+import type { GateAnswer } from '../../../domain/gates.ts'
+import { maxLineBytes } from '../../../domain/git-link.ts'
+import type { IsolationHints } from '../../../domain/hints.ts'
+import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
+import { shownPath } from '../../../domain/raw-path.ts'
+import { isTrusted } from '../../../domain/trust.ts'
+import type { Work } from '../../../domain/work.ts'
+import { fastForward, moveTo } from '../../../git/checkout.ts'
+import type { Tree } from '../../../git/door.ts'
+import { isAncestor } from '../../../git/history.ts'
+import { resolveCommit } from '../../../git/refs.ts'
+import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
+import { checkoutSettings } from './checkout-settings.ts'
+import type { IsolationContext } from '../../context.ts'
+import { type Dirt, readDirt } from './look/dirt.ts'
+import { isFree, isUnmounted, reasonsIn, usesOf } from '../../gates.ts'
+import { inTheWay } from './look/in-the-way.ts'
+import { locked } from '../../locked.ts'
+import { presenceOf } from '../worktree/presence.ts'
+import { baseAndConfig } from '../../codebases/base-and-config.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import { fetchBranch, fetchPullRequestHead } from '../../codebases/fetch-pull-request.ts'
+
+export type Followed = {
+  readonly notices: string[]
+  /** The tree has the head that was named, or none was. */
+  readonly current: boolean
+}
+
+/**
+ * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
+ * SHA, and the user is told; anything else is left, and both SHAs are named. Nothing in the tree is overwritten or
+ * deleted but files that the commit it leaves has. A trusted tree, which has our files and ran
+ * our setup, moves only to what is on its branch of our remote. An unmoved head starts no program.
+ */
+export const followPullRequest = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  work: Work,
+  { prSha }: IsolationHints,
+): Promise<Followed> => {
+  // A stacked PR shares the tree of the one below it; its head is not that one's.
+  const ofThisTree = (work.type === 'pr' || work.type === 'review') && Number(work.id) === environment.prNumber
+  if (!ofThisTree || prSha === undefined || !isSha(prSha) || !environment.owned) return unmoved
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
+  return locked(context, codebase, `following PR #${work.id}`, () =>
+    follow(context, codebase, environment, presence.tree, prSha),
+  )
+}
+
+const unmoved: Followed = { notices: [], current: true }
+
+const follow = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  target: Sha,
+): Promise<Followed> => {
+  const here = await resolveCommit(context.git, tree, 'HEAD')
+  if (here === undefined || here === target) return unmoved
+  const number = environment.prNumber ?? 0
+  const left = (why: string): Followed => ({
+    notices: [`PR #${number} is at \`${short(target)}\`, this tree stays at \`${short(here)}\`: ${why}`],
+    current: false,
+  })
+  const moved = (how: string): Followed => ({
+    notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``],
+    current: true,
+  })
+  try {
+    const refused = await bring(context, codebase, environment, target)
+    if (refused !== undefined) return left(refused)
+    const { config } = await baseAndConfig(context, codebase)
+    const looked = await look(context, codebase, environment, tree, config)
+    if ('why' in looked) return left(looked.why)
+    const isBehind = await isAncestor(context.git, tree, here, target)
+    if (!isBehind && (await isAncestor(context.git, tree, target, here))) {
+      return { ...left('it has commits that the PR does not have'), current: true }
+    }
+    if (!isBehind && !isUntouchedReview(environment, here)) return left('the two have diverged')
+    const lost = await inTheWay(context, tree, looked.dirt, target)
+    if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
+    const settings = checkoutSettings(environment.trust)
+    if (isBehind) {
+      await fastForward(context.git, tree, target, { settings })
+      return moved('moved: fast-forwarded')
+    }
+    await moveTo(context.git, tree, target, { settings })
+  } catch (error) {
+    return left(toAppError(error).message)
+  }
+  await context.store.environments.update(environment.id, { startSha: target })
+  return moved('was rewritten: moved')
+}
+
+/** Whether its files may be moved at all, by the questions that a removal asks about them. */
+const look = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  config: RepoConfig,
+): Promise<{ readonly dirt: Dirt } | { readonly why: string }> => {
+  const why = (answers: readonly GateAnswer[]) => ({ why: answers.map(({ detail }) => detail).join(', ') })
+  // First and alone: whatever looks at the files would wander off into what is mounted there.
+  const mounts = await isUnmounted([tree.path, tree.gitDir])
+  if (!isFree(mounts)) return why(mounts)
+  const use = await usesOf(context, environment, tree)
+  if (use.length > 0) return why(use)
+  const dirt = await readDirt(context, codebase, environment, tree, config)
+  if (dirt.headBranch !== environment.branch) return { why: `it is on ${dirt.headBranch ?? 'no branch'}` }
+  const reasons = reasonsIn(environment, dirt)
+  return reasons.length > 0 ? why(reasons) : { dirt }
+}
+
+const named = (paths: readonly string[]): string => {
+  const shown = paths.slice(0, 5).map(shownPath).join(', ')
+  return paths.length > 5 ? `${shown} and ${paths.length - 5} more` : shown
+}
+
+/** Fetches the commit. Answers why this tree may not have it. */
+const bring = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  target: Sha,
+): Promise<string | undefined> => {
+  const { trust, prNumber, prBranch } = environment
+  const remote = codebase.remote ?? 'origin'
+  if (prNumber === undefined) return "this worktree's pull request isn't known"
+  if (trust === 'own' && prBranch !== undefined) {
+    const { sha: tip } = await fetchBranch(context, codebase, remote, {
+      number: prNumber,
+      branch: toBranchName(prBranch),
+    })
+    const isThere = tip !== undefined && (await resolveCommit(context.git, repoOf(codebase), target)) !== undefined
+    const isOn = isThere && (await isAncestor(context.git, repoOf(codebase), target, tip))
+    return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`
+  }
+  await fetchPullRequestHead(context, codebase, remote, prNumber, target)
+  return isTrusted(trust)
+    ? `nobody has vouched for that commit. Look at it, then move there yourself: git merge --ff-only ${short(target)}`
+    : undefined
+}
+
+/** A review tree that stands exactly where we put it has no commits of its own. */
+const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, here: Sha): boolean =>
+  branch === `pr-${prNumber}-review` && startSha === here
+
+/** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
+const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
+  try {
+    const head = (await readUntrustedText(join(tree.gitDir, 'HEAD'), { maxBytes: maxLineBytes }))?.trim()
+    if (head !== `ref: refs/heads/${environment.branch}`) return undefined
+    return (
+      await readUntrustedText(join(tree.commonDir, 'refs/heads', environment.branch), { maxBytes: maxLineBytes })
+    )?.trim()
+  } catch {
+    return undefined
+  }
+}
+
+const short = (sha: string): string => sha.slice(0, 7)

@@ -1,0 +1,204 @@
+import { lstat, realpath, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { bytesBelow, rawBytes, shownPath } from '../../../../domain/raw-path.ts'
+import { linkedGitDirectory, maxLineBytes } from '../../../../domain/git-link.ts'
+import { trimEndOf } from '../../../../domain/trim-end.ts'
+import { readAdminDir, worktreePaths } from '../../../../git/admin-dir.ts'
+import type { Tree } from '../../../../git/door.ts'
+import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { inPairs } from '../../../map-concurrent.ts'
+import { isInside } from '../../../paths.ts'
+import { type Checkout, workIn } from './repository-work.ts'
+import type { Walk } from '../../../walk.ts'
+
+/** A repository inside a tree, with whatever repositories lie in it in turn. Paths are raw. */
+export type InnerRepository = {
+  /** What has to be kept so that nothing of it is lost: its directory, or only its `.git` where the tree tracks the rest. */
+  readonly path: string
+  /** What it holds that nothing else has; undefined when a fresh clone would bring everything back. */
+  readonly work: string | undefined
+}
+
+/** A worktree that git has a record of, of this repository or another one, inside a tree. */
+export type InnerWorktree = { readonly path: string; readonly repository: string }
+
+export type Inside = { readonly repositories: readonly InnerRepository[]; readonly worktrees: readonly InnerWorktree[] }
+
+/** What git says about the tree around them. Raw paths; a whole directory ends with `/`. */
+export type Surroundings = {
+  readonly gitlinks: readonly string[]
+  readonly untracked: readonly string[]
+  readonly ignored: readonly string[]
+  /** Where git's records say the tree is, when it was moved away for a second look. */
+  readonly recordedPath: string
+}
+
+/** More than this are not looked into: whoever has so many has work there. */
+const mostJudged = 50
+
+/**
+ * Every repository and every linked worktree inside a tree, at any depth, in tracked, untracked and ignored directories
+ * alike. Submodules whose git directory lies in the tree's own record are not among them.
+ */
+export const repositoriesInside = async (
+  context: IsolationContext,
+  tree: Tree,
+  walked: Pick<Walk, 'gits' | 'gitDirectories'>,
+  around: Surroundings,
+): Promise<Inside> => {
+  const gits = await Promise.all(walked.gits.map((git) => readGit(tree, git, around)))
+  const bare = walked.gitDirectories
+    .filter((path) => !path.endsWith('/.git'))
+    .filter((path) => isInGitDirectory(path) || !isTracked(path, around))
+    .map((path): Found => ({
+      kind: 'repository',
+      path,
+      keep: keepOf(path, path, around),
+      checkout: { gitDir: absolute(tree, path), path: undefined },
+    }))
+  const all = [...gits, ...bare].flatMap((found) => found ?? [])
+  const repositories = all.filter((found) => found.kind === 'repository')
+  const work = await judge(context, repositories)
+  return {
+    repositories: joinOuter(repositories, work),
+    worktrees: await withRecorded(tree, all, around.recordedPath),
+  }
+}
+
+/** Linked worktrees alone, where nothing is known about the tree around them. */
+export const worktreesInside = async (tree: Tree, walked: Pick<Walk, 'gits'>): Promise<InnerWorktree[]> => {
+  const around = { gitlinks: [], untracked: [], ignored: [], recordedPath: tree.path }
+  const found = await Promise.all(walked.gits.map((git) => readGit(tree, git, around)))
+  return withRecorded(
+    tree,
+    found.flatMap((one) => one ?? []),
+    tree.path,
+  )
+}
+
+type Repository = {
+  readonly kind: 'repository'
+  readonly path: string
+  readonly keep: string
+  /** Undefined when it cannot be asked, and why not. */
+  readonly checkout: Checkout | undefined
+  readonly why?: string
+}
+type Worktree = { readonly kind: 'worktree'; readonly path: string; readonly repository: string }
+type Found = Repository | Worktree
+
+/** What a `.git` is; undefined for a submodule that the tree's own record holds. */
+const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundings): Promise<Found | undefined> => {
+  const path = parentOf(git.path)
+  const repository = { kind: 'repository', path, keep: keepOf(path, git.path, around) } as const
+  const unknown = (why: string): Repository => ({ ...repository, checkout: undefined, why: `unknown: ${why}` })
+  if (!rawBytes(path).equals(Buffer.from(shownPath(path)))) return unknown('its name is not UTF-8')
+  try {
+    const gitDir = git.isDirectory ? absolute(tree, git.path) : await linkTarget(tree, git.path)
+    if (gitDir === undefined) return unknown(`${shownPath(git.path)} leads nowhere`)
+    if (around.gitlinks.includes(path) && isInside(await realpath(tree.gitDir), gitDir)) return undefined
+    const common = git.isDirectory
+      ? undefined
+      : await readUntrustedText(join(gitDir, 'commondir'), { maxBytes: maxLineBytes })
+    if (common === undefined) return { ...repository, checkout: { gitDir, path: absolute(tree, path) } }
+    return (await isRecordOf(gitDir, tree, path, around)) || (await isMovedAway(gitDir, tree, around))
+      ? { kind: 'worktree', path, repository: resolve(gitDir, common.trim()) }
+      : unknown('it is a copy of a worktree')
+  } catch (error) {
+    return unknown(error instanceof Error ? error.message : String(error))
+  }
+}
+
+/** A `.git` file names its git directory, a link is one. Undefined when nothing is there. */
+const linkTarget = async (tree: Tree, path: string): Promise<string | undefined> => {
+  const at = absolute(tree, path)
+  if ((await lstat(at)).isSymbolicLink()) {
+    const real = await unlessMissing(realpath(at))
+    return real !== undefined && (await stat(real)).isDirectory() ? real : undefined
+  }
+  const target = linkedGitDirectory(await readUntrustedText(at, { maxBytes: maxLineBytes }))
+  return target === undefined ? undefined : unlessMissing(realpath(resolve(absolute(tree, parentOf(path)), target)))
+}
+
+/** Git's record names this very directory. A copy of a worktree has the same `.git`, and the record names the original. */
+const isRecordOf = async (record: string, tree: Tree, path: string, around: Surroundings): Promise<boolean> => {
+  const named = (await readAdminDir(record))?.worktreePath
+  if (named === undefined) return false
+  if (named === join(around.recordedPath, shownPath(path))) return true
+  return (await unlessMissing(realpath(named))) === (await realpath(absolute(tree, path)))
+}
+
+/** The record names a place where nothing is: somebody moved the directory by hand, so this is the worktree, not a copy. */
+const isMovedAway = async (record: string, tree: Tree, { recordedPath }: Surroundings): Promise<boolean> => {
+  const named = (await readAdminDir(record))?.worktreePath
+  if (named === undefined) return true
+  const now = isInside(recordedPath, named) ? `${tree.path}${named.slice(recordedPath.length)}` : named
+  return (await unlessMissing(lstat(now))) === undefined
+}
+
+/** A worktree of this repository that lost its `.git` is still in git's records. */
+const withRecorded = async (tree: Tree, found: readonly Found[], recordedPath: string): Promise<InnerWorktree[]> => {
+  const worktrees = found.filter((one) => one.kind === 'worktree').map(({ path, repository }) => ({ path, repository }))
+  for (const named of await worktreePaths(tree.commonDir)) {
+    const root = [recordedPath, tree.path].find((one) => named !== one && isInside(one, named))
+    const path = root === undefined ? undefined : Buffer.from(named.slice(root.length + 1)).toString('latin1')
+    if (path === undefined || worktrees.some((one) => one.path === path)) continue
+    if ((await unlessMissing(lstat(bytesBelow(tree.path, path)))) === undefined) continue
+    worktrees.push({ path, repository: tree.commonDir })
+  }
+  return worktrees
+}
+
+const judge = async (
+  context: IsolationContext,
+  repositories: readonly Repository[],
+): Promise<ReadonlyMap<Repository, string>> => {
+  const work = new Map<Repository, string>()
+  for (const one of repositories.filter(({ checkout }) => checkout === undefined)) work.set(one, one.why ?? 'unknown')
+  const asked = repositories.filter(({ checkout }) => checkout !== undefined)
+  for (const one of asked.slice(mostJudged)) work.set(one, 'unknown: there are too many repositories to look into')
+  await inPairs(asked.slice(0, mostJudged), async (one) => {
+    const found = one.checkout && (await workIn(context, one.checkout))
+    if (found !== undefined) work.set(one, found)
+  })
+  return work
+}
+
+/** One inside another goes where the outer one goes: what either holds keeps both. */
+const joinOuter = (repositories: readonly Repository[], work: ReadonlyMap<Repository, string>): InnerRepository[] => {
+  const outer = outermost(repositories.map(({ keep }) => keep))
+  return outer.map((path) => {
+    const [found] = repositories.filter((one) => isAtOrBelow(path, one.keep) && work.has(one))
+    const why = found && (work.get(found) ?? '')
+    const detail = found === undefined || found.keep === path ? why : `${shownPath(found.path)}: ${why}`
+    return { path, work: detail }
+  })
+}
+
+/** Without those that lie in another of them. */
+export const outermost = (paths: readonly string[]): string[] =>
+  [...new Set(paths)].filter((path) => !paths.some((other) => other !== path && isAtOrBelow(other, path))).sort()
+
+const keepOf = (path: string, git: string, around: Surroundings): string => {
+  const inner = /^(.*?\/\.git)\//.exec(`${path}/`)?.[1]
+  if (inner !== undefined) return inner
+  return coveredBy(path, [...around.gitlinks, ...around.untracked, ...around.ignored]) === undefined ? git : path
+}
+
+const isInGitDirectory = (path: string): boolean => `/${path}/`.includes('/.git/')
+
+/** Test data that looks like a repository: every file of it is in the tree's own commits, or named as changed. */
+const isTracked = (path: string, { gitlinks, untracked, ignored }: Surroundings): boolean => {
+  const others = [...gitlinks, ...untracked, ...ignored]
+  return coveredBy(path, others) === undefined && !others.some((one) => one.startsWith(`${path}/`))
+}
+
+/** The entry that is the path or a directory above it. */
+const coveredBy = (path: string, entries: readonly string[]): string | undefined =>
+  entries.find((entry) => isAtOrBelow(trimEndOf(entry, '/'), path))
+
+const isAtOrBelow = (directory: string, path: string): boolean => path === directory || path.startsWith(`${directory}/`)
+const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/'))
+const absolute = (tree: Tree, path: string): string => join(tree.path, shownPath(path))

@@ -1,0 +1,39 @@
+import { type HalfDone, halfDone } from '../../../../git/admin-dir.ts'
+import { countDirt, type Dirt } from '../../../../git/dirt.ts'
+import type { CallOptions, Tree } from '../../../../git/door.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { workIn } from './repository-work.ts'
+import { lookIntoSubmodules } from './submodules.ts'
+import { unpushedSubmodules } from './unreachable.ts'
+
+/** What keeps a worktree from being called clean, in numbers. */
+export type UncommittedWork = Dirt & {
+  readonly halfDone: readonly HalfDone[]
+  /** How many submodules have changes, or are repositories with work that only they have. */
+  readonly submodules: number
+  /** How many submodules have commits that were not pushed. */
+  readonly unpushed: number
+}
+
+/** For display: removal looks at more. Without submodules one process. */
+export const uncommittedWork = async (
+  context: IsolationContext,
+  tree: Tree,
+  { signal }: CallOptions = {},
+): Promise<UncommittedWork> => {
+  const { gitlinks, ...dirt } = await countDirt(context.git, tree, { signal })
+  const { dirty, embedded } = await lookIntoSubmodules(context, tree, gitlinks)
+  let submodules = dirty.length
+  for (const repository of embedded) if ((await workIn(context, repository)) !== undefined) submodules += 1
+  const unpushed = (await unpushedSubmodules(context, tree)).length
+  return { ...dirt, halfDone: halfDone(tree.gitDir), submodules, unpushed }
+}
+
+export const isClean = ({
+  changed,
+  untracked,
+  hidden,
+  halfDone: begun,
+  submodules,
+  unpushed,
+}: UncommittedWork): boolean => changed + untracked + hidden + begun.length + submodules + unpushed === 0

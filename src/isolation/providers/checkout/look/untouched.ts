@@ -1,0 +1,35 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { unlessMissingSync } from '../../../../domain/missing.ts'
+import { halfDone, tokenFile } from '../../../../git/admin-dir.ts'
+import type { Tree } from '../../../../git/door.ts'
+import { directoriesOf, scanIndex } from '../../../../git/index-scan.ts'
+import { mountsInside } from '../../../../process/files/mounts.ts'
+import { createTimeSlice } from '../../../../process/time-slice.ts'
+
+/**
+ * Whether nobody staged anything in a worktree, or put anything into it, since we wrote its token, right after git had
+ * made it. Every creation from a spare waits for this, so no program is started and no file is looked at: the change
+ * times of the index and of the directories tell. An edit in place of a tracked file is not noticed; it is an edit in the
+ * new environment then. False when it has to be looked at more closely.
+ */
+export const isUntouched = async (tree: Tree): Promise<boolean> => {
+  const made = changeTime(tokenFile(tree.gitDir))
+  const isOld = (path: string | Buffer): boolean => {
+    const changed = changeTime(path)
+    return made !== undefined && changed !== undefined && changed <= made
+  }
+  if (!isOld(join(tree.gitDir, 'index')) || halfDone(tree.gitDir).length > 0) return false
+  if ((await mountsInside([tree.path, tree.gitDir])).length > 0) return false
+  const scan = scanIndex(tree)
+  if (scan === undefined) return false
+  const slice = createTimeSlice()
+  for (const directory of directoriesOf(tree, scan)) {
+    if (slice.isOver()) await slice.next()
+    if (!isOld(directory)) return false
+  }
+  return true
+}
+
+const changeTime = (path: string | Buffer): bigint | undefined =>
+  unlessMissingSync(() => lstatSync(path, { bigint: true }))?.ctimeNs

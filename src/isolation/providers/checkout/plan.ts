@@ -1,0 +1,245 @@
+import { repoOf } from '../../codebases/repo-of.ts'
+import type { BranchOrigin, Codebase } from '../../../domain/environment.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
+import type { Trust } from '../../../domain/trust.ts'
+import { branchForWork } from '../../../domain/work.ts'
+import { branchCheckedOut } from '../../../git/admin-dir.ts'
+import type { Repo } from '../../../git/door.ts'
+import { isAncestor } from '../../../git/history.ts'
+import { readRefs } from '../../../git/refs.ts'
+import type { BranchSettings } from '../../../git/upstream.ts'
+import type { Base } from '../../codebases/base-branch.ts'
+import { contentTrust } from './content-trust.ts'
+import type { IsolationContext } from '../../context.ts'
+import { copiedRecords } from '../worktree/orphans.ts'
+import type { IsolationRequest } from '../../provider.ts'
+import { fetchBranch, fetchPullRequestHead, prNotFound } from '../../codebases/fetch-pull-request.ts'
+
+/** What git has to do for one request, decided before anything is touched. */
+export type Plan = {
+  readonly repo: Repo
+  readonly branch: BranchName
+  readonly origin: BranchOrigin
+  /** The commit that will be checked out. */
+  readonly at: Sha
+  /** Where the branch's own commits begin; undefined when it was there before us. */
+  readonly start: Sha | undefined
+  /** A local branch that is merely behind moves forward first. */
+  readonly fastForward?: { readonly from: Sha; readonly to: Sha }
+  readonly upstream?: { readonly remote: string; readonly branch: string }
+  /** What a branch that comes back had set, its upstream included. */
+  readonly branchSettings?: BranchSettings
+  readonly trust: Trust
+  /** Why it counts as a fork's although nobody said that it is one. */
+  readonly doubt?: string | undefined
+  readonly prNumber: number | undefined
+  readonly prBranch: string | undefined
+  readonly notices: readonly string[]
+}
+
+export const planCreation = async (context: IsolationContext, request: IsolationRequest, base: Base): Promise<Plan> => {
+  const { work } = request
+  if (work.type === 'review' || work.type === 'pr') return planPullRequest(context, request)
+  const branch = request.branch ?? branchForWork(work, context.clock())
+  return planBranch(context, request, branch, base)
+}
+
+/** issue, task, thread, agent: a new branch from base. A branch that exists is used as it is, never reset. */
+const planBranch = async (
+  context: IsolationContext,
+  { codebase, base: override, signal }: IsolationRequest,
+  branch: BranchName,
+  base: Base,
+): Promise<Plan> => {
+  const plain = { repo: repoOf(codebase), branch, prNumber: undefined, prBranch: undefined }
+  const { local, tracking } = await branchTips(context, codebase, branch)
+  if (local !== undefined) {
+    await assertNotCheckedOut(codebase, branch)
+    const notices = override === undefined ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
+    const judged = await contentTrust(context, codebase, { tip: local, branch }, { signal })
+    return { ...plain, ...judged, origin: 'existing', at: local, start: undefined, notices }
+  }
+  if (tracking !== undefined && override === undefined && branch !== base.branch) {
+    return {
+      ...plain,
+      // The ref may stand for anything that somebody fetched under this name.
+      ...(await contentTrust(context, codebase, { tip: tracking, branch: undefined }, { signal })),
+      origin: 'created',
+      at: tracking,
+      start: tracking,
+      notices: [`branch ${branch} exists on ${codebase.remote}: continuing from there`],
+    }
+  }
+  // `--base` may name a stranger's commit; the repository's own base is what trust is measured by.
+  const judged: Pick<Plan, 'trust' | 'doubt'> =
+    override === undefined
+      ? { trust: 'own' }
+      : await contentTrust(context, codebase, { tip: base.sha, branch: undefined }, { signal })
+  return { ...plain, ...judged, origin: 'created', at: base.sha, start: base.sha, notices: [] }
+}
+
+const planPullRequest = async (context: IsolationContext, request: IsolationRequest): Promise<Plan> => {
+  const { codebase, work, hints } = request
+  const number = Number(work.id)
+  const remote = codebase.remote
+  if (remote === undefined) {
+    throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} cannot be fetched`, {
+      remedy: 'add one with `git remote add origin <url>`',
+    })
+  }
+  if (hints.prBranch === undefined || hints.isForkPR === true || work.type === 'review') {
+    return planReview(context, request, remote, number)
+  }
+  return planOwnBranch(context, request, remote, number, toBranchName(hints.prBranch))
+}
+
+/** PR of the same repository: its own branch with upstream, so that a push updates the PR. */
+const planOwnBranch = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+  remote: string,
+  number: number,
+  prBranch: BranchName,
+): Promise<Plan> => {
+  const { codebase } = request
+  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch })
+  const tips = await branchTips(context, codebase, prBranch)
+  const { local } = tips
+  const tracking = fetched.sha ?? tips.tracking
+  const { notices } = fetched
+  const plain = {
+    repo: repoOf(codebase),
+    prNumber: number,
+    prBranch,
+    upstream: { remote, branch: prBranch },
+  }
+  const judge = (at: Sha, branch: BranchName | undefined): Promise<Pick<Plan, 'trust' | 'doubt'>> =>
+    pullRequestTrust(context, request, { at, branch, fetched: fetched.sha })
+  const tip = tracking ?? local
+  if (tip === undefined) throw prNotFound(number, `branch ${prBranch} is not on ${remote}`, fetched.problem)
+  const holder = await branchCheckedOut(codebase.repoPath, prBranch)
+  // The main working tree is never taken: the environment gets a branch of its own that pushes to the PR's.
+  if (holder !== undefined) {
+    const branch = toBranchName(`pr-${number}`)
+    const own = await branchTips(context, codebase, branch)
+    if (own.local !== undefined) await assertNotCheckedOut(codebase, branch)
+    return {
+      ...plain,
+      ...(await judge(own.local ?? tip, own.local === undefined ? undefined : branch)),
+      branch,
+      origin: own.local === undefined ? 'created' : 'existing',
+      at: own.local ?? tip,
+      start: own.local === undefined ? tip : undefined,
+      notices: [
+        ...notices,
+        `${prBranch} is checked out in ${holder}: working in ${branch}, which pushes to ${prBranch}`,
+      ],
+    }
+  }
+  if (local === undefined) {
+    const judged = await judge(tip, undefined)
+    return { ...plain, ...judged, branch: prBranch, origin: 'created', at: tip, start: tip, notices }
+  }
+  const met = await meet(context, codebase, local, tracking, prBranch, notices)
+  const judged = await judge(met.at, prBranch)
+  return { ...plain, ...judged, branch: prBranch, origin: 'existing', start: undefined, ...met }
+}
+
+/**
+ * The remote's branch as it was fetched just now is the repository's own; so is the commit that the forge named for a
+ * pull request of the same repository. A local branch may hold anything.
+ */
+const pullRequestTrust = async (
+  context: IsolationContext,
+  { codebase, hints, doubt, signal }: IsolationRequest,
+  { at, branch, fetched }: { at: Sha; branch: BranchName | undefined; fetched: Sha | undefined },
+): Promise<Pick<Plan, 'trust' | 'doubt'>> => {
+  if (at === fetched || (hints.isForkPR === false && at === hints.prSha)) return { trust: 'own' }
+  const judged = await contentTrust(context, codebase, { tip: at, branch }, { signal })
+  return { ...judged, doubt: judged.doubt ?? doubt }
+}
+
+/** A local branch that is behind is moved forward; one that has diverged is left alone and named. */
+const meet = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  local: Sha,
+  tracking: Sha | undefined,
+  branch: BranchName,
+  notices: readonly string[],
+): Promise<Pick<Plan, 'at' | 'fastForward' | 'notices'>> => {
+  const repo = repoOf(codebase)
+  if (tracking === undefined || tracking === local || (await isAncestor(context.git, repo, tracking, local))) {
+    return { at: local, notices }
+  }
+  if (await isAncestor(context.git, repo, local, tracking)) {
+    return { at: tracking, fastForward: { from: local, to: tracking }, notices }
+  }
+  const sentence = `local branch ${branch} (${short(local)}) and ${codebase.remote}/${branch} (${short(tracking)}) have diverged: the local one is left as it is`
+  return { at: local, notices: [...notices, sentence] }
+}
+
+/** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
+const planReview = async (
+  context: IsolationContext,
+  { codebase, hints, doubt }: IsolationRequest,
+  remote: string,
+  number: number,
+): Promise<Plan> => {
+  const branch = toBranchName(`pr-${number}-review`)
+  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha)
+  const existing = (await branchTips(context, codebase, branch)).local
+  if (existing !== undefined) await assertNotCheckedOut(codebase, branch)
+  if (head.sha === undefined && existing === undefined)
+    throw prNotFound(number, `its head is not on ${remote}`, head.problem)
+  const at = existing ?? head.sha ?? missing()
+  return {
+    repo: repoOf(codebase),
+    branch,
+    origin: existing === undefined ? 'created' : 'existing',
+    at,
+    start: existing === undefined ? at : undefined,
+    trust: 'unproven',
+    doubt,
+    prNumber: number,
+    prBranch: hints.prBranch,
+    notices: [
+      ...(head.problem === undefined ? [] : [`couldn't fetch PR #${number} (${head.problem}): using the local copy`]),
+      `Reviewing PR at commit \`${short(at)}\`${hints.prBranch === undefined ? '' : ` (branch: \`${hints.prBranch}\`)`}`,
+    ],
+  }
+}
+
+const missing = (): never => {
+  throw new AppError('unexpected', 'a pull request without a head was planned')
+}
+
+const branchTips = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  branch: BranchName,
+): Promise<{ local: Sha | undefined; tracking: Sha | undefined }> => {
+  const local = `refs/heads/${branch}`
+  const tracking = `refs/remotes/${codebase.remote ?? 'origin'}/${branch}`
+  const refs = await readRefs(context.git, repoOf(codebase), [local, tracking])
+  return { local: refs.get(local)?.sha, tracking: codebase.remote === undefined ? undefined : refs.get(tracking)?.sha }
+}
+
+const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Promise<void> => {
+  const holder = await branchCheckedOut(codebase.repoPath, branch)
+  if (holder === undefined) return
+  throw new AppError('branch-in-use', `branch ${branch} is checked out in ${holder}`, {
+    remedy: await wayToFree(codebase, holder),
+  })
+}
+
+const wayToFree = async (codebase: Codebase, holder: string): Promise<string> => {
+  if (holder === codebase.checkoutPath) return 'switch that checkout to another branch, or choose another name'
+  const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
+  return copied
+    ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
+    : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`
+}
+
+const short = (sha: string): string => sha.slice(0, 7)

@@ -1,0 +1,59 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { RepoConfig } from '../../../../domain/config/repository.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
+import type { Tree } from '../../../../git/door.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { isOurRedirect, redirectPath } from './beads.ts'
+import { isOurLink } from './links.ts'
+import { isNamed, matchingFiles } from './matching-files.ts'
+import { sameContent } from './same-content.ts'
+import { fileSource } from './shared-area.ts'
+import { trackedFiles } from '../../../../git/tracked-files.ts'
+
+/**
+ * Whether this untracked file is one that Coppice laid down and that is still as it was laid: then it is nobody's work.
+ * A copied file counts while its source has the very same bytes, since then removal cannot lose them.
+ */
+export const isOurAddition = async (
+  context: Pick<IsolationContext, 'home'>,
+  codebase: Codebase,
+  environment: Pick<IsolatedEnvironment, 'path'>,
+  config: RepoConfig,
+  relativePath: string,
+): Promise<boolean> => {
+  // A directory (`nested/`) is never ours; git names one only when it is a repository of its own.
+  if (relativePath.endsWith('/')) return false
+  if (relativePath === redirectPath && (await isOurRedirect(codebase, environment.path))) return true
+  if (config.link.includes(relativePath) && (await isOurLink(context, codebase, environment.path, relativePath))) {
+    return true
+  }
+  if (config.copy.length === 0) return false
+  // Asked for every untracked file, and an agent can make a great many.
+  await nextTurn()
+  if (!isNamed(relativePath, config.copy)) return false
+  return sameContent(environment.path, fileSource(context, codebase), relativePath)
+}
+
+/**
+ * Files that git does not track, that the config calls worth keeping, and that are not the same as their source.
+ * Whatever cannot be read is thrown: the gate that asks must then say that it cannot tell.
+ */
+export const keptFilesThatDiffer = async (
+  context: Pick<IsolationContext, 'home' | 'git'>,
+  codebase: Codebase,
+  tree: Tree,
+  config: RepoConfig,
+  signal?: AbortSignal,
+): Promise<string[]> => {
+  const matches = await matchingFiles(tree.path, [...config.copy, ...config.keep])
+  if (matches.length === 0) return []
+  const tracked = await trackedFiles(context.git, tree, signal)
+  const source = fileSource(context, codebase)
+  const differing: string[] = []
+  for (const { path, exact } of matches) {
+    if (exact && tracked.has(path)) continue
+    if (exact && config.link.includes(path) && (await isOurLink(context, codebase, tree.path, path))) continue
+    if (!exact || !(await sameContent(tree.path, source, path))) differing.push(path)
+  }
+  return differing
+}

@@ -1,0 +1,62 @@
+import { lstat, stat, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Codebase } from '../../../../domain/environment.ts'
+import type { Provisioning } from './provisioning.ts'
+import { layFile } from './lay-file.ts'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../../../../process/files/replace-file.ts'
+import { realParent } from './real-parent.ts'
+
+export const redirectPath = '.beads/redirect'
+
+/** Lets all environments share the one issue store of the canonical checkout. */
+export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<string[]> => {
+  const content = await redirectContent(codebase)
+  if (content === undefined) return []
+  const make = (temporary: string) => writeFile(temporary, content, { flag: 'wx' })
+  const laid = await layFile({
+    tree,
+    environmentId: environment.id,
+    relativePath: redirectPath,
+    like: undefined,
+    make,
+  })
+  if (laid.outcome === 'blocked') return [`No ${redirectPath}: ${laid.at} is not a real directory on this branch.`]
+  if (laid.outcome === 'exists' && !(await isOurRedirect(codebase, tree.path))) {
+    return [`${redirectPath} is there already and was left as it is; the shared store is ${content.trim()}.`]
+  }
+  return []
+}
+
+export const isOurRedirect = async (codebase: Codebase, treePath: string): Promise<boolean> => {
+  const content = await redirectContent(codebase)
+  if (content === undefined || (await realParent(treePath, redirectPath)).kind !== 'real') return false
+  const path = join(treePath, redirectPath)
+  const found = await unlessMissing(lstat(path))
+  return found?.isFile() === true && (await readUntrustedText(path)) === content
+}
+
+/** The shared store went with the canonical checkout. A redirect that somebody changed stays as it is. */
+export const moveBeadsRedirect = async (
+  treePath: string,
+  from: string | undefined,
+  to: string | undefined,
+): Promise<void> => {
+  if (from === undefined || to === undefined) return
+  if ((await unlessMissing(realParent(treePath, redirectPath)))?.kind !== 'real') return
+  const path = join(treePath, redirectPath)
+  if ((await unlessMissing(lstat(path)))?.isFile() !== true) return
+  if ((await readUntrustedText(path)) !== `${join(from, '.beads')}\n`) return
+  replaceFileSync(path, `${join(to, '.beads')}\n`)
+}
+
+const redirectContent = async (codebase: Codebase): Promise<string | undefined> => {
+  if (codebase.checkoutPath === undefined) return undefined
+  const store = join(codebase.checkoutPath, '.beads')
+  const found = await unlessMissing(stat(store))
+  if (found?.isDirectory() !== true) return undefined
+  // beads follows one redirect and no second one, so ours has to name the end of the way.
+  const further = (await readUntrustedText(join(store, 'redirect'), { followLink: true }))?.trim() ?? ''
+  return `${further === '' ? store : resolve(codebase.checkoutPath, further)}\n`
+}

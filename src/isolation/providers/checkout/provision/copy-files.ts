@@ -1,0 +1,97 @@
+import { lstat, readlink, realpath, symlink } from 'node:fs/promises'
+import { dirname, isAbsolute, join, normalize } from 'node:path'
+import { hasCode } from '../../../../domain/error-code.ts'
+import type { Codebase } from '../../../../domain/environment.ts'
+import { AppError, isAppError } from '../../../../domain/errors.ts'
+import { toRepoPath } from '../../../../domain/names.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { isInside } from '../../../paths.ts'
+import type { Provisioning } from './provisioning.ts'
+import { layFile } from './lay-file.ts'
+import { type Match, matchingFiles } from './matching-files.ts'
+import { isMissing, unlessMissing } from '../../../../domain/missing.ts'
+import { copyUntrusted } from '../../../../process/files/read-untrusted.ts'
+import { fileSource } from './shared-area.ts'
+import { trackedFiles } from '../../../../git/tracked-files.ts'
+
+/**
+ * Brings `worktree.copy` into the tree: untracked and ignored files only, since git has brought the others.
+ * Each file that cannot be copied gets a notice; its source stays where it is.
+ */
+export const copyFiles = async (
+  context: IsolationContext,
+  provisioning: Provisioning,
+): Promise<{ copied: number; notices: string[] }> => {
+  const { codebase, config, tree, signal } = provisioning
+  const source = fileSource(context, codebase)
+  if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return { copied: 0, notices: [] }
+  const notices: string[] = []
+  const matches = await matchingFiles(source, config.copy, (directory, error) => {
+    if (directory === '') throw error
+    notices.push(`Not copied: ${directory} in ${source} cannot be read.`)
+  })
+  if (matches.length === 0) return { copied: 0, notices }
+  const tracked = await trackedFiles(context.git, tree, signal)
+  const trackedThere = await trackedInSource(context, codebase, signal)
+  let copied = 0
+  for (const match of matches) {
+    if (signal?.aborted === true) throw new AppError('cancelled', 'copying files was cancelled')
+    if (tracked.has(match.path) || trackedThere.has(match.path)) continue
+    const outcome = await copyOne(provisioning, source, match)
+    if (outcome === 'copied') copied += 1
+    else if (outcome !== 'exists') notices.push(`Not copied: ${match.path} ${outcome.problem}.`)
+  }
+  return { copied, notices }
+}
+
+/** Nobody has to fill the area of a bare repository; a checkout that is not there is a fault. */
+const isAbsentArea = async (codebase: Codebase, source: string): Promise<boolean> =>
+  codebase.checkoutPath === undefined && (await unlessMissing(lstat(source))) === undefined
+
+const trackedInSource = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  signal: AbortSignal | undefined,
+): Promise<ReadonlySet<string>> => {
+  if (codebase.checkoutPath === undefined) return new Set()
+  const commonDir = toRepoPath(codebase.repoPath)
+  return trackedFiles(context.git, { commonDir, gitDir: codebase.repoPath, path: codebase.checkoutPath }, signal)
+}
+
+type CopyOutcome = 'copied' | 'exists' | { readonly problem: string }
+
+const copyOne = async (provisioning: Provisioning, source: string, match: Match): Promise<CopyOutcome> => {
+  if (!match.exact) return { problem: 'has a name that is not UTF-8' }
+  if (match.kind === 'other') return { problem: 'is neither a file nor a link' }
+  const from = join(source, match.path)
+  if (match.kind === 'link' && !(await staysInside(source, match.path))) return { problem: 'is a link that leads out' }
+  const make = async (temporary: string): Promise<void> => {
+    if (match.kind === 'link') await symlink(await readlink(from), temporary)
+    // Shares the blocks where the file system can, and keeps the mode.
+    else await copyUntrusted(from, temporary)
+  }
+  const { tree, environment } = provisioning
+  try {
+    const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
+    if (laid.outcome === 'blocked') return { problem: `would go through ${laid.at}, which is not a real directory` }
+    return laid.outcome === 'laid' ? 'copied' : 'exists'
+  } catch (error) {
+    if (isForbidden(error)) return { problem: 'cannot be read' }
+    if (isAppError(error, 'unusable-file')) return { problem: 'is not a regular file' }
+    if (isMissing(error)) return { problem: 'went away meanwhile' }
+    throw error
+  }
+}
+
+/** An absolute target would lead every environment into the checkout, which the agents must never touch. */
+const staysInside = async (source: string, path: string): Promise<boolean> => {
+  const target = await readlink(join(source, path))
+  if (isAbsolute(target)) return false
+  const way = normalize(join(dirname(path), target))
+  if (way === '..' || way.startsWith('../') || way.split('/').some((part) => part.toLowerCase() === '.git'))
+    return false
+  const real = await unlessMissing(realpath(join(source, path)))
+  return real === undefined || isInside(await realpath(source), real)
+}
+
+const isForbidden = (error: unknown): boolean => hasCode(error, 'EACCES') || hasCode(error, 'EPERM')

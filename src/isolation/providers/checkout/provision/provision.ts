@@ -1,0 +1,42 @@
+import { isTrusted, privilegesOf } from '../../../../domain/trust.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { mayRunScripts } from '../../../trust.ts'
+import { layBeadsRedirect } from './beads.ts'
+import { copyFiles } from './copy-files.ts'
+import type { Provisioning } from './provisioning.ts'
+import { makeLinks } from './links.ts'
+import { leasePorts } from './ports.ts'
+import { runSetup } from './scripts.ts'
+import { bringSubmodules } from './submodules.ts'
+
+export type Provisioned = {
+  /** Files and links that were made now, without those that were there already. */
+  readonly copied: number
+  readonly linked: number
+  readonly ranSetup: boolean
+  readonly notices: readonly string[]
+}
+
+/**
+ * All that a tree gets beside its commit, after git has made it and before it is active. Each step leaves alone what is
+ * there already, so doing it again after a crash is harmless. Setup comes last: it may need all of the others.
+ */
+export const provisionEnvironment = async (
+  context: IsolationContext,
+  provisioning: Provisioning,
+): Promise<Provisioned> => {
+  const { codebase, config, environment } = provisioning
+  const { trust } = environment
+  const forks = isTrusted(trust) ? undefined : await mayRunScripts(context, codebase, config, trust)
+  const gets = privilegesOf(trust, forks?.run === true)
+  const notices: string[] = []
+  notices.push(...(await bringSubmodules(context, provisioning, gets.submodules)))
+  if (gets.files) notices.push(...(await layBeadsRedirect(provisioning)))
+  const copied = gets.files ? await copyFiles(context, provisioning) : { copied: 0, notices: [] }
+  const linked = gets.files ? await makeLinks(context, provisioning) : { linked: 0, notices: [] }
+  await leasePorts(context, environment, config.ports)
+  const setup = gets.scripts ? await runSetup(context, provisioning) : { ran: false, notices: [] }
+  notices.push(...copied.notices, ...linked.notices, ...setup.notices)
+  if (!gets.scripts && forks?.run === false && forks.notice !== undefined) notices.push(forks.notice)
+  return { copied: copied.copied, linked: linked.linked, ranSetup: setup.ran, notices }
+}

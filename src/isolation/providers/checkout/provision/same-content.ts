@@ -1,0 +1,35 @@
+import { lstat, readlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { openUntrusted, readFully } from '../../../../process/files/read-untrusted.ts'
+import { realParent } from './real-parent.ts'
+
+/**
+ * Whether `relativePath` is the same under both roots: the same bytes, or a link with the same target.
+ * Not there in one of them, or only through a link: not the same. What cannot be read is thrown.
+ */
+export const sameContent = async (rootA: string, rootB: string, relativePath: string): Promise<boolean> => {
+  for (const root of [rootA, rootB]) {
+    if ((await realParent(root, relativePath)).kind !== 'real') return false
+  }
+  const [a, b] = [join(rootA, relativePath), join(rootB, relativePath)]
+  const [statA, statB] = [await unlessMissing(lstat(a)), await unlessMissing(lstat(b))]
+  if (statA === undefined || statB === undefined) return false
+  if (statA.isSymbolicLink() && statB.isSymbolicLink()) return (await readlink(a)) === (await readlink(b))
+  return statA.isFile() && statB.isFile() && statA.size === statB.size && sameBytes(a, b)
+}
+
+const chunk = 256 * 1024
+
+export const sameBytes = async (a: string | Buffer, b: string | Buffer): Promise<boolean> => {
+  await using fileA = await openUntrusted(a)
+  await using fileB = await openUntrusted(b)
+  if (fileA === undefined || fileB === undefined) return false
+  const [bufferA, bufferB] = [Buffer.alloc(chunk), Buffer.alloc(chunk)]
+  for (let position = 0; ; position += chunk) {
+    const lengthA = await readFully(fileA, bufferA, position)
+    const lengthB = await readFully(fileB, bufferB, position)
+    if (!bufferA.subarray(0, lengthA).equals(bufferB.subarray(0, lengthB))) return false
+    if (lengthA < chunk) return true
+  }
+}

@@ -1,0 +1,162 @@
+import type { IsolationContext } from '../../../context.ts'
+import type { IsolatedEnvironment } from '../../../../domain/environment.ts'
+import { AppError, toAppError } from '../../../../domain/errors.ts'
+import { counted } from '../../../../domain/words.ts'
+import { killRun } from '../../../../process/kill.ts'
+import { lingeringProcesses } from '../../../../process/marked-processes.ts'
+import { type RunMark, runVariable, scriptMark } from '../../../../process/run-mark.ts'
+import { type ProgramResult, runProgram } from '../../../../process/spawn.ts'
+import { mayRunScripts } from '../../../trust.ts'
+import type { Provisioning } from './provisioning.ts'
+import { portVariables } from './ports.ts'
+import { type ScriptLog, openScriptLog } from './script-log.ts'
+
+export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
+  /** For all commands together. */
+  readonly timeoutMs?: number
+}
+
+/** Runs `worktree.setup` if it may; what it prints is kept, and its end is shown when it fails. */
+export const runSetup = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
+  runScripts(context, run, 'setup')
+
+/** Runs `worktree.teardown` if it may, in the tree that is about to go. */
+export const runTeardown = (context: IsolationContext, run: ScriptRun): Promise<ScriptsRun> =>
+  runScripts(context, run, 'teardown')
+
+export type ScriptsRun = {
+  /** False when there are none, or they may not run; then a notice says why. */
+  readonly ran: boolean
+  readonly notices: readonly string[]
+}
+
+type Kind = 'setup' | 'teardown'
+
+const defaultTimeoutMs = 15 * 60_000
+const shownLines = 40
+const shownBytes = 64 * 1024
+
+const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind): Promise<ScriptsRun> => {
+  const { codebase, config, environment } = run
+  const permission = await mayRunScripts(context, codebase, config, environment.trust)
+  if (!permission.run) return { ran: false, notices: permission.notice === undefined ? [] : [permission.notice] }
+  if (config[kind].length === 0) return { ran: false, notices: [] }
+  const mark = scriptMark(context.home, environment.id, kind)
+  const env = { ...(await scriptEnvironment(context, run)), [runVariable]: mark.id }
+  const log = await openScriptLog(context.home, kind, environment.id)
+  try {
+    const deadline = context.clock() + (run.timeoutMs ?? defaultTimeoutMs)
+    for (const command of config[kind]) {
+      context.progress(`running ${kind}: ${firstLine(command)}`)
+      const result = await runOne(context, run, { command, env, mark, log, timeoutMs: deadline - context.clock() })
+      if (result.exitCode !== 0 || result.timedOut) throw scriptFailed(run, kind, command, result, log.path)
+    }
+  } catch (error) {
+    await endAll(context, mark, kind, error)
+    throw error
+  } finally {
+    log.close()
+  }
+  return { ran: true, notices: await leftRunning(context, environment, kind) }
+}
+
+/** A script that failed leaves nothing running, however it put it into the background. */
+const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, cause: unknown): Promise<void> => {
+  const killed = await killRun([mark], { graceMs: 2_000, clock })
+  if (killed.outcome !== 'survivors') return
+  const pids = killed.identities.map(({ pid }) => pid).join(' ')
+  const failed = toAppError(cause)
+  const left =
+    pids === ''
+      ? `Something that ${kind} started is still running, and no pid names it`
+      : `Some processes that ${kind} started are still running: ${pids}`
+  throw new AppError(failed.code, `${failed.message}. ${left}`, {
+    cause,
+    remedy:
+      pids === ''
+        ? 'try again; if that does not help, restart the machine'
+        : `stop them (kill -9 ${pids}) and try again`,
+  })
+}
+
+/** A server for the agent, perhaps: it stays, and whoever made or removes the worktree is told. */
+export const leftRunning = async (
+  { home }: Pick<IsolationContext, 'home'>,
+  { id }: Pick<IsolatedEnvironment, 'id'>,
+  kind: Kind,
+): Promise<string[]> => {
+  const { named: left, unnamed } = await lingeringProcesses([scriptMark(home, id, kind)])
+  if (unnamed) return [`${kind} left something running that keeps forking, so no pid names it`]
+  if (left.length === 0) return []
+  const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
+  const more = left.length > names.length ? [`${left.length - names.length} more`] : []
+  return [`${kind} left ${counted(left.length, 'process', 'processes')} running: ${[...names, ...more].join(', ')}`]
+}
+
+type Command = {
+  readonly command: string
+  readonly env: Readonly<Record<string, string>>
+  readonly mark: RunMark
+  readonly log: ScriptLog
+  readonly timeoutMs: number
+}
+
+const runOne = async (
+  { clock, secrets }: IsolationContext,
+  { tree, signal, onSpawn }: ScriptRun,
+  { command, env, mark, log, timeoutMs }: Command,
+): Promise<ProgramResult> => {
+  log.write(`$ ${secrets.redact(command)}\n`)
+  const result = await runProgram({
+    shell: command,
+    cwd: tree.path,
+    env,
+    mark,
+    clock,
+    timeoutMs: Math.max(1, timeoutMs),
+    outputLimitBytes: shownBytes,
+    redact: { secrets, streams: ['stdout', 'stderr'] },
+    onOutput: (text) => log.write(text),
+    ...(signal === undefined ? {} : { signal }),
+    ...(onSpawn === undefined ? {} : { onStart: onSpawn }),
+  })
+  log.check()
+  return result
+}
+
+const scriptEnvironment = async (
+  context: IsolationContext,
+  { codebase, environment, tree }: ScriptRun,
+): Promise<Record<string, string>> => ({
+  ...context.programEnvironment,
+  ...(await portVariables(context, environment)),
+  COPPICE_DIR: tree.path,
+  COPPICE_CODEBASE: codebase.name,
+  COPPICE_BRANCH: environment.branch,
+  COPPICE_WORK: `${environment.work.type}-${environment.work.id}`,
+})
+
+const scriptFailed = (
+  { environment }: ScriptRun,
+  kind: Kind,
+  command: string,
+  result: ProgramResult,
+  logPath: string,
+): AppError => {
+  const how = result.timedOut
+    ? 'it took too long'
+    : result.signal === null
+      ? `exit code ${result.exitCode}`
+      : `ended by ${result.signal}`
+  const end = result.output.trimEnd().split('\n').slice(-shownLines).join('\n')
+  return new AppError(
+    kind === 'setup' ? 'setup-failed' : 'program-failed',
+    `${kind} of ${environment.branch} failed (${how}): ${firstLine(command)}${end === '' ? '' : `\n${end}`}`,
+    { remedy: `the whole output is in ${logPath}; correct worktree.${kind} on the base branch and try again` },
+  )
+}
+
+const firstLine = (command: string): string => {
+  const [line = '', ...rest] = command.trim().split('\n')
+  return rest.length === 0 ? line : `${line} …`
+}

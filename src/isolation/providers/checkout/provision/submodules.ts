@@ -1,0 +1,174 @@
+import { lstat, readdir, realpath } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError, isAppError, toAppError } from '../../../../domain/errors.ts'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { bytesBelow, toRaw } from '../../../../domain/raw-path.ts'
+import type { Privileges } from '../../../../domain/trust.ts'
+import { readHead } from '../../../../git/admin-dir.ts'
+import type { Tree } from '../../../../git/door.ts'
+import { resolveCommit } from '../../../../git/refs.ts'
+import { remoteInfo } from '../../../../git/remote.ts'
+import { relativeTo } from '../../../../git/remote-url.ts'
+import {
+  initSubmodules,
+  listSubmodules,
+  type SubmoduleAddress,
+  submoduleAddresses,
+  submoduleAddressesHere,
+  updateAnonymously,
+} from '../../../../git/submodule.ts'
+import { baseAndConfig } from '../../../codebases/base-and-config.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { isDirectoryBelow } from '../../../directory-below.ts'
+import { isInside } from '../../../paths.ts'
+import { repoOf } from '../../../codebases/repo-of.ts'
+import { submoduleDirs } from '../look/submodule-dirs.ts'
+import { submoduleTree } from '../look/submodules.ts'
+import { rememberTags } from '../look/fetched-tags.ts'
+import type { Provisioning } from './provisioning.ts'
+
+/**
+ * Fetches the submodules that are not there yet, and those alone: in a worktree that is in use, `git submodule update`
+ * would move the others away from what somebody has checked out in them.
+ */
+export const bringSubmodules = async (
+  context: IsolationContext,
+  provisioning: Provisioning,
+  which: Privileges['submodules'],
+): Promise<string[]> => {
+  const { config, tree } = provisioning
+  if (!config.submodules) return []
+  const wanted = await unfetched(context, provisioning, tree)
+  if (wanted.paths.length > 0) context.progress('fetching submodules')
+  const before = new Set((await submoduleDirs(tree.gitDir)).map(({ dir }) => dir))
+  try {
+    return which === 'base'
+      ? [...wanted.notices, ...(await bringBaseSubmodules(context, provisioning, wanted.paths))]
+      : await bringAll(context, provisioning, tree, wanted)
+  } finally {
+    // Also of those that came before one that could not be fetched.
+    for (const { dir } of await submoduleDirs(tree.gitDir)) if (!before.has(dir)) await rememberTags(context, dir)
+  }
+}
+
+type Unfetched = {
+  readonly paths: readonly string[]
+  /** None is left out: git may decide by itself which of them are active. */
+  readonly isAll: boolean
+  /** One that is there with its git directory in the record. It may lack submodules of its own. */
+  readonly fetched: readonly Tree[]
+  readonly notices: readonly string[]
+}
+
+const bringAll = async (
+  context: IsolationContext,
+  provisioning: Provisioning,
+  tree: Tree,
+  { paths, isAll, fetched, notices }: Unfetched,
+): Promise<string[]> => {
+  const { signal, onSpawn } = provisioning
+  const only = isAll ? {} : { paths }
+  try {
+    if (paths.length > 0) await initSubmodules(context.git, tree, { signal, ...only, ...(onSpawn && { onSpawn }) })
+  } catch (error) {
+    if (!isAppError(error, 'git-failed') && !isAppError(error, 'timeout')) throw error
+    throw new AppError('submodules-failed', `couldn't fetch the submodules: ${error.message}`, {
+      cause: error,
+      remedy: 'check that they can be fetched, or set worktree.submodules to false on the base branch',
+    })
+  }
+  const all = [...notices]
+  for (const inner of fetched) {
+    all.push(...(await bringAll(context, provisioning, inner, await unfetched(context, provisioning, inner))))
+  }
+  return all
+}
+
+/** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
+const unfetched = async (
+  context: IsolationContext,
+  { signal, tree: top }: Provisioning,
+  tree: Tree,
+): Promise<Unfetched> => {
+  const paths: string[] = []
+  const fetched: Tree[] = []
+  const notices: string[] = []
+  const hasNames = (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) !== undefined
+  const listed = hasNames ? await listSubmodules(context.git, tree, { signal }) : []
+  const named = listed.length === 0 ? new Map() : await submoduleAddressesHere(context.git, tree, { signal })
+  for (const { path, bytes } of listed) {
+    const raw = toRaw(bytes)
+    if ((await unlessMissing(lstat(bytesBelow(tree.path, `${raw}/.git`)))) !== undefined) {
+      // One whose `.git` leads nowhere has nothing that could be fetched into it.
+      const inner = await submoduleTree(tree, raw).catch(() => undefined)
+      if (inner !== undefined && isInside(await realpath(top.gitDir), inner.gitDir)) fetched.push(inner)
+      continue
+    }
+    const problem = await whyNotFetch(tree, raw, named.get(path)?.name)
+    if (problem === undefined) paths.push(path)
+    else notices.push(`Submodule ${path} was not fetched: ${problem}.`)
+  }
+  return { paths, isAll: paths.length === listed.length, fetched, notices }
+}
+
+const whyNotFetch = async (tree: Tree, path: string, name: string | undefined): Promise<string | undefined> => {
+  const there = await unlessMissing(readdir(bytesBelow(tree.path, path)))
+  if (there !== undefined && there.length > 0) return 'there are files in its directory'
+  const isPlain = await isDirectoryBelow(tree.path, path)
+  if (!isPlain && (await unlessMissing(lstat(bytesBelow(tree.path, path)))) !== undefined) {
+    return 'something else is in its place'
+  }
+  // Git would check out another commit in it, and what its HEAD alone holds would be left to its reflog.
+  const isKnown = name !== undefined && (await readHead(join(tree.gitDir, 'modules', name))) !== undefined
+  return isKnown ? 'its repository is still there. Check it out yourself: git submodule update' : undefined
+}
+
+/**
+ * A stranger's `.gitmodules` may name any address, one on our network or one that our credentials open. So only what
+ * base has for the same path, under the same name and address, is fetched: over https, without credentials, redirects
+ * or the submodules' own submodules. The rest stays empty and is named.
+ */
+const bringBaseSubmodules = async (
+  context: IsolationContext,
+  { codebase, tree, signal, onSpawn }: Provisioning,
+  paths: readonly string[],
+): Promise<string[]> => {
+  if (paths.length === 0) return []
+  const { base } = await baseAndConfig(context, codebase)
+  const head = await resolveCommit(context.git, tree, 'HEAD')
+  const repo = repoOf(codebase)
+  const trusted = await submoduleAddresses(context.git, repo, base.sha, { signal })
+  const here = head === undefined ? new Map() : await submoduleAddresses(context.git, repo, head, { signal })
+  const remote = (await remoteInfo(context.git, repo))?.url
+  const notices: string[] = []
+  for (const path of paths) {
+    const allowed = allowedAddress(trusted.get(path), here.get(path), remote)
+    const problem =
+      'problem' in allowed
+        ? allowed.problem
+        : await updateAnonymously(context.git, tree, allowed, { signal, ...(onSpawn && { onSpawn }) }).then(
+            () => undefined,
+            (error: unknown) => {
+              if (isAppError(error, 'cancelled')) throw error
+              return `it cannot be fetched without credentials: ${toAppError(error).message}`
+            },
+          )
+    if (problem !== undefined) notices.push(`Submodule ${path} was not fetched: ${problem}.`)
+  }
+  return notices
+}
+
+const allowedAddress = (
+  trusted: SubmoduleAddress | undefined,
+  here: SubmoduleAddress | undefined,
+  remote: string | undefined,
+): SubmoduleAddress | { readonly problem: string } => {
+  if (trusted === undefined) return { problem: 'the base branch has none there' }
+  if (here?.url !== trusted.url || here.name !== trusted.name)
+    return { problem: 'its address is not the base branch’s' }
+  const url = /^\.\.?\//.test(trusted.url) ? relativeTo(remote, trusted.url) : trusted.url
+  if (url === undefined || !/^https:\/\/[^/@]+\//i.test(url)) {
+    return { problem: 'only https addresses without credentials are fetched for work that is not trusted' }
+  }
+  return { ...trusted, url }
+}

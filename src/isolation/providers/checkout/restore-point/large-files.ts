@@ -1,0 +1,105 @@
+import { chmod, link, lstat, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { hasCode } from '../../../../domain/error-code.ts'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { toSha } from '../../../../domain/names.ts'
+import { bytesBelow, shownPath } from '../../../../domain/raw-path.ts'
+import type { LargeFile, LeftOut, RestorePoint } from '../../../../domain/restore-point.ts'
+import { catFiles } from '../../../../git/blobs.ts'
+import { blobsInIndex } from '../../../../git/converted.ts'
+import type { Tree } from '../../../../git/door.ts'
+import { copyUntrusted } from '../../../../process/files/read-untrusted.ts'
+import { syncPath } from '../../../../process/files/sync-path.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { makePrivateDirectory } from '../../../durable.ts'
+import type { ToKeep } from './keep-objects.ts'
+import { sameBytes } from '../provision/same-content.ts'
+
+/*
+ * Git holds a pointer to a file of Git LFS; its content is in LFS's own store, which `git lfs prune` clears without
+ * regard to restore points. A checkout fills the file in only where the user has set LFS up for it. So a restore point
+ * has a link to the content, which takes no room, and a restore lays the file itself.
+ */
+
+/** Of the files that a checkout may not write as they are, those whose very bytes LFS has. */
+export const keepLargeFiles = async (
+  { git }: IsolationContext,
+  { tree, dirt }: ToKeep,
+  directory: string,
+): Promise<LargeFile[]> => {
+  const kept: LargeFile[] = []
+  const pointers = await pointersOf(git, tree, dirt?.converted ?? [])
+  if (pointers.length > 0) await makePrivateDirectory(join(directory, 'large'))
+  for (const { path, oid, size } of pointers) {
+    const content = join(tree.commonDir, 'lfs/objects', oid.slice(0, 2), oid.slice(2, 4), oid)
+    const found = await unlessMissing(lstat(content))
+    if (found?.isFile() !== true || found.size !== size) continue
+    const to = join(directory, 'large', oid)
+    await linkOrCopy(content, to)
+    if (await sameBytes(to, bytesBelow(tree.path, path))) kept.push({ path, oid })
+  }
+  return kept
+}
+
+/** The rest is kept as any other file. */
+export const withoutLarge = <T extends ToKeep>(save: T, largeFiles: readonly LargeFile[]): T => {
+  if (save.dirt === undefined || largeFiles.length === 0) return save
+  const large = new Set(largeFiles.map(({ path }) => path))
+  return { ...save, dirt: { ...save.dirt, converted: save.dirt.converted.filter((path) => !large.has(path)) } }
+}
+
+type Pointer = LargeFile & { readonly size: number }
+
+/** A pointer is about 130 bytes long. One with extensions, which convert the content, is longer and none of ours. */
+const pointersOf = async (
+  git: IsolationContext['git'],
+  tree: Tree,
+  paths: readonly string[],
+): Promise<readonly Pointer[]> => {
+  if ((await unlessMissing(lstat(join(tree.commonDir, 'lfs/objects')))) === undefined) return []
+  const found: Pointer[] = []
+  const byBlob = Map.groupBy(await blobsInIndex(git, tree, paths, maxPointerBytes), ({ sha }) => sha)
+  await catFiles(git, tree, [...byBlob.keys()], (sha, content) => {
+    const [, oid, size] = pointer.exec(content.toString('latin1')) ?? []
+    if (oid === undefined) return
+    for (const { path } of byBlob.get(toSha(sha)) ?? []) found.push({ path, oid, size: Number(size) })
+  })
+  return found
+}
+
+const maxPointerBytes = 200
+const pointer = /^version https:\/\/git-lfs\.github\.com\/spec\/v1\noid sha256:([0-9a-f]{64})\nsize (\d+)\n$/
+
+/** LFS never writes to a file of its store again. */
+const linkOrCopy = async (from: string, to: string): Promise<void> => {
+  try {
+    await link(from, to)
+  } catch (error) {
+    // Two files with the same content.
+    if (hasCode(error, 'EEXIST')) return
+    await copyUntrusted(from, to)
+  }
+  await syncPath(to)
+}
+
+/** After the checkout, which has laid either the file or its pointer. */
+export const layLargeFiles = async (
+  tree: Tree,
+  directory: string,
+  { contents }: RestorePoint,
+  leftOut: LeftOut[],
+): Promise<void> => {
+  for (const { path, oid } of contents.largeFiles ?? []) {
+    const target = bytesBelow(tree.path, path)
+    const content = join(directory, 'large', oid)
+    if ((await unlessMissing(lstat(content))) === undefined) {
+      leftOut.push({ path: shownPath(path), reason: 'its content is gone; try `git lfs pull`' })
+      continue
+    }
+    const laid = await unlessMissing(lstat(target))
+    if (laid?.isFile() !== true || (await sameBytes(content, target))) continue
+    await rm(target)
+    await copyUntrusted(content, target)
+    await chmod(target, laid.mode & 0o777)
+  }
+}

@@ -1,0 +1,69 @@
+import type { Codebase } from '../../../../domain/environment.ts'
+import type { BranchName, Sha } from '../../../../domain/names.ts'
+import type { RestorePoint } from '../../../../domain/restore-point.ts'
+import { branchNames, updateRefs } from '../../../../git/refs.ts'
+import { type BranchSettings, writeBranchSettings } from '../../../../git/upstream.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { locked } from '../../../locked.ts'
+import { repoOf } from '../../../codebases/repo-of.ts'
+
+/** The saved settings of a branch: of the one that HEAD was on, or of the environment's own. */
+export const settingsFor = (
+  { contents: { head, environment, branchSettings, ownBranchSettings } }: RestorePoint,
+  branch: string,
+): BranchSettings | undefined =>
+  branch === (head.branch ?? environment.branch)
+    ? branchSettings
+    : branch === environment.branch
+      ? ownBranchSettings
+      : undefined
+
+/**
+ * HEAD was on another branch than the environment's own, which may have gone with its environment: it comes back where
+ * it stood, with its settings. One that is there again stays as it is.
+ */
+export const bringOwnBranch = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  point: RestorePoint,
+  entryId: string,
+): Promise<string[]> => {
+  const { environment, tip, ownBranchSettings } = point.contents
+  if (ownBranchSettings === undefined || tip === undefined) return []
+  const own = { branch: environment.branch, tip, settings: ownBranchSettings, entryId }
+  return locked(context, codebase, `bringing back ${environment.branch}`, () => bring(context, codebase, own))
+}
+
+type OwnBranch = {
+  readonly branch: BranchName
+  readonly tip: Sha
+  readonly settings: BranchSettings
+  readonly entryId: string
+}
+
+const bring = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, tip, settings, entryId }: OwnBranch,
+): Promise<string[]> => {
+  const repo = repoOf(codebase)
+  const names = await branchNames(context.git, repo)
+  if (names.includes(branch)) return []
+  const blocked = blockerOf(branch, names)
+  if (blocked !== undefined) {
+    return [`branch ${branch} (${tip.slice(0, 7)}) was not brought back: it can't exist beside ${blocked}`]
+  }
+  // Written down first: a restore that fails after this takes it back.
+  await context.store.journal.advance(entryId, { data: { ownBranch: { name: branch, tip } } })
+  const made = await updateRefs(context.git, repo, [{ create: `refs/heads/${branch}`, to: tip }], {
+    reason: 'coppice: restored',
+  })
+  if (!made.ok) return [`branch ${branch} (${tip.slice(0, 7)}) was not brought back: ${made.stderr.trim()}`]
+  await context.failpoint('restore.own-branch')
+  await writeBranchSettings(context.git, repo, branch, settings)
+  return [`branch ${branch} is back, too`]
+}
+
+/** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
+export const blockerOf = (branch: string, names: readonly string[]): string | undefined =>
+  names.find((name) => name.startsWith(`${branch}/`) || branch.startsWith(`${name}/`))

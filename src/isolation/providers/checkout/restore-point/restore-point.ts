@@ -1,0 +1,183 @@
+import { join } from 'node:path'
+import type { Codebase } from '../../../../domain/environment.ts'
+import { AppError } from '../../../../domain/errors.ts'
+import type { RestoreContents, RestorePoint } from '../../../../domain/restore-point.ts'
+import { readHead } from '../../../../git/admin-dir.ts'
+import type { Sha } from '../../../../domain/names.ts'
+import { borrowsObjects, giveUpOwnObjects, keepOwnObjects } from '../../../../git/own-objects.ts'
+import { readRef, resolveCommit, updateRefs } from '../../../../git/refs.ts'
+import { executableFiles } from '../../../../git/tracked-files.ts'
+import { branchSettings } from '../../../../git/upstream.ts'
+import { deleteTree } from '../../../../process/files/delete-tree.ts'
+import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
+import type { IsolationContext } from '../../../context.ts'
+import { makePrivateDirectory, syncDirectory, writeDurably } from '../../../durable.ts'
+import { type Archived, archiveBesideGit } from './archive.ts'
+import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
+import { keepLargeFiles, withoutLarge } from './large-files.ts'
+import { readPermissions } from './permissions.ts'
+import { repoOf } from '../../../codebases/repo-of.ts'
+import { outermost } from '../look/repositories-inside.ts'
+
+export type ToSave = ToKeep & {
+  readonly codebase: Codebase
+  /** The operation's id: reconciliation finds an unfinished point by it. */
+  readonly id: string
+}
+
+/** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
+export const restoreDirectory = (context: IsolationContext, id: string): string => {
+  if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} cannot be a restore point`)
+  }
+  return join(context.home, 'restore', id)
+}
+const refOf = (id: string): string => `refs/coppice/restore/${id}`
+const day = 24 * 60 * 60 * 1000
+
+/** Everything the environment holds, on disk before this resolves. Without it there is no removal. */
+export const writeRestorePoint = async (context: IsolationContext, given: ToSave): Promise<RestorePoint> => {
+  const { environment, codebase, id } = given
+  const directory = restoreDirectory(context, id)
+  await makePrivateDirectory(directory)
+  const largeFiles = await keepLargeFiles(context, given, directory)
+  const save = withoutLarge(given, largeFiles)
+  const head = await headOf(context, save)
+  const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
+  if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
+  await context.failpoint('save.objects')
+  const archived = await archive(context, save, directory, refused)
+  await context.failpoint('save.archived')
+  const settingsOf = (branch: string) => branchSettings(context.git, repoOf(codebase), branch)
+  const contents: RestoreContents = {
+    environment,
+    aliases: await context.store.environments.aliases(environment.id),
+    head,
+    branchSettings: await settingsOf(head.branch ?? environment.branch),
+    ...(head.branch !== undefined &&
+      head.branch !== environment.branch && { ownBranchSettings: await settingsOf(environment.branch) }),
+    tip: save.fate.tip,
+    dirty,
+    ...(tags !== undefined && { tags }),
+    converted: save.dirt?.converted ?? [],
+    ...(save.dirt !== undefined && { largeFiles }),
+    ...(save.dirt !== undefined && { skippedButThere: save.dirt.skippedButThere ?? [] }),
+    ...(await permissionsOf(context, save, archived)),
+    ...archived,
+  }
+  const createdAt = context.clock()
+  const point: RestorePoint = {
+    id,
+    host: context.host,
+    codebaseId: codebase.id,
+    environmentId: environment.id,
+    createdAt,
+    expiresAt: createdAt + context.settings.restoreDays * day,
+    ref: refOf(id),
+    commit,
+    contents,
+  }
+  // Readable without the database, too.
+  await writeDurably(join(directory, 'point.json'), `${JSON.stringify(point, undefined, 2)}\n`)
+  await syncDirectory(directory)
+  const made = await updateRefs(context.git, repoOf(codebase), [{ update: point.ref, to: commit, from: undefined }], {
+    reason: `coppice: restore point of ${environment.branch}`,
+    durable: true,
+  })
+  if (!made.ok) throw new AppError('restore-failed', `the restore point could not be kept: ${made.stderr.trim()}`)
+  await context.failpoint('save.ref')
+  await context.store.restorePoints.watch(context.host, createdAt)
+  await context.store.restorePoints.insert(point)
+  await context.failpoint('save.recorded')
+  return point
+}
+
+/** As it was written beside git. */
+export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
+  JSON.parse(
+    (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
+  ) as RestorePoint
+
+/** It names every file that was not committed, with its mode. */
+const maxPointBytes = 256 * 1024 * 1024
+
+/** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
+export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {
+  const directory = restoreDirectory(context, id)
+  const ref = refOf(id)
+  const there = await readRef(context.git, repoOf(codebase), ref)
+  if (there !== undefined) {
+    const gone = await updateRefs(context.git, repoOf(codebase), [{ delete: ref, from: there.sha }], {
+      reason: 'coppice: expired',
+    })
+    if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
+  }
+  await giveUpOwnObjects(repoOf(codebase), ownerOf(id))
+  await deleteTree(directory)
+  await context.store.restorePoints.remove(id)
+}
+
+const ownerOf = (id: string): string => `coppice restore point ${id}`
+
+/** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
+const keepBorrowed = async (
+  context: IsolationContext,
+  { codebase, environment, id }: ToSave,
+  commit: Sha,
+): Promise<void> => {
+  const { git } = context
+  const repo = repoOf(codebase)
+  const ofRemote = codebase.remote && (await resolveCommit(git, repo, `refs/remotes/${codebase.remote}/HEAD`))
+  const except = ofRemote || (await resolveCommit(git, repo, 'HEAD')) || environment.startSha
+  const through = join(restoreDirectory(context, id), 'objects')
+  await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), through })
+}
+
+const archive = async (
+  context: IsolationContext,
+  { tree, dirt }: ToSave,
+  to: string,
+  refused: readonly string[],
+): Promise<Archived> => {
+  const untracked = (dirt?.untracked ?? []).filter((path) => path.endsWith('/')).map((path) => path.slice(0, -1))
+  const repositories = dirt?.repositories ?? []
+  const submodules = [...(dirt?.submodules ?? []).map(({ path }) => path), ...(dirt?.convertedSubmodules ?? [])]
+  // Also one without work of its own: its remote-tracking refs may be all that holds what the remote has deleted since.
+  const kept = repositories.map(({ path }) => path)
+  return archiveBesideGit({
+    from: tree.path,
+    to,
+    record: tree.gitDir,
+    // Of a clean tree without flags the index says nothing that HEAD does not.
+    withoutIndex: dirt !== undefined && !isDirty(dirt) && dirt.skippedButThere === undefined,
+    ignored: dirt?.ignored ?? [],
+    special: dirt?.special ?? [],
+    refused,
+    nested: outermost([...untracked, ...submodules, ...kept]),
+    regenerable: context.settings.regenerable,
+    limitBytes: context.settings.restoreIgnoredBytes,
+  })
+}
+
+const permissionsOf = async (
+  { git, settings: { regenerable } }: IsolationContext,
+  { tree, dirt }: ToSave,
+  { nested }: Archived,
+): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
+  // The files are missing: there is nothing to look at.
+  if (dirt === undefined) return { modes: {} }
+  const { modes, ...permissions } = await readPermissions(tree.path, {
+    executable: await executableFiles(git, tree),
+    whole: nested,
+    ignored: dirt.ignored,
+    regenerable,
+  })
+  return { modes, permissions }
+}
+
+const headOf = async (context: IsolationContext, { tree, dirt }: ToSave): Promise<RestoreContents['head']> => {
+  const head = await readHead(tree.gitDir)
+  const branch = head !== undefined && 'branch' in head ? head.branch : undefined
+  const sha = dirt?.headSha ?? (head === undefined ? undefined : await resolveCommit(context.git, tree, 'HEAD'))
+  return { branch, sha }
+}

@@ -1,0 +1,130 @@
+import { existsSync } from 'node:fs'
+import { lstat, mkdir, readdir, rename } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { hasCode } from '../../../domain/error-code.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
+import { readWorktreeLinkSync, worktreePathSync } from '../../../git/admin-dir.ts'
+import type { IsolationContext } from '../../context.ts'
+import { syncDirectory } from '../../durable.ts'
+import { givenUpName, isGivenUpDirectory } from '../../given-up.ts'
+import { managedRoot, trashBeside, trashDirectory } from '../../paths.ts'
+
+/** What a removal under way may still want back lies under its own id; what nobody wants back is called this. */
+const gone = 'gone-'
+
+/** Where it may be: in the root's trash, or beside it where its own directory is a mount that no rename can leave. */
+const trashesOf = (root: string, path: string): string[] => [trashDirectory(root), trashBeside(path)]
+
+/** Moves a directory out of the way on its own mount: one rename, undone by one rename. */
+export const moveToTrash = async (root: string, path: string, id: string): Promise<string> => {
+  for (const trash of trashesOf(root, path)) {
+    await mkdir(trash, { recursive: true, mode: 0o700 })
+    if (!(await lstat(trash)).isDirectory()) throw notADirectory(trash)
+    const target = join(trash, id)
+    try {
+      await rename(path, target)
+    } catch (error) {
+      if (hasCode(error, 'EXDEV')) continue
+      throw error
+    }
+    await syncDirectory(trash)
+    return target
+  }
+  throw new AppError('path-taken', `couldn't move ${path} to the trash: ${trashBeside(path)} is on another mount`, {
+    remedy: `umount ${shellWord(trashBeside(path))}`,
+  })
+}
+
+const notADirectory = (trash: string): AppError =>
+  new AppError('path-taken', `${trash} is a link, so nothing can be moved to the trash`, {
+    remedy: `move it away: mv ${shellWord(trash)} <elsewhere>`,
+  })
+
+/** What a removal moved to the trash and has not given up; undefined when it is not there. */
+export const findInTrash = async (root: string, path: string, id: string): Promise<string | undefined> => {
+  for (const place of trashesOf(root, path).map((trash) => join(trash, id))) {
+    if ((await unlessMissing(lstat(place))) !== undefined) return place
+  }
+  return undefined
+}
+
+/** From here on the bytes may go at any time. Harmless when it was done before. Undefined: there is nothing to delete. */
+export const giveUp = async (root: string, path: string, id: string): Promise<string | undefined> => {
+  const from = await findInTrash(root, path, id)
+  if (from === undefined) return findGivenUp(root, path, id)
+  const target = join(dirname(from), await givenUpName(gone, id, from))
+  await rename(from, target)
+  return target
+}
+
+const findGivenUp = async (root: string, path: string, id: string): Promise<string | undefined> => {
+  for (const trash of trashesOf(root, path)) {
+    for (const name of (await unlessMissing(readdir(trash))) ?? []) {
+      if (name.startsWith(`${gone}${id}.`) && (await isGivenUpDirectory(gone, join(trash, name))))
+        return join(trash, name)
+    }
+  }
+  return undefined
+}
+
+/** Straight into the trash without a way back: only for what was never anybody's. */
+export const discardDirectory = async (root: string, path: string, id: string): Promise<string> =>
+  moveToTrash(root, path, await givenUpName(gone, id, path))
+
+/**
+ * A linked worktree that git still has a record of: somebody made it in the trash, moved it there, or made it in the
+ * tree after the second look. Deleting it would take its work and orphan its record. Not one whose record's name another
+ * worktree has by now.
+ */
+export const leaveLiveWorktree = (directory: Buffer): string | undefined => {
+  try {
+    const record = readWorktreeLinkSync(directory.toString())
+    if (record === undefined || !existsSync(join(record, 'commondir'))) return undefined
+    const place = worktreePathSync(record)
+    const isAnothers = place !== undefined && place !== directory.toString() && readWorktreeLinkSync(place) === record
+    return isAnothers ? undefined : 'a worktree of git'
+  } catch (error) {
+    // Unreadable is not *nothing*.
+    return error instanceof Error ? error.message : String(error)
+  }
+}
+
+/** What the background deletion may delete: something that we gave up in a trash of ours, nothing else. */
+export const isGivenUp = async ({ host }: Pick<IsolationContext, 'host'>, path: string): Promise<boolean> => {
+  const trash = dirname(path)
+  const root = (await managedRoot(path, host)) ?? (await managedRoot(trash, host))
+  if (root === undefined || basename(trash) !== basename(trashDirectory(root))) return false
+  if ((await unlessMissing(lstat(trash)))?.isDirectory() !== true) return false
+  return (await isGivenUpDirectory(gone, path)) && leaveLiveWorktree(Buffer.from(path)) === undefined
+}
+
+/** Everything that lies in the trash of a root, or beside worktrees of it. */
+export const listTrash = async (root: string): Promise<string[]> => {
+  const directories = (await unlessMissing(readdir(root, { withFileTypes: true }))) ?? []
+  const beside = directories.filter((entry) => entry.isDirectory()).map(({ name }) => join(root, name, '.trash'))
+  const found: string[] = []
+  for (const trash of [trashDirectory(root), ...beside]) {
+    found.push(...(await namesIn(trash)).map((name) => join(trash, name)))
+  }
+  return found
+}
+
+/** None of a link, or of what we may not read: that is no trash of ours. */
+const namesIn = async (trash: string): Promise<string[]> => {
+  try {
+    return (await lstat(trash)).isDirectory() ? await readdir(trash) : []
+  } catch (error) {
+    if (hasCode(error, 'ENOENT') || hasCode(error, 'EACCES') || hasCode(error, 'ENOTDIR')) return []
+    throw error
+  }
+}
+
+/** Deletes, in the background, what was given up. Answers how many directories that is. */
+export const emptyTrash = async (context: IsolationContext, root: string): Promise<number> => {
+  const done: string[] = []
+  for (const path of await listTrash(root)) if (await isGivenUp(context, path)) done.push(path)
+  if (done.length > 0) context.reap(done)
+  return done.length
+}

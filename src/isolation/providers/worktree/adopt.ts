@@ -1,0 +1,216 @@
+import { realpath } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { type BranchName, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
+import { aliasesFor, type Trust } from '../../../domain/trust.ts'
+import { shellWord, writeLine } from '../../../domain/shell-word.ts'
+import { type Work, parseWorkRef, toWork } from '../../../domain/work.ts'
+import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import { resolveCommit } from '../../../git/refs.ts'
+import { contentTrust } from '../checkout/content-trust.ts'
+import type { IsolationContext } from '../../context.ts'
+import { locked } from '../../locked.ts'
+import { environmentAt, followed } from '../../moved.ts'
+import { otherHomeOf } from './other-home.ts'
+import { isInternal } from '../../paths.ts'
+import type { AdoptRequest } from '../../provider.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import { makingReason, spareToken } from './marks.ts'
+
+/**
+ * Tracks a worktree that a person or another tool made. Nothing on disk changes, now or later: removing an adopted
+ * environment stops tracking it. One of our own becomes the user's when a person claims it.
+ */
+export const adoptWorktree = (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  request: AdoptRequest,
+): Promise<IsolatedEnvironment> =>
+  locked(context, codebase, 'adopting a worktree', async () => {
+    const real = await realpath(path).catch(() => undefined)
+    if (real === undefined) throw new AppError('not-adoptable', `there is nothing at ${path}`)
+    const known = await knownAt(context, codebase, real)
+    if (known !== undefined) return request.claim === true ? handOver(context, codebase, known) : known
+    const { branch, adminName } = await examine(context, codebase, path, real)
+    const trust = await trustOf(context, codebase, { branch, adminName }, request)
+    const environment = { ...adopted(context, codebase, { branch, adminName, path: real }, request), trust }
+    await context.failpoint('adopt.intent')
+    // Adopting changes nothing but our own records: one transaction, so there is nothing to finish or to undo.
+    await context.store.transaction(async (store) => {
+      const inserted = await store.environments.insert(environment, undefined)
+      if (inserted.outcome !== 'inserted')
+        throw taken(environment, inserted.outcome === 'conflict' ? inserted.on : 'limit')
+      for (const alias of aliasesFor(trust, environment.work, request.aliases)) {
+        await store.environments.addAlias(environment.id, codebase.id, alias, environment.createdAt)
+      }
+    })
+    await context.failpoint('adopt.recorded')
+    return environment
+  })
+
+/** A person or another tool made it, perhaps from a fork's pull request: it has to be proven like everything else. */
+const trustOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, adminName }: { branch: BranchName; adminName: string },
+  { work, forFork }: AdoptRequest,
+): Promise<Trust> => {
+  if (forFork === true || (work ?? workOfBranch(branch)).type === 'review') return 'unproven'
+  const tip = await resolveCommit(context.git, repoOf(codebase), `refs/heads/${branch}`)
+  if (tip === undefined) return 'unproven'
+  const gitDir = join(codebase.repoPath, 'worktrees', adminName)
+  return (await contentTrust(context, codebase, { tip, branch, gitDir })).trust
+}
+
+/** By its token first: a worktree that was moved is the same environment, whatever row has that path. */
+const knownAt = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+): Promise<IsolatedEnvironment | undefined> => {
+  const known =
+    (await environmentAt(context, codebase, path)) ?? (await context.store.environments.liveByPath(context.host, path))
+  if (known === undefined || known.codebaseId === codebase.id) return known
+  throw new AppError('not-adoptable', `${path} is a worktree of another codebase`)
+}
+
+/** From now on it is as if it had been adopted: nothing in Coppice deletes it or its branch. */
+const handOver = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  known: IsolatedEnvironment,
+): Promise<IsolatedEnvironment> => {
+  if (known.status === 'creating' || known.status === 'removing') {
+    throw new AppError(
+      'not-adoptable',
+      `${known.branch} is being ${known.status === 'creating' ? 'made' : 'removed'}`,
+      {
+        remedy: 'try again when that is done; `coppice worktree list` shows it',
+      },
+    )
+  }
+  const { environment } = await followed(context, codebase, known)
+  await context.store.environments.update(environment.id, { owned: false })
+  return { ...environment, owned: false }
+}
+
+const examine = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  real: string,
+): Promise<{ branch: BranchName; adminName: string }> => {
+  if (real === codebase.checkoutPath) {
+    throw new AppError(
+      'not-adoptable',
+      `${path} is the main working tree of ${codebase.name}, which is never an environment`,
+    )
+  }
+  const adminDir = await readWorktreeLink(real)
+  const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
+  if (record === undefined || dirname(record.dir) !== join(codebase.repoPath, 'worktrees')) {
+    throw new AppError('not-adoptable', `${path} is not a linked worktree of ${codebase.name}`, {
+      remedy: '`git worktree list` shows the ones it has',
+    })
+  }
+  await assertNotInternal(context, codebase, path, real, record)
+  await assertNoOtherHome(context, real, record.dir)
+  if (record.worktreePath !== real) {
+    throw await misplaced(path, real, record)
+  }
+  const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
+  if (branch === undefined) {
+    throw new AppError('not-adoptable', `${path} has no branch checked out`, {
+      remedy: `check one out there first: git -C ${path} switch -c <branch>`,
+    })
+  }
+  return { branch: toBranchName(branch), adminName: record.name }
+}
+
+/** Never `git worktree repair`, which would give two worktrees that changed places each other's branch. */
+const misplaced = async (path: string, real: string, { dir, worktreePath }: AdminDir): Promise<AppError> => {
+  const there = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
+  if (worktreePath !== undefined && there === dir) {
+    return new AppError('not-adoptable', `${path} is a copy of the worktree at ${worktreePath}`, {
+      remedy: `adopt that one, or unlink the copy to keep its files: rm ${shellWord(join(real, '.git'))}`,
+    })
+  }
+  return new AppError('not-adoptable', `git has ${path} at ${worktreePath ?? 'an unknown place'}`, {
+    remedy: `if you moved it, tell git where it is now: ${writeLine(join(dir, 'gitdir'), join(real, '.git'))}`,
+  })
+}
+
+/** What Coppice is making or taking away is nobody's to adopt, wherever it lies and whatever it is called. */
+const assertNotInternal = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  path: string,
+  real: string,
+  { dir, lockReason }: AdminDir,
+): Promise<void> => {
+  const refused = (why: string, remedy?: string): AppError =>
+    new AppError('not-adoptable', `${path} ${why}`, remedy === undefined ? {} : { remedy })
+  const spares = await context.store.spares.list(codebase.id)
+  const isSpare = spares.some(
+    (spare) => spare.path === real || join(codebase.repoPath, 'worktrees', spare.adminName) === dir,
+  )
+  if (isSpare || (await readToken(dir))?.startsWith(spareToken('')) === true) {
+    throw refused('is a prepared checkout that Coppice keeps for the next worktree')
+  }
+  if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
+  if (!isInternal(real)) return
+  throw refused("lies in a directory of Coppice's own", 'move it out first: git worktree move <from> <to>')
+}
+
+const assertNoOtherHome = async (context: IsolationContext, path: string, dir: string): Promise<void> => {
+  const other = await otherHomeOf(context, path, dir)
+  if (other === undefined) return
+  const which = other.home === undefined ? '' : ` (${other.home})`
+  throw new AppError('not-adoptable', `${path} was made by Coppice with another home${which}, which may delete it`, {
+    remedy: other.remedy,
+  })
+}
+
+const adopted = (
+  context: IsolationContext,
+  codebase: Codebase,
+  { branch, adminName, path }: { branch: BranchName; adminName: string; path: string },
+  request: AdoptRequest,
+): Omit<IsolatedEnvironment, 'trust'> => {
+  const at = context.clock()
+  return {
+    id: toEnvironmentId(context.ids()),
+    host: context.host,
+    codebaseId: codebase.id,
+    work: request.work ?? workOfBranch(branch),
+    provider: 'worktree',
+    path,
+    branch,
+    branchOrigin: 'existing',
+    status: 'active',
+    owned: false,
+    createdBy: request.createdBy,
+    createdAt: at,
+    lastActivityAt: at,
+    startSha: undefined,
+    adminName,
+    baseBranch: undefined,
+    prNumber: undefined,
+    prBranch: undefined,
+  }
+}
+
+/** A branch named as we name them says which work it is of; any other is the work `task:<branch>`. */
+export const workOfBranch = (branch: string): Work => {
+  const review = /^pr-([1-9]\d*)-review$/.exec(branch)
+  if (review) return toWork('review', review[1]!)
+  const numbered = /^(issue|pr)-[1-9]\d*$/.test(branch) ? parseWorkRef(branch) : undefined
+  return numbered ?? toWork('task', branch.replace(/^task-/, ''))
+}
+
+const taken = (environment: IsolatedEnvironment, on: string): AppError =>
+  new AppError('not-adoptable', `another environment has the same ${on} as ${environment.branch}`, {
+    remedy: '`coppice worktree list` shows it',
+  })

@@ -1,0 +1,75 @@
+import { lstat } from 'node:fs/promises'
+import type { IsolatedEnvironment } from '../../../domain/environment.ts'
+import { branchNameProblem, toBranchName } from '../../../domain/names.ts'
+import { branchForWork, toWork } from '../../../domain/work.ts'
+import { type AdminDir, readAdminDirs } from '../../../git/admin-dir.ts'
+import type { IsolationContext } from '../../context.ts'
+import { environmentAt } from '../../moved.ts'
+import { isCopied } from './orphans.ts'
+import { pathCandidates, prepareRoot } from '../../paths.ts'
+import type { ResolveRequest } from '../../resolution.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+
+export type Adoptable =
+  | { readonly kind: 'worktree'; readonly path: string }
+  /** The branch is checked out in an environment of another work already: that one is shared. */
+  | { readonly kind: 'environment'; readonly environment: IsolatedEnvironment }
+
+/**
+ * A linked worktree of this very repository, at the path the new one would get, or, for a PR, on the PR's branch or on
+ * the suggested one (exact, then with `/` and `-` made equal). The main working tree has no record and is never found.
+ */
+export const findAdoptable = async (
+  context: IsolationContext,
+  request: ResolveRequest,
+): Promise<Adoptable | undefined> => {
+  const { codebase } = request
+  const own = request.branch && (await context.store.environments.liveByBranch(codebase.id, request.branch))
+  if (own) return { kind: 'environment', environment: own }
+  const records = (await readAdminDirs(repoOf(codebase).commonDir)).filter(hasBranch)
+  if (records.length === 0) return undefined
+  const wanted = await wantedPath(context, request)
+  const onItsBranch = onBranch(records, request)
+  for (const record of [...records.filter((r) => r.worktreePath === wanted), ...onItsBranch]) {
+    const path = record.worktreePath
+    if (path === undefined || !(await isDirectory(path)) || (await isCopied(record))) continue
+    const environment =
+      (await context.store.environments.liveByPath(context.host, path)) ??
+      (await environmentAt(context, codebase, path))
+    if (environment === undefined) return { kind: 'worktree', path }
+    // Found by its path alone it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
+    if (onItsBranch.includes(record) && environment.codebaseId === codebase.id)
+      return { kind: 'environment', environment }
+  }
+  return undefined
+}
+
+type OnBranch = AdminDir & { readonly head: { readonly branch: string } }
+const hasBranch = (record: AdminDir): record is OnBranch => record.head !== undefined && 'branch' in record.head
+
+const onBranch = (records: readonly OnBranch[], { work, hints }: ResolveRequest): OnBranch[] => {
+  if (work.type !== 'pr' || hints.isForkPR === true) return []
+  const names = [hints.prBranch, hints.suggestedBranch].filter((name) => name !== undefined)
+  const exact = names.flatMap((name) => records.filter((record) => record.head.branch === name))
+  const alike = names.flatMap((name) => records.filter((record) => flat(record.head.branch) === flat(name)))
+  return [...exact, ...alike]
+}
+
+const flat = (branch: string): string => branch.replaceAll('/', '-')
+
+const wantedPath = async (context: IsolationContext, request: ResolveRequest): Promise<string | undefined> => {
+  const { work, hints, codebase } = request
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  const own = work.type === 'pr' && hints.isForkPR !== true ? hints.prBranch : undefined
+  if (own !== undefined && branchNameProblem(own) !== undefined) return undefined
+  // A fork's PR and a PR of unknown branch get the tree of a review.
+  const named = work.type === 'pr' && own === undefined ? toWork('review', work.id) : work
+  const branch = request.branch ?? (own === undefined ? branchForWork(named, context.clock()) : toBranchName(own))
+  return pathCandidates(root, codebase.name, branch)[0]
+}
+
+const isDirectory = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )

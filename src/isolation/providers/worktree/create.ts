@@ -1,0 +1,193 @@
+import { resolve } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
+import { toEnvironmentId } from '../../../domain/names.ts'
+import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
+import { freshen } from '../../codebases/base.ts'
+import type { Base } from '../../codebases/base-branch.ts'
+import { baseAndConfig } from '../../codebases/base-and-config.ts'
+import { withChild } from '../../children.ts'
+import { settleOrAbandon } from '../../abandon.ts'
+import type { IsolationContext } from '../../context.ts'
+import { locked } from '../../locked.ts'
+import { followMoves } from '../../moved.ts'
+import { isInside, prepareRoot } from '../../paths.ts'
+import { presenceOf } from './presence.ts'
+import type { Created, Existing, IsolationRequest, LimitReached } from '../../provider.ts'
+import { whenSettled } from '../../settled.ts'
+import type { RepoConfig } from '../../../domain/config/repository.ts'
+import { provisionEnvironment } from '../checkout/provision/provision.ts'
+import { activate, choosePath, makeTree } from './make.ts'
+import type { Made, Making } from './making.ts'
+import { type Plan, planCreation } from '../checkout/plan.ts'
+import { saveMissing } from './save-missing.ts'
+import { undoMaking } from './undo.ts'
+
+/**
+ * Fetch → decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
+ * a setup script may take minutes, and others must not wait for it.
+ */
+export const createEnvironment = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+): Promise<Created | Existing | LimitReached> => {
+  const { codebase, signal } = request
+  // Before anything is made there, and again by its real path.
+  assertOutside(codebase, resolve(context.worktreesBase))
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  assertOutside(codebase, root)
+  const offline = await freshenFor(context, request)
+  const purpose = `making ${request.work.type} ${request.work.id}`
+  const start = (): ReturnType<typeof begin> =>
+    locked(context, codebase, purpose, () => begin(context, request, root), signal)
+  let begun = await start()
+  // Somebody else is making (or removing) the same work's: that is waited for without the lock.
+  while ('outcome' in begun && begun.outcome === 'under-way') {
+    await whenSettled(context, codebase, begun.environment, signal)
+    begun = await start()
+  }
+  if ('outcome' in begun) return begun
+  const { making, made, config } = begun
+  try {
+    const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
+      provisionEnvironment(context, {
+        codebase,
+        environment: making.environment,
+        tree: made.tree,
+        config,
+        onSpawn,
+        ...(signal === undefined ? {} : { signal }),
+      }),
+    )
+    await context.failpoint('create.dressed')
+    const environment = await activate(making, made)
+    return {
+      outcome: 'created',
+      environment,
+      fromSpare: made.fromSpare,
+      notices: [...offline, ...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
+    }
+  } catch (error) {
+    await settleOrAbandon(context, made.entry.id, () =>
+      locked(context, codebase, 'undoing a failed creation', () =>
+        undoMaking(context, codebase, made.entry.id, 'just-made'),
+      ),
+    )
+    throw error
+  }
+}
+
+/** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
+const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): string[] => {
+  if (isTrusted(trust) || doubt === undefined) return []
+  const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
+  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${branch}`]
+}
+
+/** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
+const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
+  const holder = [checkoutPath, repoPath].find((path) => path !== undefined && isInside(path, root))
+  if (holder === undefined) return
+  throw new AppError('path-outside-root', `worktrees of ${name} cannot lie inside the repository itself (${root})`, {
+    remedy: 'choose another WORKTREE_BASE',
+  })
+}
+
+type UnderWay = { readonly outcome: 'under-way'; readonly environment: IsolatedEnvironment }
+type Begun = { readonly making: Making; readonly made: Made; readonly config: RepoConfig }
+
+const begin = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+  root: string,
+): Promise<Begun | Existing | LimitReached | UnderWay> => {
+  const { codebase, work } = request
+  const existing = await context.store.environments.liveByWork(codebase.id, work)
+  // A missing one gives way: what git still knows of it is saved first, and its branch is used as it is.
+  if (existing !== undefined && existing.status !== 'missing') return alreadyThere(existing)
+  if (existing !== undefined && (await isBack(context, codebase, existing))) {
+    const environment = (await context.store.environments.get(existing.id)) ?? existing
+    return { outcome: 'existing', environment: { ...environment, status: 'active' } }
+  }
+  if (existing !== undefined) await saveMissing(context, codebase, existing)
+  const { base, config } = await baseAndConfig(context, codebase, request.base)
+  const plan = await planCreation(context, request, base)
+  const path = await choosePath(context, codebase, root, plan)
+  const making: Making = {
+    context,
+    codebase,
+    kind: 'create',
+    environment: newEnvironment(context, request, plan, path, base),
+    plan,
+    aliases: aliasesFor(plan.trust, work, request.aliases),
+    limit: context.settings.worktreesPerCodebase,
+    useSpare: true,
+    signal: request.signal,
+  }
+  const made = await makeTree(making)
+  if (!('outcome' in made)) return { making, made, config }
+  if (made.outcome === 'limit') {
+    return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
+  }
+  throw new AppError('branch-in-use', `another environment has the same ${made.on} as ${plan.branch}`, {
+    remedy: '`coppice worktree list` shows it',
+  })
+}
+
+/** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
+const isBack = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<boolean> => {
+  const presence = await presenceOf(codebase, environment)
+  if (presence.state === 'missing') return false
+  if (presence.state === 'moved') return (await followMoves(context, codebase)).length > 0
+  if (presence.state === 'present') {
+    return context.store.environments.transition(environment.id, 'missing', 'active')
+  }
+  throw new IsolationBlockedError(`the environment of ${environment.branch} cannot be used: ${presence.detail}`, {
+    remedy: '`coppice doctor` says what can be done',
+  })
+}
+
+const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
+  environment.status === 'active' ? { outcome: 'existing', environment } : { outcome: 'under-way', environment }
+
+const freshenFor = async (
+  context: IsolationContext,
+  { codebase, hints, work, signal }: IsolationRequest,
+): Promise<string[]> => {
+  // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
+  if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
+  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
+  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
+}
+
+const newEnvironment = (
+  context: IsolationContext,
+  { codebase, work, createdBy }: IsolationRequest,
+  plan: Plan,
+  path: string,
+  base: Base,
+): IsolatedEnvironment => ({
+  id: toEnvironmentId(context.ids()),
+  host: context.host,
+  codebaseId: codebase.id,
+  work,
+  provider: 'worktree',
+  path,
+  branch: plan.branch,
+  branchOrigin: plan.origin,
+  status: 'creating',
+  owned: true,
+  createdBy,
+  createdAt: context.clock(),
+  lastActivityAt: context.clock(),
+  startSha: plan.start,
+  adminName: undefined,
+  baseBranch: base.branch,
+  trust: plan.trust,
+  prNumber: plan.prNumber,
+  prBranch: plan.prBranch,
+})

@@ -1,0 +1,100 @@
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase } from '../../../domain/environment.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import type { Sha } from '../../../domain/names.ts'
+import { type AdminDir, clearLock, readAdminDir, readHead, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import { lostCommits } from '../../../git/snapshot.ts'
+import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
+import type { IsolationContext } from '../../context.ts'
+import { locked } from '../../locked.ts'
+import { managedRoot } from '../../paths.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import { leaveToUser } from './making-left.ts'
+import { spareReason, spareToken } from './marks.ts'
+
+/** A spare of ours that has no row: the database was lost. */
+export type ForgottenSpare = {
+  readonly id: string
+  readonly path: string
+  readonly record: AdminDir
+  /** Whether its directory is there, with a link to this very record. */
+  readonly isThere: boolean
+}
+
+/** Known by the token and the lock in git's record, which only Coppice writes. Starts no program. */
+export const forgottenSpares = async (context: IsolationContext, codebase: Codebase): Promise<ForgottenSpare[]> => {
+  const { store, host } = context
+  const names = (await unlessMissing(readdir(join(codebase.repoPath, 'worktrees')))) ?? []
+  const rows = [...(await store.environments.live(codebase.id)), ...(await store.spares.list(codebase.id))]
+  const known = new Set(rows.map(({ adminName }) => adminName))
+  const unknown = names.filter((name) => !known.has(name))
+  // One that is being made has a record before it has a row.
+  if (unknown.length === 0 || (await store.journal.open(host, codebase.id)).length > 0) return []
+  const found: ForgottenSpare[] = []
+  for (const name of unknown) {
+    const record = await readAdminDir(join(codebase.repoPath, 'worktrees', name))
+    const spare = record && (await asSpare(record, host))
+    if (spare !== undefined) found.push(spare)
+  }
+  return found
+}
+
+const asSpare = async (record: AdminDir, host: string): Promise<ForgottenSpare | undefined> => {
+  const { dir, worktreePath: path, head, lockReason } = record
+  const token = await readToken(dir)
+  const id = token?.startsWith('spare:') === true ? token.slice('spare:'.length) : undefined
+  if (id === undefined || token !== spareToken(id) || lockReason !== spareReason(id)) return undefined
+  if (path === undefined || head === undefined || !('sha' in head)) return undefined
+  // A disk that is not mounted has no root to be seen: then nothing is known about its spares.
+  if ((await managedRoot(path, host)) === undefined) return undefined
+  if ((await unlessMissing(lstat(path))) === undefined) return { id, path, record, isThere: false }
+  return (await readWorktreeLink(path)) === dir ? { id, path, record, isThere: true } : undefined
+}
+
+/** Gives those that are there their row back; git's record of one that is gone goes too, if nobody worked in it. */
+export const recallSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  if ((await forgottenSpares(context, codebase)).length === 0) return
+  await locked(context, codebase, 'recalling spares', async () => {
+    for (const spare of await forgottenSpares(context, codebase)) await recall(context, codebase, spare)
+  })
+}
+
+const recall = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id, path, record: { dir, name }, isThere }: ForgottenSpare,
+): Promise<void> => {
+  const { store, host, clock, git } = context
+  const sha = await madeAt(context, codebase, dir)
+  if (isThere && sha !== undefined) {
+    await store.spares.insert({ id, host, codebaseId: codebase.id, path, adminName: name, sha, createdAt: clock() })
+  }
+  if (isThere && sha === undefined) {
+    context.log.warn('a spare that somebody worked in was left to them', { path })
+    await leaveToUser(dir)
+  }
+  if (isThere || sha === undefined) return
+  await clearLock(dir, spareReason(id))
+  await forgetWorktree(git, repoOf(codebase), { dir })
+}
+
+/**
+ * The commit that a spare was made at, by its record alone. Undefined when somebody committed or switched in it, or keeps
+ * refs of its own there, and when that is unknown: the record may be all that holds their work.
+ */
+export const madeAt = async ({ git }: IsolationContext, codebase: Codebase, dir: string): Promise<Sha | undefined> => {
+  const head = await readHead(dir)
+  if (head === undefined || !('sha' in head)) return undefined
+  const refs = await unlessMissing(readdir(join(dir, 'refs'), { recursive: true, withFileTypes: true }))
+  if (refs?.some((entry) => !entry.isDirectory()) === true) return undefined
+  const [first, ...more] = ((await readUntrustedText(join(dir, 'logs', 'HEAD'))) ?? '').trim().split('\n')
+  if (more.length > 0) return undefined
+  // Without a reflog (`core.logAllRefUpdates=false`) a commit that is on a branch or tag is not lost with the record.
+  const isOurs =
+    first === ''
+      ? (await lostCommits(git, repoOf(codebase), [head.sha], [])).length === 0
+      : first?.split(' ')[1] === head.sha
+  return isOurs ? head.sha : undefined
+}

@@ -1,0 +1,167 @@
+import { lstat, mkdir } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { unlessMissing } from '../../../domain/missing.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { AppError, toAppError } from '../../../domain/errors.ts'
+import { clearLock, readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
+import type { Tree } from '../../../git/door.ts'
+import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
+import { addWorktree } from '../../../git/worktree-add.ts'
+import type { InsertOutcome, JournalEntry, Spare } from '../../../store/store.ts'
+import { checkoutSettings } from '../checkout/checkout-settings.ts'
+import { settleOrAbandon } from '../../abandon.ts'
+import { withChild } from '../../children.ts'
+import type { IsolationContext } from '../../context.ts'
+import { pathCandidates } from '../../paths.ts'
+import { makingReason } from './marks.ts'
+import { directoryNumber } from './making-left.ts'
+import { type Made, type Making, type MakingData, moveForward } from './making.ts'
+import type { Plan } from '../checkout/plan.ts'
+import { claimSpare, takeSpare } from './spare.ts'
+import { undoMaking } from './undo.ts'
+
+/**
+ * Row and intent first, then git. The caller holds the repository's lock.
+ * A conflict or the limit is an answer; anything thrown has already been undone.
+ */
+export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
+  const { context, environment, plan } = making
+  const spare = making.useSpare ? await claimable(making) : undefined
+  const entry = await intent(making, spare === undefined ? 'adding' : 'taking')
+  const outcome = await context.store.transaction(async (store) => {
+    const inserted = await store.environments.insert(environment, making.limit)
+    if (inserted.outcome !== 'inserted') return inserted
+    await store.journal.begin(entry)
+    // Taken in the same transaction, so that a spare is never both free and being moved.
+    const claimed = spare !== undefined && (await claimSpare(store, spare, entry.id))
+    return { ...inserted, claimed }
+  })
+  if (outcome.outcome !== 'inserted') return outcome
+  await context.failpoint(`${making.kind}.intent`)
+  try {
+    const taken = outcome.claimed && spare ? await takeSpare(making, entry, spare) : undefined
+    const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
+    await context.failpoint(`${making.kind}.tree`)
+    await writeToken(tree.gitDir, environment.id)
+    await context.failpoint(`${making.kind}.token`)
+    const settings = plan.branchSettings ?? (plan.upstream && upstreamSettings(plan.upstream)) ?? []
+    await writeBranchSettings(context.git, tree, plan.branch, settings)
+    await context.failpoint(`${making.kind}.attached`)
+    return { tree, entry, fromSpare: taken !== undefined }
+  } catch (error) {
+    await settleOrAbandon(context, entry.id, () => undoMaking(context, making.codebase, entry.id, 'just-made'))
+    throw explain(error, plan)
+  }
+}
+
+/** Everything is laid: the row becomes active and the intent is done, in one transaction. */
+export const activate = async (
+  { context, kind, environment, aliases, codebase }: Making,
+  { tree, entry }: Made,
+): Promise<IsolatedEnvironment> => {
+  await clearLock(tree.gitDir, makingReason(environment.id))
+  await context.failpoint(`${kind}.unlocked`)
+  const at = context.clock()
+  const patch = { lastActivityAt: at, adminName: basename(tree.gitDir) }
+  await context.store.transaction(async (store) => {
+    if (!(await store.environments.transition(environment.id, 'creating', 'active', patch))) {
+      throw new AppError('unexpected', `${environment.branch} was undone while it was being made`)
+    }
+    for (const alias of aliases) await store.environments.addAlias(environment.id, codebase.id, alias, at)
+    await store.journal.end(entry.id)
+  })
+  await context.failpoint(`${kind}.active`)
+  return { ...environment, ...patch, status: 'active' }
+}
+
+/** The plain path, or the one with a hash when another environment or a stranger has the plain one. */
+export const choosePath = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  root: string,
+  plan: Plan,
+): Promise<string> => {
+  const candidates = pathCandidates(root, codebase.name, plan.branch)
+  const known = await readAdminDirs(plan.repo.commonDir)
+  for (const path of candidates) {
+    const row = await context.store.environments.liveByPath(context.host, path)
+    // A record whose directory is away (unmounted?) still speaks for its path.
+    const recorded = known.some((admin) => admin.worktreePath === path)
+    if (row === undefined && !recorded && !(await exists(path))) return path
+  }
+  throw new AppError('path-taken', `${candidates[0]} and ${candidates[1]} are both taken`, {
+    remedy: 'move what is there away, or choose another branch name',
+  })
+}
+
+const exists = async (path: string): Promise<boolean> => (await unlessMissing(lstat(path))) !== undefined
+
+const intent = async (
+  { context, codebase, kind, environment, plan, pointId }: Making,
+  step: string,
+): Promise<JournalEntry> => {
+  const data: MakingData = {
+    path: environment.path,
+    leaf: basename(environment.path),
+    branch: plan.branch,
+    branchCreated: plan.origin === 'created',
+    start: plan.at,
+    adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
+  }
+  return {
+    id: context.ids(),
+    host: context.host,
+    codebaseId: codebase.id,
+    environmentId: environment.id,
+    kind,
+    step,
+    data: pointId === undefined ? data : { ...data, pointId },
+    holder: context.self,
+    child: undefined,
+    startedAt: context.clock(),
+  }
+}
+
+const addFresh = async (
+  { context, kind, environment, plan, settings, signal }: Making,
+  entry: JournalEntry,
+  afterSpare: boolean,
+): Promise<Tree> => {
+  if (plan.fastForward) await moveForward(context, plan)
+  if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
+  await context.failpoint(`${kind}.adding`)
+  // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
+  await mkdir(environment.path, { mode: 0o777 })
+  const directory = await directoryNumber(environment.path)
+  return withChild(context, entry.id, { directory }, (onSpawn) =>
+    addWorktree(
+      context.git,
+      plan.repo,
+      {
+        path: environment.path,
+        branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
+        at: plan.at,
+        lockReason: makingReason(environment.id),
+        settings: settings ?? checkoutSettings(plan.trust),
+        onSpawn,
+      },
+      { signal },
+    ),
+  )
+}
+
+const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | undefined> => {
+  const spares = await context.store.spares.list(codebase.id)
+  const here = spares.filter((spare) => spare.host === context.host)
+  return here.find((spare) => spare.sha === plan.at) ?? here[0]
+}
+
+const explain = (error: unknown, plan: Plan): AppError => {
+  const fault = toAppError(error)
+  const nested = /'refs\/heads\/([^']+)' exists; cannot create/.exec(fault.message)
+  if (!nested) return fault
+  return new AppError('name-invalid', `couldn't create branch ${plan.branch}: branch ${nested[1]} is in the way`, {
+    cause: error,
+    remedy: `choose another name, or rename ${nested[1]}: git cannot keep both`,
+  })
+}

@@ -1,0 +1,36 @@
+import { basename, dirname } from 'node:path'
+import { toEnvironmentId } from '../../../domain/names.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
+import { readToken, tokenFile } from '../../../git/admin-dir.ts'
+import type { IsolationContext } from '../../context.ts'
+import { managedRoot } from '../../paths.ts'
+
+export type OtherHome = {
+  /** Where it is, as far as the worktree's path tells. */
+  readonly home: string | undefined
+  readonly remedy: string
+}
+
+/**
+ * A worktree that Coppice made with another home is that one's to delete, and it does not know who else tracks it. One
+ * in a directory of this home is ours, although the database does not know it: that was lost.
+ */
+export const otherHomeOf = async (
+  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
+  path: string,
+  gitDir: string,
+): Promise<OtherHome | undefined> => {
+  const token = await readToken(gitDir)
+  if (token === undefined) return undefined
+  const row = await store.environments.get(toEnvironmentId(token))
+  const isOurs = row === undefined ? (await managedRoot(path, host)) !== undefined : row.host === host
+  if (isOurs) return undefined
+  const root = dirname(dirname(path))
+  const home = basename(root) === 'worktrees' ? dirname(root) : undefined
+  const use =
+    home === undefined ? 'use it from there with COPPICE_HOME' : `use it from there: COPPICE_HOME=${shellWord(home)}`
+  return {
+    home,
+    remedy: `${use}; to take it over, delete the mark of that home first: rm ${shellWord(tokenFile(gitDir))}`,
+  }
+}

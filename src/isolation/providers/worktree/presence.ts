@@ -1,0 +1,97 @@
+import { lstatSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { maxLineBytes } from '../../../domain/git-link.ts'
+import { toRepoPath } from '../../../domain/names.ts'
+import { readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import type { Tree } from '../../../git/door.ts'
+import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
+import type { Health } from '../../provider.ts'
+import { isMissing } from '../../../domain/missing.ts'
+
+/**
+ * Is the environment really there, and still this very instance? Starts no program: this runs on every message.
+ * A directory that is there but is not our worktree is neither missing nor ours: nothing may be done with it.
+ */
+export type Presence =
+  | { readonly state: 'present'; readonly tree: Tree }
+  /** Somebody ran `git worktree move`: it is whole, at the tree's path. `followMoves` records that. */
+  | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
+  | { readonly state: 'missing' }
+  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
+
+export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
+  try {
+    const found = await look(codebase, environment)
+    if (found.state === 'present') return found
+    const tree = await movedTree(codebase, environment)
+    return tree === undefined ? found : { state: 'moved', tree, detail: `it was moved to ${tree.path}` }
+  } catch (error) {
+    return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+export const healthOf = ({ state }: Presence): Health => {
+  // Not where the record has it; whoever needs it there follows the move first.
+  if (state === 'moved') return 'missing'
+  return state === 'present' ? 'healthy' : state
+}
+
+/** Where git's record says it is now, when record and directory agree on each other and it is not where we have it. */
+const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined> => {
+  const { adminName, path } = environment
+  if (adminName === undefined) return undefined
+  const record = await readAdminDir(join(codebase.repoPath, 'worktrees', adminName))
+  const to = record?.worktreePath
+  if (record === undefined || to === undefined || to === path) return undefined
+  if ((await readWorktreeLink(to)) !== record.dir || !pointsBack(record.dir, to)) return undefined
+  // Both directories claim the record: whoever wrote that, nothing was moved.
+  if ((await readWorktreeLink(path)) === record.dir) return undefined
+  const token = await readToken(record.dir)
+  // An adopted one may have no token: then the branch must still be its own.
+  const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
+  const adopted = !environment.owned && token === undefined && branch === environment.branch
+  return token === environment.id || adopted ? treeAt(codebase, record.dir, to) : undefined
+}
+
+const look = async (codebase: Codebase, { path, owned, id, adminName }: IsolatedEnvironment): Promise<Presence> => {
+  if (!exists(path)) return { state: 'missing' }
+  const adminDir = await readWorktreeLink(path)
+  if (adminDir === undefined)
+    return { state: 'not-ours', detail: `${path} is there but is not a git worktree any more` }
+  if (dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) {
+    return { state: 'not-ours', detail: `${path} belongs to another repository (${adminDir})` }
+  }
+  if (adminName !== undefined && basename(adminDir) !== adminName) {
+    return { state: 'not-ours', detail: `${path} is another worktree now (${basename(adminDir)}, not ${adminName})` }
+  }
+  if (!pointsBack(adminDir, path)) {
+    return { state: 'not-ours', detail: `git's record ${basename(adminDir)} is of another directory` }
+  }
+  // The token dies with git's record, so the next owner of a recycled name never has it.
+  if (owned && (await readToken(adminDir)) !== id) {
+    return { state: 'not-ours', detail: `${path} was made anew by somebody else` }
+  }
+  return { state: 'present', tree: treeAt(codebase, adminDir, path) }
+}
+
+/** Synchronous, here and below: a stat is a few microseconds, the way through the thread pool a hundred. */
+const exists = (path: string): boolean => {
+  try {
+    lstatSync(path)
+    return true
+  } catch (error) {
+    // Only "there is no such thing" means gone; a directory that may not be read is not gone.
+    if (isMissing(error)) return false
+    throw error
+  }
+}
+
+const pointsBack = (adminDir: string, path: string): boolean =>
+  readUntrustedTextSync(join(adminDir, 'gitdir'), { maxBytes: maxLineBytes })?.trim() === join(path, '.git')
+
+export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree => ({
+  commonDir: toRepoPath(codebase.repoPath),
+  gitDir: adminDir,
+  path,
+})

@@ -1,0 +1,243 @@
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { AppError, toAppError } from '../../../domain/errors.ts'
+import { isMissing } from '../../../domain/missing.ts'
+import { type GateAnswer, refusals } from '../../../domain/gates.ts'
+import type { EnvironmentId } from '../../../domain/names.ts'
+import type { Tree } from '../../../git/door.ts'
+import { freshen } from '../../codebases/base.ts'
+import type { Fresh } from '../../codebases/base-branch.ts'
+import { baseAndConfig } from '../../codebases/base-and-config.ts'
+import { settleOrAbandon } from '../../abandon.ts'
+import type { IsolationContext } from '../../context.ts'
+import { type Dirt, isAsSaved, readDirt } from '../checkout/look/dirt.ts'
+import { followRename } from './follow-rename.ts'
+import { freshBase } from '../../codebases/fresh-base.ts'
+import { type Subject, askGates, isFree, isUnmounted, reasonsIn, stillInUse, usesOf } from '../../gates.ts'
+import { locked } from '../../locked.ts'
+import { followed } from '../../moved.ts'
+import { managedRoot } from '../../paths.ts'
+import { presenceOf } from './presence.ts'
+import { releaseRow } from '../../release.ts'
+import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../../provider.ts'
+import { notKept } from '../checkout/restore-point/archive.ts'
+import { judgeBranch } from '../checkout/branch-fate.ts'
+import type { BranchFate } from '../checkout/fate.ts'
+import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
+import { writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
+import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
+import { leftRunning, runTeardown } from '../checkout/provision/scripts.ts'
+import { moveToTrash } from '../checkout/trash.ts'
+
+/**
+ * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
+ * It looks first and touches nothing until every gate has answered.
+ */
+export const removeEnvironment = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id, branch }: IsolatedEnvironment,
+  options: RemoveOptions,
+): Promise<RemoveOutcome> => {
+  const { signal } = options
+  const maxAgeMs = freshEnough(context, options)
+  const fresh = maxAgeMs === undefined ? undefined : await freshen(context, codebase, { maxAgeMs, signal })
+  return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options, fresh), signal)
+}
+
+/** Whether it is merged is asked of the remote's base. The sweep, and whoever makes room, have fetched already. */
+const freshEnough = (context: IsolationContext, { trigger }: RemoveOptions): number | undefined => {
+  if (trigger === 'closed') return 0
+  return trigger === 'command' || trigger === 'fleet' ? context.settings.fetchFreshSeconds * 1000 : undefined
+}
+
+const remove = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  id: EnvironmentId,
+  options: RemoveOptions,
+  fresh: Fresh | undefined,
+): Promise<RemoveOutcome> => {
+  const { environment: known } = await followed(context, codebase, await current(context, id))
+  if (!known.owned) return release(context, known, options)
+  const { base, config, stale } =
+    fresh === undefined
+      ? { ...(await baseAndConfig(context, codebase)), stale: options.staleBase }
+      : await freshBase(context, codebase, fresh, { signal: options.signal })
+  const presence = await presenceOf(codebase, known)
+  const { environment, notices: renamed } =
+    presence.state === 'present'
+      ? await followRename(context, codebase, known, presence.tree, options)
+      : { environment: known, notices: [] }
+  // History and files are looked at side by side: git fills one core with each.
+  const judged = judgeBranch(context, codebase, environment, base, stale)
+  judged.catch(() => undefined)
+  const subject: Subject = {
+    codebase,
+    environment,
+    presence,
+    merged: async () => (await judged).merged,
+    config,
+    options,
+  }
+  const { answers, dirt, notices } = await askGates(context, subject)
+  const fate = await judged
+  const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
+  const byLock: GateAnswer[] =
+    lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock), use: { kind: 'lock' } }]
+  const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
+  const leftOut = notKept(dirt?.special ?? [])
+  if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
+  if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged, leftOut }
+  if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
+  if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
+  return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
+}
+
+/** What was judged merged is the recorded branch. Whoever checked out another one in the tree is at work there. */
+const otherBranch = (
+  { branch }: IsolatedEnvironment,
+  dirt: Dirt | undefined,
+  { trigger }: RemoveOptions,
+): GateAnswer[] => {
+  const head = dirt?.headBranch
+  if (head === undefined || head === branch || (trigger !== 'merged' && trigger !== 'room')) return []
+  return [{ gate: 'nothing-uncommitted', answer: 'no', detail: `${head} is checked out in it, not ${branch}` }]
+}
+
+/** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
+const removePresent = async (
+  context: IsolationContext,
+  subject: Subject,
+  tree: Tree,
+  seen: Dirt,
+  fate: BranchFate,
+  notices: readonly string[],
+): Promise<Removed | Refused> => {
+  const { codebase, environment, options } = subject
+  const root = await managedRoot(environment.path, context.host)
+  if (root === undefined) return unanswered(environment)
+  const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate, options })
+  try {
+    const { dirt, notices: torn } = await afterTeardown(context, subject, tree, seen)
+    const point = await writeRestorePoint(context, { codebase, environment, tree, dirt, id: entry.id, fate })
+    await context.store.journal.advance(entry.id, { step: 'saved' })
+    await context.failpoint('remove.saved')
+    const trash = await moveToTrash(root, environment.path, environment.id)
+    await context.failpoint('remove.moved')
+    const changed = await lookAgain(context, subject, { ...tree, path: trash }, dirt)
+    if (changed.length > 0) {
+      await undoRemoval(context, codebase, entry.id)
+      return { outcome: 'refused', environment, reasons: changed }
+    }
+    await context.failpoint('remove.checked')
+    await forgetRecord(context, codebase, entry.id, tree.gitDir)
+    await context.failpoint('remove.forgotten')
+    const finished = await finishRemoval(context, codebase, entry.id)
+    return {
+      outcome: 'removed',
+      environment: { ...environment, status: 'removed' },
+      restorePoint: point,
+      branchDeleted: finished.branchDeleted,
+      branchNote: finished.branchNote,
+      leftOut: point.contents.leftOut,
+      letGo: finished.letGo.filter(({ id }) => id !== options.askedBy),
+      notices: [...notices, ...torn, ...finished.notices],
+    }
+  } catch (error) {
+    await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
+    if (!isMissing(error)) throw error
+    throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
+      cause: error,
+      remedy: 'try again: `coppice worktree list` shows where it is now',
+    })
+  }
+}
+
+/** Teardown is the repository's own code and may write: what it left is looked at before anything is saved. */
+const afterTeardown = async (
+  context: IsolationContext,
+  subject: Subject,
+  tree: Tree,
+  seen: Dirt,
+): Promise<{ dirt: Dirt; notices: string[] }> => {
+  const { codebase, environment, config, options } = subject
+  if (config.teardown.length === 0) return { dirt: seen, notices: await leftBySetup(context, subject) }
+  const { notices } = await runTeardown(context, {
+    codebase,
+    environment,
+    tree,
+    config,
+    signal: options.signal,
+  }).catch((error: unknown) => {
+    // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.
+    if (options.force !== true) throw error
+    return { notices: [`teardown failed: ${toAppError(error).message}`] }
+  })
+  const dirt = await readDirt(context, codebase, environment, tree, config)
+  const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
+  if (left.length > 0) {
+    throw new AppError('program-failed', `teardown left ${environment.branch} with work in it: ${left.join(', ')}`, {
+      remedy: `look at what it wrote: ${environment.path}`,
+    })
+  }
+  return { dirt, notices: [...notices, ...(await leftBySetup(context, subject))] }
+}
+
+/** What setup started outside of the tree does not stop a removal: other worktrees may use it. */
+const leftBySetup = async (context: IsolationContext, { config, environment }: Subject): Promise<string[]> =>
+  config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup')
+
+/** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
+const lookAgain = async (
+  context: IsolationContext,
+  subject: Subject,
+  moved: Tree,
+  saved: Dirt,
+): Promise<readonly GateAnswer[]> => {
+  const { codebase, environment, config } = subject
+  const mounts = await isUnmounted([moved.path, moved.gitDir])
+  if (!isFree(mounts)) return mounts
+  const [same, use] = await Promise.all([
+    isAsSaved(context, codebase, environment, moved, config, saved),
+    stillInUse(context, subject, moved),
+  ])
+  const users = isFree(use) ? use : await stillInUse(context, subject, moved)
+  const reasons = users.filter(({ answer }) => answer !== 'yes')
+  if (same) return reasons
+  return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
+}
+
+/** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
+const release = async (
+  context: IsolationContext,
+  environment: IsolatedEnvironment,
+  options: RemoveOptions,
+): Promise<Released | Refused> => {
+  const reasons = await usesOf(context, environment, undefined)
+  if (reasons.length > 0) return { outcome: 'refused', environment, reasons }
+  if (options.dryRun === true) return { outcome: 'released', environment, letGo: [] }
+  const letGo = await context.store.transaction((store) =>
+    releaseRow(context, store, environment, options, whyOf(options)),
+  )
+  const others = letGo.filter(({ id }) => id !== options.askedBy)
+  return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
+}
+
+const current = async (context: IsolationContext, id: EnvironmentId): Promise<IsolatedEnvironment> => {
+  const environment = await context.store.environments.get(id)
+  if (environment?.status === 'active' || environment?.status === 'missing') return environment
+  if (environment?.status === 'creating' || environment?.status === 'removing') {
+    throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
+      remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
+    })
+  }
+  throw new AppError('not-found', 'that environment is gone already', {
+    remedy: '`coppice worktree list` shows what is there',
+  })
+}
+
+const unanswered = (environment: IsolatedEnvironment): Refused => ({
+  outcome: 'refused',
+  environment,
+  reasons: [{ gate: 'ours', answer: 'cannot-tell', detail: 'cannot tell whether it is still this very worktree' }],
+})

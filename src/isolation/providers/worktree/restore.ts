@@ -1,0 +1,270 @@
+import { lstat, mkdir, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { AppError } from '../../../domain/errors.ts'
+import { type BranchName, branchNameProblem, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
+import { bytesBelow } from '../../../domain/raw-path.ts'
+import { deleteTree } from '../../../process/files/delete-tree.ts'
+import type { LeftOut, RestorePoint } from '../../../domain/restore-point.ts'
+import { branchCheckedOut } from '../../../git/admin-dir.ts'
+import { checkoutDetached } from '../../../git/checkout.ts'
+import type { Tree } from '../../../git/door.ts'
+import { withoutLargeFiles } from '../../../git/large-files.ts'
+import type { Setting } from '../../../git/neutral.ts'
+import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../../git/refs.ts'
+import { baseAndConfig } from '../../codebases/base-and-config.ts'
+import { settleOrAbandon } from '../../abandon.ts'
+import type { IsolationContext } from '../../context.ts'
+import { locked } from '../../locked.ts'
+import { prepareRoot } from '../../paths.ts'
+import type { Restored } from '../../provider.ts'
+import { checkoutSettings } from '../checkout/checkout-settings.ts'
+import { copyTree } from '../checkout/restore-point/archive.ts'
+import { activate, choosePath, makeTree } from './make.ts'
+import type { Made, Making } from './making.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import { layLargeFiles } from '../checkout/restore-point/large-files.ts'
+import { bringTags } from '../checkout/restore-point/named-by-record.ts'
+import { applyPermissions } from '../checkout/restore-point/permissions.ts'
+import type { Plan } from '../checkout/plan.ts'
+import { leasePorts } from '../checkout/provision/ports.ts'
+import { layRawBytes } from '../checkout/restore-point/raw-files.ts'
+import { blockerOf, bringOwnBranch, settingsFor } from '../checkout/restore-point/restore-branch.ts'
+import { layFiles, layIgnored, parentOf } from '../checkout/restore-point/restore-files.ts'
+import { restoreDirectory } from '../checkout/restore-point/restore-point.ts'
+import { makeFull, takeSkippedAway } from '../checkout/restore-point/restore-skipped.ts'
+import { bringSubmodules } from '../checkout/restore-point/restore-submodules.ts'
+import { undoMaking } from './undo.ts'
+
+/**
+ * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
+ * `found` was chosen without the lock; `lookAgain` chooses once more with it.
+ */
+export const restoreEnvironment = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  found: RestorePoint,
+  lookAgain: () => Promise<RestorePoint> = async () => found,
+): Promise<Restored> => {
+  const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
+  const branch = found.contents.environment.branch
+  const { point, making, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
+    // A removal that held the lock until now may have written a newer point of the same work.
+    const newest = await lookAgain()
+    return { point: newest, ...(await begin(context, codebase, newest, root)) }
+  })
+  try {
+    const leftOut = await fill(context, made.tree, point)
+    await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
+    await context.failpoint('restore.filled')
+    const brought = await bringOwnBranch(context, codebase, point, made.entry.id)
+    const environment = await activate(making, made)
+    const lost = [...point.contents.leftOut, ...leftOut].map(
+      ({ path, reason }) => `not brought back: ${path} (${reason})`,
+    )
+    return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
+  } catch (error) {
+    await settleOrAbandon(context, made.entry.id, () =>
+      locked(context, codebase, 'undoing a failed restore', () =>
+        undoMaking(context, codebase, made.entry.id, 'just-made'),
+      ),
+    )
+    throw error
+  }
+}
+
+const begin = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  point: RestorePoint,
+  root: string,
+): Promise<{ making: Making; made: Made }> => {
+  if (point.host !== context.host) {
+    throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
+  }
+  await assertWhole(context, point)
+  const old = point.contents.environment
+  const live = await context.store.environments.liveByWork(codebase.id, old.work)
+  if (live !== undefined) throw occupied(live)
+  const plan = await planRestore(context, codebase, point)
+  const path = await choosePath(context, codebase, root, plan)
+  const at = context.clock()
+  const environment: IsolatedEnvironment = {
+    ...old,
+    id: toEnvironmentId(context.ids()),
+    host: context.host,
+    path,
+    branch: plan.branch,
+    branchOrigin:
+      plan.origin === 'created' ? old.branchOrigin : plan.branch === old.branch ? old.branchOrigin : 'existing',
+    status: 'creating',
+    owned: true,
+    adminName: undefined,
+    createdAt: at,
+    lastActivityAt: at,
+  }
+  const limit = context.settings.worktreesPerCodebase
+  const { aliases } = point.contents
+  const making: Making = {
+    context,
+    codebase,
+    kind: 'restore',
+    environment,
+    plan,
+    aliases,
+    limit,
+    useSpare: false,
+    pointId: point.id,
+    settings: checkoutSettingsFor(point),
+    signal: undefined,
+  }
+  const made = await makeTree(making)
+  if (!('outcome' in made)) return { making, made }
+  throw new AppError(
+    'restore-failed',
+    made.outcome === 'limit'
+      ? `the limit of ${limit} environments is reached`
+      : `another environment has the same ${made.on}`,
+    {
+      remedy: '`coppice worktree list` shows what is there; remove one first',
+    },
+  )
+}
+
+/** Its time may have run out since it was chosen, or somebody may have deleted files of it. */
+const assertWhole = async (context: IsolationContext, { id, contents }: RestorePoint): Promise<void> => {
+  if ((await context.store.restorePoints.get(id)) === undefined) {
+    throw new AppError('restore-failed', 'that restore point has expired', {
+      remedy: '`coppice worktree restore --list` shows the others',
+    })
+  }
+  const directory = restoreDirectory(context, id)
+  const parts = ['admin', ...(contents.ignored.length > 0 ? ['ignored'] : [])]
+  const places = [
+    ...parts.map((part) => join(directory, part)),
+    ...contents.nested.map((path) => nestedPlace(directory, path)),
+  ]
+  for (const place of places) {
+    if ((await unlessMissing(lstat(place))) !== undefined) continue
+    throw new AppError('restore-failed', `the restore point is incomplete: ${String(place)} is missing`, {
+      remedy: `put it back (from a backup?) and try again; what is left is in ${directory}`,
+    })
+  }
+}
+
+const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join(directory, 'nested'), path)
+
+const occupied = (live: IsolatedEnvironment): AppError =>
+  new AppError('restore-failed', `its work has an environment again: ${live.branch} at ${live.path}`, {
+    remedy: `remove that one first: coppice worktree remove ${live.branch}`,
+  })
+
+/** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
+const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
+  const { environment, head, tip } = point.contents
+  const repo = repoOf(codebase)
+  // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
+  // stood, and `fill` then puts HEAD where it was.
+  const elsewhere = head.branch === undefined || head.sha === undefined
+  const at = (elsewhere ? (tip ?? environment.startSha) : undefined) ?? head.sha
+  if (at === undefined || (await resolveCommit(context.git, repo, at)) === undefined) {
+    throw new AppError('restore-failed', 'its commits are gone from the repository')
+  }
+  const { branch: onHead = '' } = head
+  const wanted = elsewhere || branchNameProblem(onHead) !== undefined ? environment.branch : toBranchName(onHead)
+  const plain = {
+    repo,
+    at,
+    start: environment.startSha,
+    trust: environment.trust,
+    prNumber: environment.prNumber,
+    prBranch: environment.prBranch,
+    ...upstreamOf(codebase, environment),
+  }
+  const ref = await readRef(context.git, repo, `refs/heads/${wanted}`)
+  const names = await branchNames(context.git, repo)
+  const blocked = blockerOf(wanted, names)
+  const detachedElsewhere = elsewhere && ref !== undefined
+  const free = (await branchCheckedOut(repo.commonDir, wanted)) === undefined
+  // A branch that went took its settings with it; one that stayed still has them.
+  const branchSettings = settingsFor(point, wanted)
+  const anew = { ...plain, ...(branchSettings !== undefined && { branchSettings }), origin: 'created' } as const
+  if (ref === undefined && blocked === undefined) return { ...anew, branch: wanted, notices: [] }
+  if (ref !== undefined && free && (ref.sha === at || detachedElsewhere)) {
+    return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
+  }
+  const branch = freeName(wanted, names)
+  const moved = free && ref !== undefined ? `is now at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
+  const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
+  return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
+}
+
+const upstreamOf = (
+  { remote }: Codebase,
+  { prBranch, branch, prNumber }: IsolatedEnvironment,
+): Pick<Plan, 'upstream'> =>
+  remote === undefined || prBranch === undefined || branch === `pr-${prNumber}-review`
+    ? {}
+    : { upstream: { remote, branch: prBranch } }
+
+const freeName = (branch: string, names: readonly string[]): BranchName => {
+  // Below a branch that took its directory no name is free.
+  const plain = names.some((name) => branch.startsWith(`${name}/`)) ? branch.replaceAll('/', '-') : branch
+  for (let n = 1; ; n += 1) {
+    const name = `${plain}-restored${n === 1 ? '' : `-${n}`}`
+    if (!names.includes(name) && blockerOf(name, names) === undefined) return toBranchName(name)
+  }
+}
+
+/** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
+const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
+  const directory = restoreDirectory(context, point.id)
+  const { head, dirty, nested, ignored } = point.contents
+  const settings = checkoutSettingsFor(point)
+  await makeFull(context, tree, point, settings)
+  if (head.branch === undefined && head.sha !== undefined) {
+    await checkoutDetached(context.git, tree, head.sha, { settings })
+  }
+  const laid = await resolveCommit(context.git, tree, 'HEAD')
+  if (head.branch !== undefined && head.sha === undefined && branchNameProblem(head.branch) === undefined) {
+    await setHeadBranch(context.git, tree, toBranchName(head.branch))
+  }
+  const leftOut: LeftOut[] = []
+  await layRawBytes(context, tree, point)
+  if (dirty) await layFiles(context, tree, point, laid, leftOut)
+  await layLargeFiles(tree, directory, point, leftOut)
+  await context.failpoint('restore.files')
+  await bringTags(context, tree, point)
+  await bringRecord(join(directory, 'admin'), tree, leftOut)
+  await takeSkippedAway(context, tree, point)
+  await context.failpoint('restore.record')
+  // By what the point says, not by what is there: a directory that has vanished since is not an empty one.
+  if (ignored.length > 0) await layIgnored(join(directory, 'ignored'), tree, ignored, leftOut)
+  for (const path of nested) {
+    // A nested repository comes back whole; an empty directory that the checkout made for a submodule gives way.
+    await deleteTree(bytesBelow(tree.path, path))
+    await mkdir(bytesBelow(tree.path, parentOf(path)), { recursive: true })
+    await copyTree(join(directory, 'nested'), tree.path, path, leftOut)
+  }
+  await bringSubmodules(context, join(directory, 'admin'), tree, point, { leftOut, settings })
+  const { permissions, modes } = point.contents
+  if (permissions !== undefined) await applyPermissions(tree.path, { ...permissions, modes })
+  return leftOut
+}
+
+/** Large files come from the restore point: nothing has to be fetched for them. */
+const checkoutSettingsFor = ({ contents }: RestorePoint): readonly Setting[] =>
+  contents.largeFiles === undefined ? checkoutSettings(contents.environment.trust) : withoutLargeFiles
+
+/** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
+const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
+
+const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
+  for (const name of await readdir(saved)) {
+    // A lock that a killed git left behind would keep every later one from working.
+    if (notBrought.has(name) || name.endsWith('.lock')) continue
+    await deleteTree(join(tree.gitDir, name))
+    await copyTree(saved, tree.gitDir, name, leftOut)
+  }
+}

@@ -1,6 +1,0 @@
-import type { Codebase } from '../domain/environment.ts'
-import { toRepoPath } from '../domain/names.ts'
-import type { Repo } from '../git/door.ts'
-
-/** The repository of a codebase, as git is told about it. */
-export const repoOf = ({ repoPath }: Pick<Codebase, 'repoPath'>): Repo => ({ commonDir: toRepoPath(repoPath) })
