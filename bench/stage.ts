@@ -8,9 +8,9 @@ import type { Codebase, IsolatedEnvironment } from '../src/domain/environment.ts
 import { toCodebaseId } from '../src/domain/names.ts'
 import { toWork } from '../src/domain/work.ts'
 import type { IsolationContext } from '../src/isolation/context.ts'
-import type { IsolationProvider } from '../src/isolation/provider.ts'
+import type { Isolation } from '../src/isolation/isolation.ts'
 import { resolveIsolation } from '../src/isolation/resolve.ts'
-import { createWorktreeProvider } from '../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../src/isolation/isolation.ts'
 import { spawnDetached } from '../src/process/spawn.ts'
 import { openStore } from '../src/store/open.ts'
 import { makeSandbox, type Sandbox } from '../test/helpers/repo.ts'
@@ -44,7 +44,7 @@ export type World = AsyncDisposable & {
   readonly checkout: string
   readonly codebase: Codebase
   readonly context: IsolationContext
-  readonly provider: IsolationProvider
+  readonly provider: Isolation
   /** Plain git in the checkout, as a person would type it. */
   raw(...args: string[]): string
   /** As the product does it for `worktree create --issue <number>`. */
@@ -106,7 +106,7 @@ export const openWorld = async (box: Sandbox, root: string, settings: Partial<Se
   )
   const codebase = codebaseAt(context, checkout)
   await store.codebases.insert(codebase)
-  const provider = createWorktreeProvider(context)
+  const provider = createIsolation(context)
   return {
     root,
     checkout,
@@ -146,7 +146,7 @@ const codebaseAt = (context: IsolationContext, checkout: string): Codebase => ({
 
 const createIssue = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   codebase: Codebase,
   issue: number,
 ): Promise<IsolatedEnvironment> => {

@@ -17,7 +17,8 @@ import { createGit, type Git } from './git/door.ts'
 import type { IsolationContext } from './isolation/context.ts'
 import { recogniseFullHome } from './isolation/disk-full.ts'
 import { createRepositoryLock } from './isolation/lock.ts'
-import type { IsolationProvider } from './isolation/provider.ts'
+import { createIsolation } from './isolation/isolation.ts'
+import { providers } from './isolation/providers/registry.ts'
 import { allowedEnvironment } from './process/environment.ts'
 import { selfIdentity } from './process/identity.ts'
 import { createLogger, type Logger } from './process/log.ts'
@@ -46,12 +47,6 @@ const progress = createProgress({
   columns: () => process.stderr.columns ?? 80,
   clock,
 })
-
-/** The members of the isolation seam. */
-const providers = {
-  worktree: async (context: IsolationContext): Promise<IsolationProvider> =>
-    (await import('./isolation/providers/worktree/provider.ts')).createWorktreeProvider(context),
-}
 
 let unwritten = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
@@ -134,6 +129,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
       openStore(databaseUrl === undefined ? { sqliteFile } : { postgresUrl: databaseUrl }),
     ),
     git,
+    providers,
     lock: createRepositoryLock({ clock, random: Math.random }),
     clock,
     ids: randomUUID,
@@ -154,10 +150,10 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     failpoint: async () => {},
   }
   await asked
-  let provider: Promise<IsolationProvider> | undefined
+  const isolation = createIsolation(context)
   return {
     context,
-    provider: () => (provider ??= providers.worktree(context)),
+    provider: async () => isolation,
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
     keepSpares: (codebaseId) => inBackground(log, home, ['keep-spares', codebaseId]),

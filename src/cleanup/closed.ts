@@ -1,7 +1,8 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { IsolationProvider, RemoveOutcome } from '../isolation/provider.ts'
+import type { Isolation } from '../isolation/isolation.ts'
+import type { RemoveOutcome } from '../isolation/provider.ts'
 import type { Conversation } from '../store/store.ts'
 
 export type ClosedOutcome =
@@ -14,7 +15,7 @@ export type ClosedOutcome =
 /** An issue or PR was closed or merged: its conversation lets go, and the environment goes if nobody else uses it. */
 export const onConversationClosed = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   conversation: Conversation,
 ): Promise<ClosedOutcome> => {
   const { id, environmentId } = conversation
@@ -28,7 +29,7 @@ export const onConversationClosed = async (
 
 const letGoOrRemove = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   conversationId: string,
   environmentId: EnvironmentId,
 ): Promise<ClosedOutcome> => {

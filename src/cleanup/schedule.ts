@@ -4,13 +4,13 @@ import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
 import { REMEMBERED_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import type { IsolationProvider } from '../isolation/provider.ts'
+import type { Isolation } from '../isolation/isolation.ts'
 import type { CleanupReport } from './report.ts'
 import { runScheduledCleanup } from './sweep.ts'
 
 export type ScheduleOptions = {
   readonly context: IsolationContext
-  readonly provider: () => Promise<IsolationProvider>
+  readonly provider: () => Promise<Isolation>
   readonly intervalHours: number
   /** Told of each codebase as soon as it is done, and waited for. */
   readonly onReport: (codebase: Codebase, report: CleanupReport) => void | Promise<void>

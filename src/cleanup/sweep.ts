@@ -4,13 +4,12 @@ import { isStale } from '../domain/stale.ts'
 import { freshen } from '../isolation/codebases/base.ts'
 import type { Fresh } from '../isolation/codebases/base-branch.ts'
 import type { IsolationContext } from '../isolation/context.ts'
-import { followRenames } from '../isolation/providers/worktree/follow-rename.ts'
 import { freshBase } from '../isolation/codebases/fresh-base.ts'
 import { describeProof } from '../isolation/merge-proof/merged.ts'
 import { movedNotice } from '../isolation/moved.ts'
-import { orphans } from '../isolation/providers/worktree/orphans.ts'
-import { presenceOf } from '../isolation/providers/worktree/presence.ts'
-import type { IsolationProvider, RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
+import { type Isolation } from '../isolation/isolation.ts'
+import { followRenames, orphans, presenceOf } from '../isolation/served-by.ts'
+import type { RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
 import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
 import { followLink } from '../isolation/codebases/recognise.ts'
 import { assertRepository } from '../isolation/codebases/repository-place.ts'
@@ -33,7 +32,7 @@ type Candidate = { readonly mergeStatus: MergeStatus; readonly trigger: 'merged'
  */
 export const runScheduledCleanup = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   known: Codebase,
   options: SweepOptions = {},
 ): Promise<CleanupReport> => {
@@ -64,7 +63,7 @@ export const runScheduledCleanup = async (
 
 const sweepLive = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   codebase: Codebase,
   fresh: Fresh,
   draft: Draft,
@@ -78,7 +77,7 @@ const sweepLive = async (
   const all = await mergeStatuses(context, codebase, base, environments)
   if (stale !== undefined) draft.notices.push(staleNotice(stale, fresh, all))
   for (const mergeStatus of all) {
-    if (await isMissing(codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
+    if (await isMissing(context, codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
     else {
       const candidate = judge(
         context,
@@ -117,8 +116,12 @@ const writable = (report: CleanupReport): Draft => ({
   notices: [...report.notices],
 })
 
-const isMissing = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<boolean> =>
-  environment.status === 'missing' || (await presenceOf(codebase, environment)).state === 'missing'
+const isMissing = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<boolean> =>
+  environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
 /** Adopted ones are left: nothing in Coppice deletes them, and letting go of one unasked would only confuse. */
 const judge = (
@@ -147,7 +150,7 @@ const judge = (
 }
 
 const removeOne = async (
-  provider: IsolationProvider,
+  provider: Isolation,
   { mergeStatus: { environment }, trigger, why }: Candidate,
   draft: Draft,
   { dryRun = false, askedBy, staleBase }: SweepOptions & Pick<RemoveOptions, 'staleBase'>,

@@ -1,5 +1,5 @@
 import type { IsolationContext } from '../isolation/context.ts'
-import type { IsolationProvider } from '../isolation/provider.ts'
+import type { Isolation } from '../isolation/isolation.ts'
 import type { Conversation } from '../store/store.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Stopped } from '../runs/stop-run.ts'
@@ -50,7 +50,7 @@ export type Values = Readonly<Record<string, string | boolean | readonly (string
 export type Workplace = {
   readonly context: IsolationContext
   /** Loaded when it is asked for: looking needs none. */
-  readonly provider: () => Promise<IsolationProvider>
+  readonly provider: () => Promise<Isolation>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
   readonly databaseName: string

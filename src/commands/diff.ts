@@ -6,7 +6,7 @@ import { readStatus } from '../git/status.ts'
 import type { Base } from '../isolation/codebases/base-branch.ts'
 import { baseAndConfig } from '../isolation/codebases/base-and-config.ts'
 import { findEnvironment } from '../isolation/find.ts'
-import { presenceOf } from '../isolation/providers/worktree/presence.ts'
+import { presenceOf } from '../isolation/served-by.ts'
 import { counted } from '../domain/words.ts'
 import { type Call, command, standsIn } from './command.ts'
 import { currentEnvironment, followTarget, type Target, resolveTarget } from './target.ts'
@@ -73,8 +73,8 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   )
 }
 
-const treeOf = async ({ codebase }: Target, environment: IsolatedEnvironment): Promise<Tree> => {
-  const presence = await presenceOf(codebase, environment)
+const treeOf = async ({ context, codebase }: Target, environment: IsolatedEnvironment): Promise<Tree> => {
+  const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'present') return presence.tree
   throw new AppError(
     'not-found',

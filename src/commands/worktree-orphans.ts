@@ -1,4 +1,5 @@
-import { type Orphan, orphans } from '../isolation/providers/worktree/orphans.ts'
+import { type Orphan } from '../isolation/provider.ts'
+import { orphans } from '../isolation/served-by.ts'
 import { type Call, command } from './command.ts'
 import { resolveTarget } from './target.ts'
 import { table, tilde, type View } from './views/view.ts'

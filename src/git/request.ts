@@ -1,12 +1,9 @@
 import type { Readable } from 'node:stream'
-import type { RepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { Repo, Tree } from '../domain/tree.ts'
 import type { Setting } from './neutral.ts'
 
-/** A repository by its common git directory: explicit, never found by looking around. */
-export type Repo = { readonly commonDir: RepoPath }
-/** A worktree: git's record of it (`gitDir`) and the directory with the files. */
-export type Tree = Repo & { readonly gitDir: string; readonly path: string }
+export type { Repo, Tree }
 
 export type GitRequest = {
   /** A name for logs and errors, such as `worktree add`. */

@@ -4,17 +4,19 @@ import type { Settings } from '../domain/config/settings.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { LeftOut } from '../domain/restore-point.ts'
-import type { Git } from '../git/door.ts'
 import type { Logger } from '../process/log.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { Conversation, Store } from '../store/store.ts'
+import type { Git } from './codebases/repo-of.ts'
 import type { RepositoryLock } from './lock.ts'
-import type { RemoveOptions } from './provider.ts'
+import type { IsolationProvider, Providers, RemoveOptions } from './provider.ts'
 
 /** What every part of isolation stands on. `main.ts` is the only place that makes one. */
 export type IsolationContext = {
   readonly store: Store
   readonly git: Git
+  /** Who serves environments: `main.ts` names the members. */
+  readonly providers: Providers<IsolationContext>
   readonly lock: RepositoryLock
   readonly clock: Clock
   readonly ids: Ids
@@ -48,6 +50,9 @@ export type IsolationContext = {
   /** Named places between effects, where the crash suite ends the process. Does nothing in the product. */
   readonly failpoint: (name: string) => Promise<void>
 }
+
+/** A member of the seam. */
+export type Provider = IsolationProvider<IsolationContext>
 
 export type LostEnvironment = {
   readonly environment: IsolatedEnvironment

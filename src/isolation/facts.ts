@@ -1,27 +1,21 @@
 import { realpathSync } from 'node:fs'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { isAppError, toAppError } from '../domain/errors.ts'
+import { isAppError } from '../domain/errors.ts'
 import type { Merged } from '../domain/merge-proof.ts'
-import { type BranchName, type EnvironmentId, type Sha, toRepoPath } from '../domain/names.ts'
-import type { AheadBehind } from '../git/ahead-behind.ts'
-import type { CallOptions, Repo } from '../git/door.ts'
-import { countAheadBehind } from '../git/history.ts'
-import { listRefs, type Ref } from '../git/refs.ts'
+import type { BranchName, EnvironmentId } from '../domain/names.ts'
+import type { UncommittedWork } from '../domain/uncommitted.ts'
 import { processesInside } from '../process/inside.ts'
-import type { Base } from './codebases/base-branch.ts'
-import { baseAndConfig } from './codebases/base-and-config.ts'
 import type { IsolationContext } from './context.ts'
-import { followRenames } from './providers/worktree/follow-rename.ts'
 import { mapConcurrent } from './map-concurrent.ts'
 import { leaseHolders } from './lease.ts'
-import { questionAbout } from './merge-proof/merge-question.ts'
-import { type Forge, mergedMany } from './merge-proof/merged.ts'
+import type { Forge } from './merge-proof/merged.ts'
+import { positionsOf } from './merge-proof/positions.ts'
 import { isInside } from './paths.ts'
 import { followMoves, type Moved } from './moved.ts'
-import { type UncommittedWork, uncommittedWork } from './providers/checkout/look/uncommitted.ts'
-import { detachedCommits } from './providers/checkout/look/unreachable.ts'
-import { healthOf, type Presence, presenceOf } from './providers/worktree/presence.ts'
-import type { Health } from './provider.ts'
+import { followRenames, presenceOf, providerOf } from './served-by.ts'
+import type { Glance, Presence } from './provider.ts'
+
+export type Health = 'healthy' | 'missing' | 'not-ours' | 'cannot-tell'
 
 export type EnvironmentFacts = {
   readonly environment: IsolatedEnvironment
@@ -41,7 +35,8 @@ export type EnvironmentFacts = {
   readonly health: Health
 }
 
-export type FactsOptions = CallOptions & {
+export type FactsOptions = {
+  readonly signal?: AbortSignal | undefined
   readonly cwd?: string
   /** false: files are not looked at, which is most of the time it takes. */
   readonly dirty?: boolean
@@ -67,19 +62,19 @@ export const listWithFacts = async (
   const environments = followed.map(({ environment }) => environment)
   const ids = environments.map(({ id }) => id)
   // While git walks the history, the rest of this process looks around.
-  const mergeStatus = mergeStatusOf(context, codebase, environments, options)
-  mergeStatus.catch(() => undefined)
+  const standing = positionsOf(context, codebase, environments, options)
+  standing.catch(() => undefined)
   // Git looks at the files while we read the process table; our own git does not count as use.
   const cwd = realCwd(options.cwd)
   const [files, users, pointing] = await Promise.all([
-    filesOf(context, places, options),
+    filesOf(context, environments, places, options),
     usersOf(context, environments),
     context.store.conversations.ofEnvironments(ids),
   ])
   const conversations = Map.groupBy(pointing, (one) => one.environmentId)
-  const { refs, positions, merged } = await mergeStatus
+  const { tips, positions, merged } = await standing
   return environments.map((environment, i) => {
-    const ref = refs.get(environment.branch)
+    const ref = tips.get(environment.id)
     const position = ref && positions.get(ref.sha)
     return {
       environment,
@@ -97,73 +92,10 @@ export const listWithFacts = async (
   })
 }
 
-type MergeStatus = {
-  readonly refs: ReadonlyMap<string, Ref>
-  readonly positions: ReadonlyMap<Sha, AheadBehind>
-  readonly merged: ReadonlyMap<BranchName, Merged>
-}
-
-const mergeStatusOf = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  environments: readonly IsolatedEnvironment[],
-  { signal, forge }: FactsOptions,
-): Promise<MergeStatus> => {
-  const repo = { commonDir: toRepoPath(codebase.repoPath) }
-  let refs: ReadonlyMap<string, Ref> = new Map()
-  try {
-    const branches = listing(context, repo, signal)
-    const { base } = await baseAndConfig(context, codebase, undefined, { list: branches.list, signal })
-    const heads = await branches.heads()
-    refs = heads
-    const questions = environments.flatMap((environment) => {
-      const ref = heads.get(environment.branch)
-      return ref === undefined ? [] : [questionAbout(environment, ref.sha)]
-    })
-    const tips = questions.map(({ tip }) => tip)
-    const positions = await positionsOf(context, repo, base, tips, signal)
-    const known = positions === undefined ? {} : { positions }
-    const merged = await mergedMany(context, codebase, questions, base, { ...known, signal, ...(forge && { forge }) })
-    return { refs, positions: positions ?? new Map(), merged }
-  } catch (error) {
-    if (isAppError(error, 'cancelled')) throw error
-    const { message: detail } = toAppError(error)
-    const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, { value: 'cannot-tell', detail }])
-    return { refs, positions: new Map(), merged: new Map(merged) }
-  }
-}
-
-/** The branches come with the first question about base: one process instead of two. */
-const listing = ({ git }: IsolationContext, repo: Repo, signal: AbortSignal | undefined) => {
-  let first: Promise<Ref[]> | undefined
-  const ask = (patterns: readonly string[]): Promise<Ref[]> => listRefs(git, repo, patterns, { signal })
-  return {
-    list: (patterns: readonly string[]): Promise<Ref[]> =>
-      first === undefined ? (first = ask(['refs/heads', ...patterns])) : ask(patterns),
-    heads: async (): Promise<ReadonlyMap<string, Ref>> => {
-      const refs = await (first ??= ask(['refs/heads']))
-      const heads = refs.filter(({ name }) => name.startsWith(prefix))
-      return new Map(heads.map((ref) => [ref.name.slice(prefix.length), ref]))
-    },
-  }
-}
-
-const prefix = 'refs/heads/'
-
-/** undefined when git stumbled over one of them: then each is asked for itself, by those who need the answer. */
-const positionsOf = async (
-  { git }: IsolationContext,
-  repo: Repo,
-  base: Base,
-  tips: readonly Sha[],
-  signal: AbortSignal | undefined,
-): Promise<ReadonlyMap<Sha, AheadBehind> | undefined> => {
-  try {
-    return await countAheadBehind(git, repo, base.sha, tips, { signal })
-  } catch (error) {
-    if (isAppError(error, 'cancelled')) throw error
-    return undefined
-  }
+const healthOf = ({ state }: Presence): Health => {
+  // Not where the record has it; whoever needs it there follows the move first.
+  if (state === 'moved') return 'missing'
+  return state === 'present' ? 'healthy' : state
 }
 
 /** What is on its branch may be merged: what is on its detached HEAD is not. */
@@ -180,7 +112,9 @@ const placesOf = async (
 ): Promise<{ environments: IsolatedEnvironment[]; places: (Presence | undefined)[] }> => {
   const look = async () => {
     const environments = await context.store.environments.live(codebase.id)
-    const here = environments.map(async (one) => (one.host === context.host ? presenceOf(codebase, one) : undefined))
+    const here = environments.map(async (one) =>
+      one.host === context.host ? presenceOf(context, codebase, one) : undefined,
+    )
     return { environments, places: await Promise.all(here) }
   }
   const found = await look()
@@ -197,22 +131,25 @@ const statusLanes = 3
 
 const filesOf = async (
   context: IsolationContext,
+  environments: readonly IsolatedEnvironment[],
   places: readonly (Presence | undefined)[],
   { dirty = true, signal }: FactsOptions,
-): Promise<({ dirty: UncommittedWork; detached: number } | undefined)[]> =>
-  mapConcurrent(statusLanes, places, async (place) => {
-    if (!dirty || place?.state !== 'present') return undefined
-    try {
-      return {
-        dirty: await uncommittedWork(context, place.tree, { signal }),
-        detached: await detachedCommits(context, place.tree),
+): Promise<(Glance | undefined)[]> =>
+  mapConcurrent(
+    statusLanes,
+    environments.map((environment, i) => ({ environment, place: places[i] })),
+    async (one) => {
+      const { environment, place } = one
+      if (!dirty || place?.state !== 'present') return undefined
+      try {
+        return await (await providerOf(context, environment)).glance(context, place.tree, { signal })
+      } catch (error) {
+        if (isAppError(error, 'cancelled')) throw error
+        context.log.warn('a worktree could not be looked at', { path: place.tree.path, error })
+        return undefined
       }
-    } catch (error) {
-      if (isAppError(error, 'cancelled')) throw error
-      context.log.warn('a worktree could not be looked at', { path: place.tree.path, error })
-      return undefined
-    }
-  })
+    },
+  )
 
 /** Leases whose holder is not known to be dead, and processes inside. Enough to show; removal asks its own gates. */
 const usersOf = async (

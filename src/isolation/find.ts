@@ -5,9 +5,8 @@ import { AppError } from '../domain/errors.ts'
 import { toEnvironmentId } from '../domain/names.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import { parseWorkRef, taskWork } from '../domain/work.ts'
-import { readHead } from '../git/admin-dir.ts'
 import type { IsolationContext } from './context.ts'
-import { presenceOf } from './providers/worktree/presence.ts'
+import { providerOf } from './served-by.ts'
 import { environmentAt } from './moved.ts'
 import { restorePointsOf } from './restore-points.ts'
 
@@ -38,14 +37,16 @@ export const findEnvironment = async (
 
 /** Its branch was renamed and nobody has noticed yet. */
 const onBranch = async (
-  { store, host }: IsolationContext,
+  context: IsolationContext,
   codebase: Codebase,
   branch: string,
 ): Promise<IsolatedEnvironment | undefined> => {
-  for (const environment of await store.environments.live(codebase.id)) {
-    const presence = environment.host === host ? await presenceOf(codebase, environment) : undefined
-    const head = presence?.state === 'present' ? await readHead(presence.tree.gitDir) : undefined
-    if (head !== undefined && 'branch' in head && head.branch === branch) return environment
+  for (const environment of await context.store.environments.live(codebase.id)) {
+    if (environment.host !== context.host) continue
+    const provider = await providerOf(context, environment)
+    const presence = await provider.presence(codebase, environment)
+    const head = presence.state === 'present' ? await provider.headBranch(presence.tree) : undefined
+    if (head === branch) return environment
   }
   return undefined
 }

@@ -1,11 +1,9 @@
 import { join, relative } from 'node:path'
-import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer, GateName, Use } from '../domain/gates.ts'
+import type { GateAnswer, GateName, Uncommitted, Use } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { shownPath } from '../domain/raw-path.ts'
-import { readLock } from '../git/admin-dir.ts'
-import type { Tree } from '../git/door.ts'
+import type { Tree } from '../domain/tree.ts'
 import { liveness } from '../process/identity.ts'
 import { processesInside } from '../process/inside.ts'
 import { mountsInside } from '../process/files/mounts.ts'
@@ -13,34 +11,53 @@ import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
 import type { Conversation } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
-import { type Dirt, readDirt } from './providers/checkout/look/dirt.ts'
 import { isInside, managedRoot } from './paths.ts'
-import type { Presence } from './providers/worktree/presence.ts'
-import type { RemoveOptions } from './provider.ts'
-import { unreachableCommits } from './providers/checkout/look/unreachable.ts'
-import { keptFilesThatDiffer } from './providers/checkout/provision/additions.ts'
+import { providerOf } from './served-by.ts'
+import type { Presence, RemoveOptions } from './provider.ts'
+
+/** What an environment's files hold that removal would delete. Paths are raw. */
+export type Contents = {
+  /** Uncommitted work, one reason each. */
+  readonly problems: readonly { readonly detail: string; readonly uncommitted: Uncommitted }[]
+  readonly worktrees: readonly { readonly path: string; readonly repository: string }[]
+  readonly repositories: readonly { readonly path: string; readonly work: string | undefined }[]
+}
+
+/** Commits, or other objects, that nothing but the environment holds. */
+export type Unreachable = Pick<GateAnswer, 'detail' | 'ref' | 'submodule'>
+
+/** How whoever serves the environment looks at it. Each throws when it cannot look. */
+export type Inspection<Look extends Contents> = {
+  contents(tree: Tree): Promise<Look>
+  unreachable(tree: Tree): Promise<readonly Unreachable[]>
+  /** Kept files, such as a `.env`, that are not as they were when they were copied. */
+  changedCopies(tree: Tree): Promise<readonly string[]>
+}
 
 /** What the gates are asked about. */
-export type Subject = {
+export type Subject<Look extends Contents> = {
   readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly presence: Presence
   /** Asked while the other gates look: only the holds of conversations depend on it. */
   readonly merged: () => Promise<Merged>
-  readonly config: RepoConfig
+  readonly inspection: Inspection<Look>
   readonly options: RemoveOptions
 }
 
-export type Judgement = {
+export type Judgement<Look extends Contents> = {
   /** One `yes` per gate that passes, every reason of one that does not. With a mount inside, nothing about its files. */
   readonly answers: readonly GateAnswer[]
-  readonly dirt: Dirt | undefined
+  readonly contents: Look | undefined
   /** What does not count and is named all the same. */
   readonly notices: readonly string[]
 }
 
 /** Asks every gate and touches nothing. A question that cannot be answered is *cannot tell*, which counts as no. */
-export const askGates = async (context: IsolationContext, subject: Subject): Promise<Judgement> => {
+export const askGates = async <Look extends Contents>(
+  context: IsolationContext,
+  subject: Subject<Look>,
+): Promise<Judgement<Look>> => {
   const { presence } = subject
   const tree = presence.state === 'present' ? presence.tree : undefined
   const notices: string[] = []
@@ -50,26 +67,25 @@ export const askGates = async (context: IsolationContext, subject: Subject): Pro
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
     ask('nobody-elses', () => isHeld(context, subject)),
-    isFree(mounts) ? askAboutFiles(context, subject, tree) : { answers: [], dirt: undefined },
+    isFree(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
   ])
   // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
   const users = isFree(use) ? use : await stillInUse(context, subject, tree)
-  return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], dirt: files.dirt, notices }
+  return { answers: [...ours, ...mounts, ...users, ...others, ...files.answers], contents: files.contents, notices }
 }
 
-const askAboutFiles = async (
-  context: IsolationContext,
-  { codebase, environment, presence, config }: Subject,
+const askAboutFiles = async <Look extends Contents>(
+  { environment, presence, inspection }: Subject<Look>,
   tree: Tree | undefined,
-): Promise<Pick<Judgement, 'answers' | 'dirt'>> => {
-  const look = tree && readDirt(context, codebase, environment, tree, config)
+): Promise<Pick<Judgement<Look>, 'answers' | 'contents'>> => {
+  const look = tree && inspection.contents(tree)
   look?.catch(() => undefined)
   const answers = await Promise.all([
     ask('nothing-uncommitted', async () => (look === undefined ? notLooked(presence) : uncommittedIn(await look))),
     ask('nothing-unreachable', async () =>
       tree === undefined
         ? []
-        : (await unreachableCommits(context, tree)).map(({ detail, ...ref }) => ({
+        : (await inspection.unreachable(tree)).map(({ detail, ...ref }) => ({
             ...no('nothing-unreachable', detail),
             ...ref,
           })),
@@ -79,32 +95,30 @@ const askAboutFiles = async (
     ask('no-kept-files', async () =>
       tree === undefined
         ? []
-        : (await keptFilesThatDiffer(context, codebase, tree, config)).map((path) =>
-            no('no-kept-files', `${path} differs from its source`),
-          ),
+        : (await inspection.changedCopies(tree)).map((path) => no('no-kept-files', `${path} differs from its source`)),
     ),
   ])
-  return { answers: answers.flat(), dirt: await look?.catch(() => undefined) }
+  return { answers: answers.flat(), contents: await look?.catch(() => undefined) }
 }
 
 /** The reasons that lie in the files themselves. */
-export const reasonsIn = (environment: IsolatedEnvironment, dirt: Dirt): GateAnswer[] => [
-  ...uncommittedIn(dirt),
-  ...worktreesIn(environment, dirt),
-  ...repositoriesIn(environment, dirt),
+export const reasonsIn = (environment: IsolatedEnvironment, contents: Contents): GateAnswer[] => [
+  ...uncommittedIn(contents),
+  ...worktreesIn(environment, contents),
+  ...repositoriesIn(environment, contents),
 ]
 
-const uncommittedIn = ({ problems }: Dirt): GateAnswer[] =>
+const uncommittedIn = ({ problems }: Contents): GateAnswer[] =>
   problems.map(({ detail, uncommitted }) => ({ ...no('nothing-uncommitted', detail), uncommitted }))
 
-const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Dirt): GateAnswer[] =>
+const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Contents): GateAnswer[] =>
   worktrees.map((inner) => ({
     ...no('no-worktree-inside', `there is a worktree inside: ${shownPath(inner.path)}`),
     path: join(path, shownPath(inner.path)),
     repository: inner.repository,
   }))
 
-const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Dirt): GateAnswer[] =>
+const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Contents): GateAnswer[] =>
   repositories.flatMap((inner) =>
     inner.work === undefined
       ? []
@@ -135,9 +149,9 @@ export const isFree = (answers: readonly GateAnswer[]): boolean => answers.every
 /** Asked once more after the directory was moved away: is anybody in it now? */
 export const stillInUse = async (
   context: IsolationContext,
-  subject: Subject,
+  { environment }: Pick<Subject<Contents>, 'environment'>,
   tree: Tree | undefined,
-): Promise<GateAnswer[]> => ask('not-in-use', () => usesOf(context, subject.environment, tree))
+): Promise<GateAnswer[]> => ask('not-in-use', () => usesOf(context, environment, tree))
 
 const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
   try {
@@ -152,7 +166,10 @@ const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promi
 const no = (gate: GateName, detail: string): GateAnswer => ({ gate, answer: 'no', detail })
 
 /** Created by us, inside a root of ours, this very instance. */
-const isOurs = async (context: IsolationContext, { environment, presence }: Subject): Promise<GateAnswer[]> => {
+const isOurs = async (
+  context: IsolationContext,
+  { environment, presence }: Pick<Subject<Contents>, 'environment' | 'presence'>,
+): Promise<GateAnswer[]> => {
   if (environment.host !== context.host) return [no('ours', 'it lies on another host')]
   if (!environment.owned) return [no('ours', 'it was adopted, not created')]
   switch (presence.state) {
@@ -194,7 +211,7 @@ export const usesOf = async (
     }
   }
   if (tree === undefined) return reasons
-  const lock = await readLock(tree.gitDir)
+  const lock = await (await providerOf(context, environment)).lockReason(tree)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
     reasons.push(inUse({ kind: 'lock' }, `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
   }
@@ -229,7 +246,10 @@ const hour = 60 * 60 * 1000
  * A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. And while a
  * message of it waits or runs, however long ago it was accepted: that message is about to be worked on here.
  */
-const isHeld = async (context: IsolationContext, { environment, merged, options }: Subject): Promise<GateAnswer[]> => {
+const isHeld = async (
+  context: IsolationContext,
+  { environment, merged, options }: Pick<Subject<Contents>, 'environment' | 'merged' | 'options'>,
+): Promise<GateAnswer[]> => {
   const { holdDays, holdMergedHours } = context.settings
   const conversations = await context.store.conversations.ofEnvironments([environment.id])
   const others = conversations.filter(({ id }) => id !== options.askedBy)

@@ -1,15 +1,13 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { EnvironmentId } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { clearLock, readLock, setLock } from '../git/admin-dir.ts'
+import type { Tree } from '../domain/tree.ts'
 import { type Liveness, liveness } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './locked.ts'
-import { presenceOf } from './providers/worktree/presence.ts'
+import { byProvider, presenceOf, providerOf } from './served-by.ts'
 
 export type HeldLease = Lease & {
   /** Safe to call more than once. */
@@ -43,13 +41,13 @@ export const acquireLease = async (
     createdAt: context.clock(),
   }
   const take = async (): Promise<void> => {
-    const adminDir = await usableAdminDir(context, codebase, environment)
+    const tree = await usableTree(context, codebase, environment)
     // The row first: a lock without a row would be one that nobody dares to clear.
     await context.store.leases.insert(lease)
     await context.failpoint('lease.recorded')
     try {
       // False when there is one: of another lease, or of another tool, whose lock says the same and is theirs to clear.
-      await setLock(adminDir, lockReason(purpose))
+      await (await providerOf(context, environment)).lock(tree, lockReason(purpose))
     } catch (error) {
       await context.store.leases.remove(lease.id)
       throw error
@@ -91,19 +89,19 @@ export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): P
     return dropped
   })
 
-const usableAdminDir = async (
-  { store }: IsolationContext,
+const usableTree = async (
+  context: IsolationContext,
   codebase: Codebase,
   { id, branch }: IsolatedEnvironment,
-): Promise<string> => {
-  const current = await store.environments.get(id)
+): Promise<Tree> => {
+  const current = await context.store.environments.get(id)
   if (current?.status !== 'active') {
     throw new AppError('not-found', `${branch} cannot be used: it is ${current?.status ?? 'gone'}`, {
       remedy: 'look at coppice worktree list',
     })
   }
-  const presence = await presenceOf(codebase, current)
-  if (presence.state === 'present') return presence.tree.gitDir
+  const presence = await presenceOf(context, codebase, current)
+  if (presence.state === 'present') return presence.tree
   const why = presence.state === 'missing' ? `${current.path} is not there` : presence.detail
   throw new AppError('not-found', `${branch} cannot be used: ${why}`, { remedy: 'look at coppice doctor' })
 }
@@ -122,26 +120,30 @@ const releaseLease = async (context: IsolationContext, codebase: Codebase, lease
 
 /** One question to the store for all that are locked: leases are made and ended under the lock that the caller holds. */
 const unlockUnused = async (
-  { store }: IsolationContext,
+  context: IsolationContext,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
 ): Promise<void> => {
-  const locked = environments.filter((environment) => mayBeLocked(codebase, environment))
-  const leases = await store.leases.ofEnvironments(locked.map(({ id }) => id))
+  const locked: IsolatedEnvironment[] = []
+  for (const [provider, served] of await byProvider(context, environments)) {
+    locked.push(...served.filter((environment) => provider.mayBeLocked(codebase, environment)))
+  }
+  const leases = await context.store.leases.ofEnvironments(locked.map(({ id }) => id))
   const used = new Set(leases.map(({ environmentId }) => environmentId))
-  for (const environment of locked) if (!used.has(environment.id)) await unlock(codebase, environment)
+  for (const environment of locked) if (!used.has(environment.id)) await unlock(context, codebase, environment)
 }
 
-/** A look at one name, where presence opens five files: a start with 1,000 environments took 200 ms longer. */
-const mayBeLocked = ({ repoPath }: Codebase, { adminName }: IsolatedEnvironment): boolean =>
-  adminName === undefined || existsSync(join(repoPath, 'worktrees', adminName, 'locked'))
-
-const unlock = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<void> => {
-  const presence = await presenceOf(codebase, environment)
+const unlock = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<void> => {
+  const provider = await providerOf(context, environment)
+  const presence = await provider.presence(codebase, environment)
   // Not this instance, or not to be seen: then its lock is not ours to clear.
   if (presence.state !== 'present' && presence.state !== 'moved') return
-  const reason = await readLock(presence.tree.gitDir)
-  if (reason?.startsWith(prefix) === true) await clearLock(presence.tree.gitDir, reason)
+  const reason = await provider.lockReason(presence.tree)
+  if (reason?.startsWith(prefix) === true) await provider.unlock(presence.tree, reason)
 }
 
 const judge = ({ host }: Pick<IsolationContext, 'host'>, lease: Lease): Liveness =>

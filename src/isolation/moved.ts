@@ -1,11 +1,9 @@
-import { basename, dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { toEnvironmentId } from '../domain/names.ts'
-import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
-import { presenceOf } from './providers/worktree/presence.ts'
+import { allProviders, presenceOf, providerOf } from './served-by.ts'
 
 export type Moved = {
   /** As it is recorded now. */
@@ -23,7 +21,7 @@ export const followMoves = async (context: IsolationContext, codebase: Codebase)
   const found: Move[] = []
   for (const environment of await context.store.environments.live(codebase.id)) {
     if (environment.host !== context.host || !isSettled(environment)) continue
-    const presence = await presenceOf(codebase, environment)
+    const presence = await presenceOf(context, codebase, environment)
     if (presence.state !== 'moved') continue
     const to = presence.tree.path
     found.push({ environment, to, owned: environment.owned && (await isManaged(to, context.host)) })
@@ -34,16 +32,15 @@ export const followMoves = async (context: IsolationContext, codebase: Codebase)
 
 /** An agent can write both of git's pointers. A directory that another environment's own record still names is that one's. */
 const withoutContested = async (
-  { store, host }: IsolationContext,
-  { repoPath }: Codebase,
+  context: IsolationContext,
+  codebase: Codebase,
   moves: readonly Move[],
 ): Promise<Move[]> => {
   const kept: Move[] = []
   for (const move of moves) {
-    const other = await store.environments.liveByPath(host, move.to)
+    const other = await context.store.environments.liveByPath(context.host, move.to)
     const isMoving = other === undefined || moves.some(({ environment }) => environment.id === other.id)
-    const record = isMoving || other.adminName === undefined ? undefined : join(repoPath, 'worktrees', other.adminName)
-    const named = record === undefined ? undefined : (await readAdminDir(record))?.worktreePath
+    const named = isMoving ? undefined : await (await providerOf(context, other)).recordedPath(codebase, other)
     if (named !== move.to) kept.push(move)
   }
   return kept
@@ -56,7 +53,7 @@ export const followed = async (
   environment: IsolatedEnvironment,
 ): Promise<{ readonly environment: IsolatedEnvironment; readonly moved: readonly Moved[] }> => {
   if (environment.host !== context.host || !isSettled(environment)) return { environment, moved: [] }
-  if ((await presenceOf(codebase, environment)).state !== 'moved') return { environment, moved: [] }
+  if ((await presenceOf(context, codebase, environment)).state !== 'moved') return { environment, moved: [] }
   const moved = await followMoves(context, codebase)
   return { environment: (await context.store.environments.get(environment.id)) ?? environment, moved }
 }
@@ -66,18 +63,18 @@ export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved
     ? `${branch} was moved to ${path}, outside the directories that Coppice manages: it is yours now, and Coppice will not delete it`
     : `${branch} was moved to ${path}: using it there`
 
-/** The live environment whose token is in git's record of the worktree at `path`, wherever its row says it is. */
+/** The live environment whose mark is on the directory at `path`, wherever its row says it is. */
 export const environmentAt = async (
   context: IsolationContext,
   codebase: Codebase,
   path: string,
 ): Promise<IsolatedEnvironment | undefined> => {
-  const adminDir = await readWorktreeLink(path).catch(() => undefined)
-  if (adminDir === undefined || dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) return undefined
-  const token = await readToken(adminDir)
-  const environment = token === undefined ? undefined : await context.store.environments.get(toEnvironmentId(token))
-  const isIt = environment?.codebaseId === codebase.id && environment.adminName === basename(adminDir)
-  return isIt && environment.status !== 'removed' && environment.status !== 'released' ? environment : undefined
+  for (const provider of await allProviders(context)) {
+    const environment = await provider.environmentAt(context, codebase, path)
+    const isIt = environment?.codebaseId === codebase.id && environment.provider === provider.name
+    if (isIt && environment.status !== 'removed' && environment.status !== 'released') return environment
+  }
+  return undefined
 }
 
 /** The same for a directory inside it. */

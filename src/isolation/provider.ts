@@ -1,11 +1,16 @@
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { Merged } from '../domain/merge-proof.ts'
-import type { BranchName } from '../domain/names.ts'
+import type { BranchName, EnvironmentId } from '../domain/names.ts'
 import type { LeftOut, RestorePoint } from '../domain/restore-point.ts'
+import type { Tree } from '../domain/tree.ts'
+import type { UncommittedWork } from '../domain/uncommitted.ts'
 import type { Work } from '../domain/work.ts'
-import type { Conversation } from '../store/store.ts'
+import type { Conversation, JournalEntry } from '../store/store.ts'
+import type { Base } from './codebases/base-branch.ts'
+import type { ResolveRequest } from './resolution.ts'
 
 /** Ask for the place of one work. The provider decides nothing about whose it is: the resolver has done that. */
 export type IsolationRequest = {
@@ -22,6 +27,14 @@ export type IsolationRequest = {
   /** Why a pull request counts as a fork's although nobody said that it is one. */
   readonly doubt?: string | undefined
   readonly signal?: AbortSignal
+}
+
+/** The same, once it is known where to start and how the repository is configured. */
+export type CreateRequest = Omit<IsolationRequest, 'base'> & {
+  readonly base: Base
+  readonly config: RepoConfig
+  /** The base was named in the request, not the codebase's own. */
+  readonly baseNamed: boolean
 }
 
 export type Created = {
@@ -90,21 +103,172 @@ export type Restored = {
   readonly notices: readonly string[]
 }
 
-export type Health = 'healthy' | 'missing' | 'not-ours' | 'cannot-tell'
+/**
+ * Is the environment really there, and still this very instance? A directory that is there but is not ours is neither
+ * missing nor ours: nothing may be done with it.
+ */
+export type Presence =
+  | { readonly state: 'present'; readonly tree: Tree }
+  /** Somebody moved it: it is whole, at the tree's path. `followMoves` records that. */
+  | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
+  | { readonly state: 'missing' }
+  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
 
-/** The seam: a worktree today, a container or a remote machine tomorrow. One conformance suite over all of them. */
-export type IsolationProvider = {
-  readonly name: string
-  create(request: IsolationRequest): Promise<Created | Existing | LimitReached>
-  destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
-  /** `lookAgain`: whatever led to this point, asked once more when nobody else can add one. Without it: this very one. */
-  restore(point: RestorePoint, lookAgain?: () => Promise<RestorePoint>): Promise<Restored>
-  get(codebase: Codebase, work: Work): Promise<IsolatedEnvironment | undefined>
-  list(codebase: Codebase): Promise<IsolatedEnvironment[]>
-  adopt(codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
-  /** Is it really there, and still this very instance? Starts no program. */
-  healthCheck(codebase: Codebase, environment: IsolatedEnvironment): Promise<Health>
+/** A checkout of the codebase that a person or another tool made and that no live record knows. Never deleted. */
+export type Orphan = {
+  readonly path: string
+  readonly branch: string | undefined
+  /** The reason git has for its lock; may be empty. */
+  readonly locked?: string
+  /** Its directory is gone. */
+  readonly missing?: true
+  /** Coppice made it with another home, which may delete it. */
+  readonly otherHome?: { readonly home: string | undefined; readonly remedy: string }
 }
+
+/** What an environment for this request can be instead of a new one. */
+export type Adoptable =
+  | { readonly kind: 'untracked'; readonly path: string }
+  /** Its branch is checked out in an environment of another work already: that one is shared. */
+  | { readonly kind: 'environment'; readonly environment: IsolatedEnvironment }
+
+/** The environment as it is now, after its branch was renamed under it. */
+export type FollowedRename = { readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }
+
+export type FollowedHead = {
+  readonly notices: readonly string[]
+  /** The tree has the head that was named, or none was. */
+  readonly current: boolean
+}
+
+/** What its files hold, for a list. */
+export type Glance = {
+  readonly dirty: UncommittedWork
+  /** Commits on a detached HEAD that no branch has. */
+  readonly detached: number
+}
+
+/** What it got when somebody vouched for it, besides the trust. */
+export type Vouched = {
+  readonly wasTrusted: boolean
+  readonly copied: number
+  readonly linked: number
+  readonly ranSetup: boolean
+  readonly notices: readonly string[]
+}
+
+/** A program that is to run in an environment, and how it has to be started for that. */
+export type Program = {
+  readonly command: string
+  readonly args: readonly string[]
+  readonly cwd: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/**
+ * The seam: how an environment is made, looked at and taken away. The row of an environment says which member serves it.
+ * Members hold no state: whatever they need is in the context, the other members included. One conformance suite over
+ * all of them.
+ */
+export type IsolationProvider<Context> = {
+  readonly name: string
+  readonly can: {
+    /** Track a checkout that a person or another tool made. */
+    readonly adopt: boolean
+    /** Prepare checkouts ahead, so that the next environment is there at once. */
+    readonly keepSpares: boolean
+  }
+
+  create(context: Context, request: CreateRequest): Promise<Created | Existing | LimitReached>
+  adopt(context: Context, codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
+  destroy(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    options: RemoveOptions,
+  ): Promise<RemoveOutcome>
+  /** `lookAgain`: whatever led to this point, asked once more when nobody else can add one. Without it: this very one. */
+  restore(
+    context: Context,
+    codebase: Codebase,
+    point: RestorePoint,
+    lookAgain?: () => Promise<RestorePoint>,
+  ): Promise<Restored>
+  /** Gives an environment what it was denied while it was not trusted. */
+  vouch(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    options: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Vouched>
+
+  /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
+  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>
+  /** Puts right, at a start, what only this member keeps beside its environments. */
+  tidy(context: Context, codebase: Codebase): Promise<void>
+  /** The codebase's repository is at another place: whatever names it by its path is written anew. */
+  repositoryMoved(context: Context, from: Codebase, to: Codebase): Promise<void>
+  /** Its spares go, with the codebase. */
+  dropSpares(context: Context, codebase: Codebase): Promise<void>
+
+  /** Takes a restore point away. Doing it twice is doing it once. */
+  discardPoint(context: Context, codebase: Codebase, id: string): Promise<void>
+  /** Whether the repository still holds what this point stands for. */
+  isKept(context: Context, codebase: Codebase, point: RestorePoint): Promise<boolean>
+
+  /** Starts no program: this runs on every message. */
+  presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
+  /** The environment whose mark is on the directory at `path`, wherever its row says it is. */
+  environmentAt(context: Context, codebase: Codebase, path: string): Promise<IsolatedEnvironment | undefined>
+  /** Where its own record, if it has one apart from its directory, says that it is. */
+  recordedPath(codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
+  /** The branch that is checked out there now. */
+  headBranch(tree: Tree): Promise<string | undefined>
+  /** The ref of the codebase's repository that holds what the environment committed. */
+  tipRef(environment: IsolatedEnvironment): string
+  /**
+   * Makes `tipRef` current for each of these, and answers why it could not for some. Starts a program only where
+   * something was committed since.
+   */
+  bring(
+    context: Context,
+    codebase: Codebase,
+    environments: readonly IsolatedEnvironment[],
+  ): Promise<ReadonlyMap<EnvironmentId, string>>
+  glance(context: Context, tree: Tree, options: { readonly signal?: AbortSignal | undefined }): Promise<Glance>
+
+  /** A branch can be renamed under its environment, and agents do. A dry run records nothing. */
+  followRenames(
+    context: Context,
+    codebase: Codebase,
+    environments: readonly IsolatedEnvironment[],
+    options?: { readonly dryRun?: boolean | undefined },
+  ): Promise<FollowedRename[]>
+  /** The head of its pull request has moved. */
+  followHead(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    work: Work,
+    hints: IsolationHints,
+  ): Promise<FollowedHead>
+
+  findAdoptable(context: Context, request: ResolveRequest): Promise<Adoptable | undefined>
+  orphans(context: Context, codebase: Codebase): Promise<Orphan[]>
+
+  /** What other tools see while somebody uses the environment. False: another tool holds it, and the lock is theirs. */
+  lock(tree: Tree, reason: string): Promise<boolean>
+  unlock(tree: Tree, reason: string): Promise<void>
+  lockReason(tree: Tree): Promise<string | undefined>
+  /** A look at one name: this runs for every environment at every start. */
+  mayBeLocked(codebase: Codebase, environment: IsolatedEnvironment): boolean
+
+  /** How a program is started in it. */
+  launch(environment: IsolatedEnvironment, program: Program): Program
+}
+
+/** The members, by the name that rows and settings use. Each is loaded when it is first needed. */
+export type Providers<Context> = ReadonlyMap<string, () => Promise<IsolationProvider<Context>>>
 
 export type AdoptRequest = {
   readonly work?: Work

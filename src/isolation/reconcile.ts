@@ -1,26 +1,19 @@
-import { lstat } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { readAdminDir } from '../git/admin-dir.ts'
-import { clearPrivateIndexes } from '../git/private-index.ts'
+import { AppError } from '../domain/errors.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
-import type { IsolationContext } from './context.ts'
+import type { IsolationContext, Provider } from './context.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
 import { locked } from './locked.ts'
 import { followMoves, type Moved } from './moved.ts'
 import { prepareRoot } from './paths.ts'
-import { presenceOf } from './providers/worktree/presence.ts'
-import { unlessMissing } from '../domain/missing.ts'
 import { assertRepository } from './codebases/repository-place.ts'
+import { allProviders, presenceOf, providerOf } from './served-by.ts'
 import { restorePointsOf } from './restore-points.ts'
-import { recallSpares } from './providers/worktree/forgotten-spares.ts'
-import { settleRemoval } from './providers/worktree/removal-steps.ts'
-import { discardRestorePoint } from './providers/checkout/restore-point/restore-point.ts'
-import { emptyTrash } from './providers/checkout/trash.ts'
-import { undoMaking } from './providers/worktree/undo.ts'
+import { emptyTrash } from './trash.ts'
 
 export type Reconciled = {
   /** Half-done operations that were finished or undone. */
@@ -45,12 +38,10 @@ export const reconcile = async (context: IsolationContext, known: Codebase): Pro
   await dropDeadLeases(context, codebase)
   const moved = await followMoves(context, codebase)
   const seen = await recordPresence(context, codebase)
-  await dropLostSpares(context, codebase)
-  await recallSpares(context, codebase)
+  for (const provider of await allProviders(context)) await provider.tidy(context, codebase)
   await restorePointsOf(context, codebase)
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   await emptyTrash(context, root)
-  await clearPrivateIndexes(context.git)
   return { ...interrupted, ...seen, moved }
 }
 
@@ -85,24 +76,25 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
   const entry = await context.store.journal.get(id)
   if (entry === undefined) return undefined
   try {
-    switch (entry.kind) {
-      case 'create':
-      case 'restore':
-      case 'spare': {
-        const undone = await undoMaking(context, codebase, id, 'after-crash')
-        return undone.outcome === 'left' ? undone.detail : undefined
-      }
-      case 'remove':
-        await settleRemoval(context, codebase, id)
-        return undefined
-      case 'clone':
-        await context.store.journal.end(id)
-        return undefined
-    }
+    // A clone of a whole repository that was interrupted is begun again, or named by `doctor`.
+    if (entry.kind === 'clone') return await context.store.journal.end(id).then(() => undefined)
+    return await (await settlerOf(context, entry)).settle(context, codebase, entry)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
     return error instanceof Error ? error.message : String(error)
   }
+}
+
+/** Who serves the environment that it was about. A spare is of none: whoever keeps spares settles those. */
+const settlerOf = async (context: IsolationContext, { environmentId, kind }: JournalEntry): Promise<Provider> => {
+  if (environmentId === undefined) {
+    const keeper = (await allProviders(context)).find(({ can }) => can.keepSpares)
+    if (kind === 'spare' && keeper !== undefined) return keeper
+    throw new AppError('unexpected', `nobody knows whose ${kind} it was`)
+  }
+  const environment = await context.store.environments.get(environmentId)
+  if (environment === undefined) throw new AppError('unexpected', `its environment ${environmentId} is not recorded`)
+  return providerOf(context, environment)
 }
 
 /** A directory that vanished makes it missing; one that came back is active again. Git's record is not touched. */
@@ -116,7 +108,7 @@ const recordPresence = async (
   for (const environment of await context.store.environments.live(codebase.id)) {
     // Another host's rows are never judged: a path means something on one host only.
     if (environment.host !== context.host) continue
-    const { state } = await presenceOf(codebase, environment)
+    const { state } = await presenceOf(context, codebase, environment)
     if (environment.status === 'active' && state === 'missing') {
       if (await context.store.environments.transition(environment.id, 'active', 'missing')) missing.push(environment)
     }
@@ -132,16 +124,6 @@ const recordPresence = async (
   return { missing, returned }
 }
 
-/** A spare whose directory and record are both gone is only a row. */
-const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
-  for (const spare of await context.store.spares.list(codebase.id)) {
-    if (spare.host !== context.host) continue
-    // Its own record only: reading those of 1,000 environments takes longer than all the rest.
-    if ((await readAdminDir(join(codebase.repoPath, 'worktrees', spare.adminName))) !== undefined) continue
-    if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
-  }
-}
-
 /**
  * Restore points of the codebase whose time is over. Not one that a restore is reading from, outside of the lock, or
  * that an interrupted removal or restore will ask for.
@@ -153,7 +135,7 @@ export const expireRestorePoints = async (context: IsolationContext, codebase: C
     await locked(context, codebase, 'expiring a restore point', async () => {
       const open = await context.store.journal.open(context.host)
       if (open.some(({ id, data }) => id === point.id || data['pointId'] === point.id)) return
-      await discardRestorePoint(context, codebase, point.id)
+      await (await providerOf(context, point.contents.environment)).discardPoint(context, codebase, point.id)
       gone += 1
     })
   }

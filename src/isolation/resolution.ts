@@ -3,7 +3,6 @@ import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
 import type { Work } from '../domain/work.ts'
 import type { Conversation } from '../store/store.ts'
-import type { LimitReport } from './room.ts'
 
 export type ResolveRequest = {
   readonly codebase: Codebase
@@ -29,3 +28,15 @@ export type Resolution =
     }
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
+
+/** The numbers behind the limit message; the words are the speaker's. */
+export type LimitReport = {
+  readonly codebase: string
+  readonly limit: number
+  readonly count: number
+  readonly merged: number
+  readonly stale: number
+  readonly active: number
+  /** Why nobody knows which of them are merged; undefined when that is known. */
+  readonly unknownMerged: string | undefined
+}

@@ -5,15 +5,14 @@ import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
 import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
-import { findAdoptable } from './providers/worktree/adoptable.ts'
 import type { IsolationContext } from './context.ts'
-import { followPullRequest } from './providers/checkout/follow.ts'
 import { offerMention } from './codebases/mention.ts'
 import { followMoves, movedNotice } from './moved.ts'
-import { presenceOf } from './providers/worktree/presence.ts'
 import { settleOrigin } from './codebases/pull-request-origin.ts'
 import { whenSettled } from './settled.ts'
-import type { IsolationProvider } from './provider.ts'
+import { type Isolation } from './isolation.ts'
+import { allProviders, presenceOf, providerOf } from './served-by.ts'
+import type { Adoptable } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './room.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted'>
@@ -24,7 +23,7 @@ type Settled = ResolveRequest & { readonly doubt: string | undefined; readonly t
 /** Which environment is this message for? The only authority, in the order of SPEC.md 2.2. */
 export const resolveIsolation = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  isolation: Isolation,
   asked: ResolveRequest,
 ): Promise<Resolution> => {
   const { codebase, work, signal } = asked
@@ -34,10 +33,10 @@ export const resolveIsolation = async (
     (await ownEnvironment(context, request)) ??
     (await sameWorkEnvironment(context, request)) ??
     (await linkedEnvironment(context, request)) ??
-    (await adoptExisting(context, provider, request))
+    (await adoptExisting(context, isolation, request))
   const ownMessage = isOwnMessage(work, request.hints)
   if (found === undefined) {
-    const made = await makeOne(context, provider, request)
+    const made = await makeOne(context, isolation, request)
     return made.outcome === 'limit'
       ? made
       : {
@@ -47,7 +46,8 @@ export const resolveIsolation = async (
         }
   }
   await touch(context, found.environment)
-  const moved = await followPullRequest(context, codebase, found.environment, work, request.hints)
+  const provider = await providerOf(context, found.environment)
+  const moved = await provider.followHead(context, codebase, found.environment, work, request.hints)
   const vouched = isVouchedFor(found.environment, work) && moved.current
   return {
     ...found,
@@ -157,10 +157,22 @@ const share = async (
   return { outcome: 'resolved', environment, how: 'linked', notices: [notice] }
 }
 
+/** The branch that was asked for by name is an environment's already, or somebody made a checkout for this work. */
+const findAdoptable = async (context: IsolationContext, request: Settled): Promise<Adoptable | undefined> => {
+  const { codebase, branch } = request
+  const own = branch === undefined ? undefined : await context.store.environments.liveByBranch(codebase.id, branch)
+  if (own !== undefined) return { kind: 'environment', environment: own }
+  for (const provider of await allProviders(context)) {
+    const found = provider.can.adopt ? await provider.findAdoptable(context, request) : undefined
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
 /** 4. A worktree that a person or another tool made. */
 const adoptExisting = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  isolation: Isolation,
   request: Settled,
 ): Promise<Found | undefined> => {
   const { codebase, work } = request
@@ -176,7 +188,7 @@ const adoptExisting = async (
     }
     return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
   }
-  const environment = await provider.adopt(codebase, candidate.path, {
+  const environment = await isolation.adopt(codebase, candidate.path, {
     work,
     createdBy: request.createdBy,
     aliases: trustedLinks(request),
@@ -192,7 +204,7 @@ const adoptExisting = async (
 /** 5. Room: what is provably merged goes first. 6. Create. */
 const makeOne = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  isolation: Isolation,
   request: Settled,
 ): Promise<Found | Extract<Resolution, { outcome: 'limit' }>> => {
   const { codebase } = request
@@ -202,14 +214,14 @@ const makeOne = async (
   const wanted = { ...request, work, aliases }
   // Beside the creation: it looks at history while git writes files.
   const offer = offerMention(context, codebase, work)
-  let made = await provider.create(wanted)
+  let made = await isolation.create(wanted)
   const cleared: string[] = []
   let stale: string | undefined
   if (made.outcome === 'limit') {
-    const room = await cleanupToMakeRoom(context, provider, codebase)
+    const room = await cleanupToMakeRoom(context, isolation, codebase)
     cleared.push(...room.notices)
     stale = room.stale
-    made = room.removed === 0 ? made : await provider.create(wanted)
+    made = room.removed === 0 ? made : await isolation.create(wanted)
   }
   switch (made.outcome) {
     case 'limit':
@@ -242,7 +254,7 @@ const usableRow = async (
   const environment = await whenSettled(context, codebase, known, signal)
   if (environment?.status !== 'active' && environment?.status !== 'missing') return undefined
   const { status, id, branch } = environment
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(context, codebase, environment)
   switch (presence.state) {
     case 'present':
       if (status === 'missing') await context.store.environments.transition(id, 'missing', 'active')

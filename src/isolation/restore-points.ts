@@ -1,12 +1,12 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
 import { unlessMissing } from '../domain/missing.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
-import { readRef } from '../git/refs.ts'
+import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import type { IsolationContext } from './context.ts'
-import { repoOf } from './codebases/repo-of.ts'
-import { readRestorePoint } from './providers/checkout/restore-point/restore-point.ts'
+import { providerOf } from './served-by.ts'
 
 /**
  * Every restore point of the codebase, newest first. A point describes itself beside git, so that it outlives the
@@ -34,8 +34,7 @@ const recall = async (
     if (open.has(id) || (await context.store.restorePoints.get(id)) !== undefined) continue
     const point = await readRestorePoint(context, id).catch(() => undefined)
     if (point?.codebaseId !== codebase.id || point.host !== context.host) continue
-    const kept = await readRef(context.git, repoOf(codebase), point.ref)
-    if (kept?.sha !== point.commit) continue
+    if (!(await (await providerOf(context, point.contents.environment)).isKept(context, codebase, point))) continue
     await context.store.restorePoints.watch(context.host, context.clock())
     try {
       await context.store.restorePoints.insert(point)
@@ -47,3 +46,20 @@ const recall = async (
   }
   return recalled
 }
+
+/** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
+export const restoreDirectory = (context: IsolationContext, id: string): string => {
+  if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} cannot be a restore point`)
+  }
+  return join(context.home, 'restore', id)
+}
+
+/** As it was written beside git. */
+export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
+  JSON.parse(
+    (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
+  ) as RestorePoint
+
+/** It names every file that was not committed, with its mode. */
+const maxPointBytes = 256 * 1024 * 1024

@@ -5,24 +5,14 @@ import { freshen } from './codebases/base.ts'
 import type { IsolationContext } from './context.ts'
 import { freshBase } from './codebases/fresh-base.ts'
 import { type MergeStatus, mergeStatuses } from './merge-proof/merge-status.ts'
-import type { IsolationProvider, LimitReached } from './provider.ts'
-
-/** The numbers behind the limit message; the words are the speaker's. */
-export type LimitReport = {
-  readonly codebase: string
-  readonly limit: number
-  readonly count: number
-  readonly merged: number
-  readonly stale: number
-  readonly active: number
-  /** Why nobody knows which of them are merged; undefined when that is known. */
-  readonly unknownMerged: string | undefined
-}
+import type { Isolation } from './isolation.ts'
+import type { LimitReached } from './provider.ts'
+import type { LimitReport } from './resolution.ts'
 
 /** At the limit: first clear what is provably merged. Automation, so every gate holds and nothing is forced. */
 export const cleanupToMakeRoom = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  isolation: Isolation,
   codebase: Codebase,
 ): Promise<{ removed: number; notices: string[]; stale: string | undefined }> => {
   context.progress(`the limit of ${codebase.name} is reached: looking for merged environments`)
@@ -34,7 +24,7 @@ export const cleanupToMakeRoom = async (
     // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
-      const outcome = await provider.destroy(environment, { trigger: 'room' })
+      const outcome = await isolation.destroy(environment, { trigger: 'room' })
       if (outcome.outcome !== 'removed') continue
       const lost = describeLeftOut(outcome.leftOut)
       const without = lost.length === 0 ? '' : ` (not kept: ${lost.join(', ')})`

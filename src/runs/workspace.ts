@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { isOwnMessage, isTrusted } from '../domain/trust.ts'
 import { followed } from '../isolation/moved.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
-import type { LimitReport } from '../isolation/room.ts'
+import type { LimitReport } from '../isolation/resolution.ts'
 import type { RunsContext } from './context.ts'
 import type { RunRequest } from './request.ts'
 

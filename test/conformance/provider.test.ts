@@ -1,17 +1,16 @@
 import { existsSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import type { ProviderName } from '../../src/domain/provider-name.ts'
 import { toWork } from '../../src/domain/work.ts'
-import type { IsolationContext } from '../../src/isolation/context.ts'
-import type { Created, IsolationProvider, IsolationRequest } from '../../src/isolation/provider.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import type { Created, IsolationRequest } from '../../src/isolation/provider.ts'
+import { presenceOf, providerOf } from '../../src/isolation/served-by.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { conversation } from '../isolation/scene.ts'
 
 /** What the suite needs of a provider beside the interface: how a person changes, loses and makes such a place. */
 type Member = {
-  readonly name: string
-  readonly make: (context: IsolationContext) => IsolationProvider
+  readonly name: ProviderName
   /** Writes a file into the environment, as its user would. */
   readonly write: (path: string, file: string, content: string) => void
   readonly read: (world: World, path: string, file: string) => string
@@ -22,7 +21,6 @@ type Member = {
 const members: readonly Member[] = [
   {
     name: 'worktree',
-    make: createWorktreeProvider,
     write: writeIn,
     read: (world, path, file) => world.box.raw(path, 'hash-object', file),
     foreign: (world) => world.repo.worktree('mine', '-b', 'mine').path,
@@ -45,15 +43,14 @@ const created = async (world: World, number: number, more: Partial<IsolationRequ
 }
 
 describe.concurrent.each(members)('the provider $name', (member) => {
-  const open = async (options: WorldOptions = {}): Promise<World> => {
-    const world = await makeWorld(options)
-    return { ...world, provider: member.make(world.context) }
-  }
+  const open = (options: WorldOptions = {}): Promise<World> =>
+    makeWorld({ ...options, settings: { ...options.settings, isolationProvider: member.name } })
 
   test('says its own name, and its environments carry it', async () => {
     await using world = await open()
-    expect(world.provider.name).toBe(member.name)
-    expect((await created(world, 42)).environment.provider).toBe(member.name)
+    const { environment } = await created(world, 42)
+    expect(environment.provider).toBe(member.name)
+    expect((await providerOf(world.context, environment)).name).toBe(member.name)
   })
 
   test('creates a place that is there, healthy, ours and active', async () => {
@@ -61,7 +58,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const { environment } = await created(world, 42)
     expect(environment).toMatchObject({ status: 'active', owned: true, work: { type: 'issue', id: '42' } })
     expect(existsSync(environment.path)).toBe(true)
-    expect(await world.provider.healthCheck(world.codebase, environment)).toBe('healthy')
+    expect(await presenceOf(world.context, world.codebase, environment)).toMatchObject({ state: 'present' })
   })
 
   test('a second creation of the same work answers the first', async () => {
@@ -86,17 +83,21 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     await using world = await open()
     const alias = toWork('pr', '99')
     const { environment } = await created(world, 42, { aliases: [alias] })
-    expect((await world.provider.get(world.codebase, environment.work))?.id).toBe(environment.id)
-    expect((await world.provider.get(world.codebase, alias))?.id).toBe(environment.id)
-    expect(await world.provider.get(world.codebase, toWork('issue', '43'))).toBeUndefined()
-    expect((await world.provider.list(world.codebase)).map(({ id }) => id)).toEqual([environment.id])
+    expect((await world.context.store.environments.liveByWork(world.codebase.id, environment.work))?.id).toBe(
+      environment.id,
+    )
+    expect((await world.context.store.environments.liveByWork(world.codebase.id, alias))?.id).toBe(environment.id)
+    expect(await world.context.store.environments.liveByWork(world.codebase.id, toWork('issue', '43'))).toBeUndefined()
+    expect((await world.context.store.environments.live(world.codebase.id)).map(({ id }) => id)).toEqual([
+      environment.id,
+    ])
   })
 
   test('the limit is an answer with its numbers, and makes nothing', async () => {
     await using world = await open({ settings: { worktreesPerCodebase: 1 } })
     await created(world, 1)
     expect(await world.provider.create(request(world, 2))).toEqual({ outcome: 'limit', active: 1, limit: 1 })
-    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+    expect(await world.context.store.environments.live(world.codebase.id)).toHaveLength(1)
   })
 
   test('destroys a clean one, whose place and name are free again', async () => {
@@ -105,7 +106,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const gone = await world.provider.destroy(environment, { trigger: 'command' })
     expect(gone).toMatchObject({ outcome: 'removed', environment: { status: 'removed' } })
     expect(existsSync(environment.path)).toBe(false)
-    expect(await world.provider.get(world.codebase, environment.work)).toBeUndefined()
+    expect(await world.context.store.environments.liveByWork(world.codebase.id, environment.work)).toBeUndefined()
     expect((await created(world, 42)).environment.id).not.toBe(environment.id)
   })
 
@@ -119,13 +120,13 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     expect(refused.reasons.every(({ gate, answer, detail }) => gate !== undefined && answer !== 'yes' && detail)).toBe(
       true,
     )
-    expect(await world.provider.healthCheck(world.codebase, environment)).toBe('healthy')
+    expect(await presenceOf(world.context, world.codebase, environment)).toMatchObject({ state: 'present' })
     const gone = await world.provider.destroy(environment, { trigger: 'command', force: true })
     if (gone.outcome !== 'removed' || gone.restorePoint === undefined) throw new Error(JSON.stringify(gone))
     const back = (await world.provider.restore(gone.restorePoint)).environment
     expect(back).toMatchObject({ status: 'active', work: environment.work })
     expect(member.read(world, back.path, 'draft')).toBe(before)
-    expect((await world.provider.get(world.codebase, toWork('pr', '99')))?.id).toBe(back.id)
+    expect((await world.context.store.environments.liveByWork(world.codebase.id, toWork('pr', '99')))?.id).toBe(back.id)
   })
 
   test('a dry run answers without doing', async () => {
@@ -133,7 +134,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const { environment } = await created(world, 42)
     const answer = await world.provider.destroy(environment, { trigger: 'command', dryRun: true })
     expect(answer.outcome).toBe('would-remove')
-    expect(await world.provider.healthCheck(world.codebase, environment)).toBe('healthy')
+    expect(await presenceOf(world.context, world.codebase, environment)).toMatchObject({ state: 'present' })
     expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
   })
 
@@ -168,7 +169,7 @@ describe.concurrent.each(members)('the provider $name', (member) => {
         world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] }),
       ).rejects.toMatchObject({ code: 'not-adoptable' })
     }
-    expect(await world.provider.list(world.codebase)).toEqual([])
+    expect(await world.context.store.environments.live(world.codebase.id)).toEqual([])
   })
 
   test('destroying or getting what is gone says so', async () => {
@@ -178,14 +179,14 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     await expect(world.provider.destroy(environment, { trigger: 'command' })).rejects.toMatchObject({
       code: 'not-found',
     })
-    expect(await world.provider.healthCheck(world.codebase, environment)).toBe('missing')
+    expect(await presenceOf(world.context, world.codebase, environment)).toEqual({ state: 'missing' })
   })
 
   test('a creation that was cancelled leaves nothing', async () => {
     await using world = await open()
     const cancelled = world.provider.create(request(world, 42, { signal: AbortSignal.abort() }))
     await expect(cancelled).rejects.toMatchObject({ code: 'cancelled' })
-    expect(await world.provider.list(world.codebase)).toEqual([])
+    expect(await world.context.store.environments.live(world.codebase.id)).toEqual([])
     expect(await world.context.store.journal.open(world.context.host)).toEqual([])
   })
 })

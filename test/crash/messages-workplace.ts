@@ -5,7 +5,7 @@ import { type Delivery, DeliveryError } from '../../src/conversations/delivery.t
 import type { Settings } from '../../src/domain/config/settings.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { createEngine, type Engine } from '../../src/main/engine.ts'
 import { reconcileAll } from '../../src/main/reconcile-all.ts'
 import type { Sandbox } from '../helpers/repo.ts'
@@ -22,7 +22,7 @@ export const startEngine = async (context: IsolationContext, double: DoubleAddre
 }
 
 export const engineOf = (context: IsolationContext, double: DoubleAddress): Engine => {
-  const provider = createWorktreeProvider(context)
+  const provider = createIsolation(context)
   const workplace: Workplace = {
     context,
     provider: async () => provider,

@@ -6,7 +6,7 @@ import { addClone, settleClones } from '../../src/isolation/codebases/clone.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 
 type Operation = (context: IsolationContext, codebase: Codebase) => Promise<unknown>
@@ -17,7 +17,7 @@ const create =
   (work: Work, hints: IsolationHints = {}): Operation =>
   async (context, codebase) => {
     const request = { codebase, work, hints, createdBy: 'test', aliases: [toWork('task', 'alias')] }
-    const made = await createWorktreeProvider(context).create(request)
+    const made = await createIsolation(context).create(request)
     if (made.outcome === 'limit') throw new Error('the limit is reached')
     return made.environment
   }
@@ -32,7 +32,7 @@ const remove =
       if (last?.status === 'removed' && sameWork(last.work, work)) return last
       throw new Error('it is neither there nor removed')
     }
-    const removed = await createWorktreeProvider(context).destroy(environment, { trigger: 'command', force })
+    const removed = await createIsolation(context).destroy(environment, { trigger: 'command', force })
     if (removed.outcome !== 'removed') throw new Error(`not removed: ${JSON.stringify(removed)}`)
     return removed.environment
   }
@@ -42,7 +42,7 @@ const restore: Operation = async (context, codebase) => {
   if (live?.status === 'active') return live
   const [point] = await context.store.restorePoints.list(codebase.id)
   if (point === undefined) throw new Error('there is nothing to restore')
-  return (await createWorktreeProvider(context).restore(point)).environment
+  return (await createIsolation(context).restore(point)).environment
 }
 
 /** All that happens at the next start. Answers what had to be left, and why. */
@@ -65,7 +65,7 @@ export const operations = {
   clone: (context) => addClone(context, join(context.home, '..', 'origin.git'), { name: 'cloned' }),
   spare: (context, codebase) => keepSpares(context, codebase),
   adopt: (context, codebase) =>
-    createWorktreeProvider(context).adopt(codebase, join(context.worktreesBase, '..', 'theirs'), {
+    createIsolation(context).adopt(codebase, join(context.worktreesBase, '..', 'theirs'), {
       createdBy: 'test',
       aliases: [issue(9)],
     }),

@@ -6,6 +6,7 @@ import type { Codebase, EnvironmentStatus, IsolatedEnvironment } from '../../src
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Tree } from '../../src/git/door.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
+import { providers } from '../../src/isolation/providers/registry.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
 import type { Provisioning } from '../../src/isolation/providers/checkout/provision/provisioning.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
@@ -52,6 +53,7 @@ export const makeDressed = async (options: DressedOptions = {}): Promise<Dressed
   const context: IsolationContext = {
     store,
     git: box.git(),
+    providers,
     lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     clock: Date.now,
     ids: () => `id-${(ids += 1)}`,

@@ -5,10 +5,11 @@ import { defaultSettings, type Settings } from '../../src/domain/config/settings
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
+import { providers } from '../../src/isolation/providers/registry.ts'
 import { createRepositoryLock } from '../../src/isolation/lock.ts'
-import type { IsolationProvider } from '../../src/isolation/provider.ts'
-import { leaveLiveWorktree } from '../../src/isolation/providers/checkout/trash.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import type { Isolation } from '../../src/isolation/isolation.ts'
+import { leaveLiveWorktree } from '../../src/isolation/codebases/live-worktree.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
@@ -25,7 +26,7 @@ export type World = {
   readonly repo: TestRepo
   readonly codebase: Codebase
   readonly context: IsolationContext
-  readonly provider: IsolationProvider
+  readonly provider: Isolation
   readonly progress: string[]
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -59,7 +60,7 @@ export const makeWorld = async (options: WorldOptions = {}): Promise<World> => {
     repo,
     codebase,
     context,
-    provider: createWorktreeProvider(context),
+    provider: createIsolation(context),
     progress,
     [Symbol.asyncDispose]: async () => {
       await context.store.close()
@@ -79,6 +80,7 @@ export const makeContext = async (
   return {
     store: options.store ?? (await openCopiedStore(join(home, 'coppice.db'))),
     git: box.git({ home }),
+    providers,
     lock: createRepositoryLock({ clock: Date.now, random: Math.random }),
     clock: Date.now,
     ids: randomUUID,

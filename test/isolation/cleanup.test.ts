@@ -9,7 +9,7 @@ import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { reportJson } from '../../src/commands/views/json.ts'
 import { freshen } from '../../src/isolation/codebases/base.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
 
@@ -20,7 +20,7 @@ const sweep = (world: World, options?: SweepOptions) =>
 
 const withSettings = (world: World, settings: Partial<Settings>): World => {
   const context = { ...world.context, settings: { ...world.context.settings, ...settings } }
-  return { ...world, context, provider: createWorktreeProvider(context) }
+  return { ...world, context, provider: createIsolation(context) }
 }
 
 const names = (rows: readonly { environment: { branch: string } }[]): string[] =>
@@ -309,7 +309,7 @@ describe.concurrent('the sweep', () => {
     await issue(world, 1)
     inside(world, await issue(world, 2)).commit('a', 'a\n')
     expect((await sweep(world)).removed).toEqual([])
-    expect(await world.provider.list(world.codebase)).toHaveLength(2)
+    expect(await world.context.store.environments.live(world.codebase.id)).toHaveLength(2)
   })
 
   test('removes what is stale after 14 days, keeps its branch with its commits, and counts a commit as life', async () => {
@@ -551,7 +551,7 @@ describe.concurrent('the sweep', () => {
     const elsewhere = { ...withSettings(world, {}), context: { ...world.context, host: 'another-host' } }
     rmSync(environment.path, { recursive: true })
     mkdirSync(environment.path)
-    await sweep({ ...elsewhere, provider: createWorktreeProvider(elsewhere.context) })
+    await sweep({ ...elsewhere, provider: createIsolation(elsewhere.context) })
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
   })
 })

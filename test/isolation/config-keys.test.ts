@@ -28,6 +28,10 @@ const repoKeys: Record<keyof RepoConfig, () => Promise<void>> = {
     await using world = await repository('base: develop', (repo) => void repo.git('branch', 'develop'))
     expect((await issue(world, 1)).baseBranch).toBe('develop')
   },
+  provider: async () => {
+    await using world = await repository('provider: clone')
+    expect((await issue(world, 1)).provider).toBe('clone')
+  },
   copy: async () => {
     await using world = await repository('copy: [.env]', (repo) => repo.write('.env', 'A=1\n'))
     expect(inside(world, await issue(world, 1)).read('.env')).toBe('A=1\n')
@@ -103,6 +107,10 @@ const settingKeys: Record<keyof Settings, Probe | 'not read by isolation or clea
   budgetConversationTurns: 'not read by isolation or cleanup',
   budgetDayTurns: 'not read by isolation or cleanup',
   githubToken: 'not read by isolation or cleanup',
+  isolationProvider: async () => {
+    await using world = await makeWorld({ settings: { isolationProvider: 'clone' } })
+    expect((await issue(world, 1)).provider).toBe('clone')
+  },
   spares: async () => {
     await using world = await makeWorld({ settings: { spares: 2 } })
     expect(await keepSpares(world.context, world.codebase)).toBe(2)

@@ -13,7 +13,7 @@ import type { RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { cleanupToMakeRoom } from '../../src/isolation/room.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
-import { discardDirectory } from '../../src/isolation/providers/checkout/trash.ts'
+import { discardDirectory } from '../../src/isolation/trash.ts'
 import { deleteTreeSync } from '../../src/process/files/delete-tree.ts'
 import { mountsByDevice } from '../../src/process/files/mounts.ts'
 import { canMount } from '../helpers/with-mounts.ts'
@@ -201,13 +201,13 @@ await inWorld({}, async (world) => {
   }
   let reached = (): void => undefined
   const dead: World = { ...world, context: { ...world.context, self, failpoint } }
-  const { createWorktreeProvider } = await import('../../src/isolation/providers/worktree/provider.ts')
+  const { createIsolation } = await import('../../src/isolation/isolation.ts')
   const whole: (() => boolean)[] = []
   for (const [number, kind] of kinds.entries()) {
     const arrived = new Promise<void>((resolve) => {
       reached = resolve
     })
-    void issue({ ...dead, provider: createWorktreeProvider(dead.context) }, number + 1)
+    void issue({ ...dead, provider: createIsolation(dead.context) }, number + 1)
     await arrived
     const path = join(world.context.worktreesBase, 'project', `issue-${number + 1}`)
     hung.push(path)

@@ -24,6 +24,7 @@ import { taskWork } from '../../src/domain/work.ts'
 import type { Git } from '../../src/git/door.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import { type Sandbox, type TestRepo, writeIn } from '../helpers/repo.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import {
   branchExists,
@@ -617,9 +618,8 @@ describe.concurrent('records', () => {
     const world = await makeWorld()
     await using _ = world
     const context = { ...world.context, worktreesBase: join(world.repo.path, 'inside') }
-    const { createEnvironment } = await import('../../src/isolation/providers/worktree/create.ts')
     const request = { codebase: world.codebase, work: taskWork('x'), hints: {}, createdBy: 'test', aliases: [] }
-    await expect(createEnvironment(context, request)).rejects.toThrow(/inside the repository itself/)
+    await expect(createIsolation(context).create(request)).rejects.toThrow(/inside the repository itself/)
     expect(world.repo.git('status', '--short')).toBe('')
   })
 })

@@ -6,7 +6,7 @@ import { listWithFacts } from '../../src/isolation/facts.ts'
 import { findEnvironment } from '../../src/isolation/find.ts'
 import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import type { Conversation } from '../../src/store/store.ts'
 import type { Sandbox } from '../helpers/repo.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
@@ -278,7 +278,7 @@ describe.concurrent('holds of conversations', () => {
     const failpoint = async (name: string): Promise<void> => {
       if (name === 'remove.forgotten') throw new Error('interrupted')
     }
-    const interrupted = createWorktreeProvider({ ...world.context, failpoint })
+    const interrupted = createIsolation({ ...world.context, failpoint })
     await interrupted.destroy(environment, { trigger: 'command', force: true }).catch(() => undefined)
     await reconcile(world.context, world.codebase)
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('removed')

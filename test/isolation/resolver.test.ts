@@ -1,10 +1,11 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { presenceOf } from '../../src/isolation/served-by.ts'
 import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { limitMessage } from '../../src/isolation/room.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
 
@@ -228,7 +229,7 @@ describe.concurrent('4. a worktree that somebody else made', () => {
     world.repo.worktree('mine', '-b', 'feature/x')
     const both = await Promise.all([pr(world, { prBranch: 'feature/x' }), pr(world, { prBranch: 'feature/x' })])
     expect(both[0].environment.id).toBe(both[1].environment.id)
-    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+    expect(await world.context.store.environments.live(world.codebase.id)).toHaveLength(1)
   })
 })
 
@@ -241,7 +242,7 @@ describe.concurrent('5. room', () => {
     const found = await resolved(world, 'issue', 3)
     expect(found.how).toBe('created')
     expect(found.notices).toContain('Removed merged worktree `issue-1` to make room')
-    const live = await world.provider.list(world.codebase)
+    const live = await world.context.store.environments.live(world.codebase.id)
     expect(live.map(({ branch }) => branch).sort()).toEqual([other.branch, 'issue-3'])
   })
 
@@ -309,17 +310,16 @@ describe.concurrent('5. room', () => {
     })
     for (const n of [1, 2]) land(world, await issue(world, n))
     expect((await resolved(world, 'issue', 3)).how).toBe('created')
-    expect((await world.provider.list(world.codebase)).map(({ branch }) => branch).sort()).toEqual([
-      'issue-1',
-      'issue-3',
-    ])
+    expect((await world.context.store.environments.live(world.codebase.id)).map(({ branch }) => branch).sort()).toEqual(
+      ['issue-1', 'issue-3'],
+    )
   })
 
   test('the limit holds for parallel messages from two processes', async () => {
     const settings = { worktreesPerCodebase: 5 }
     await using world = await makeWorld({ settings })
     const second = await makeContext(world.box, {}, { settings })
-    const other = { ...world, context: second, provider: createWorktreeProvider(second) }
+    const other = { ...world, context: second, provider: createIsolation(second) }
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, i) => ask(i % 2 === 0 ? world : other, 'issue', i + 1)),
     )
@@ -333,7 +333,7 @@ describe.concurrent('5. room', () => {
   test('ten messages for one work at once make one environment', async () => {
     await using world = await makeWorld()
     const second = await makeContext(world.box, {})
-    const other = { ...world, context: second, provider: createWorktreeProvider(second) }
+    const other = { ...world, context: second, provider: createIsolation(second) }
     const answers = await Promise.allSettled(
       Array.from({ length: 10 }, (_, i) => resolved(i % 2 === 0 ? world : other, 'issue', 42)),
     )
@@ -342,7 +342,7 @@ describe.concurrent('5. room', () => {
     expect(failed.map((one) => String(one.reason))).toEqual([])
     const statuses = answers.map((one) => (one.status === 'fulfilled' ? one.value.environment.status : 'none'))
     expect(new Set(statuses)).toEqual(new Set(['active']))
-    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+    expect(await world.context.store.environments.live(world.codebase.id)).toHaveLength(1)
   })
 })
 
@@ -352,7 +352,7 @@ describe.concurrent('at the same time', () => {
     const { restorePoint } = await removed(world, await issue(world, 42))
     const both = await Promise.allSettled([world.provider.restore(restorePoint), resolved(world, 'issue', 42)])
     expect(both.some(({ status }) => status === 'fulfilled')).toBe(true)
-    expect(await world.provider.list(world.codebase)).toHaveLength(1)
+    expect(await world.context.store.environments.live(world.codebase.id)).toHaveLength(1)
     expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(2)
     expect(await world.context.store.journal.open('this-host')).toEqual([])
   })
@@ -361,8 +361,9 @@ describe.concurrent('at the same time', () => {
     await using world = await makeWorld()
     const environment = await issue(world, 42)
     await Promise.allSettled([remove(world, environment), resolved(world, 'issue', 42), resolved(world, 'issue', 42)])
-    const live = await world.provider.list(world.codebase)
-    for (const one of live) expect(await world.provider.healthCheck(world.codebase, one)).toBe('healthy')
+    const live = await world.context.store.environments.live(world.codebase.id)
+    for (const one of live)
+      expect(await presenceOf(world.context, world.codebase, one)).toMatchObject({ state: 'present' })
     expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1 + live.length)
     expect(await world.context.store.journal.open('this-host')).toEqual([])
   })
@@ -425,6 +426,6 @@ test('a work taken up again after its removal is found by its aliases no more', 
   await using world = await makeWorld()
   const { environment } = await resolved(world, 'issue', 42, { hints: { linkedPRs: [99] } })
   await remove(world, environment)
-  expect(await world.provider.get(world.codebase, toWork('pr', '99'))).toBeUndefined()
+  expect(await world.context.store.environments.liveByWork(world.codebase.id, toWork('pr', '99'))).toBeUndefined()
   expect((await resolved(world, 'issue', 42)).how).toBe('created')
 })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createSchedule } from '../../src/cleanup/schedule.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { reopen } from '../helpers/reopen.ts'
 import { makeContext } from '../helpers/world.ts'
 
@@ -16,7 +16,7 @@ const { root, task } = JSON.parse(process.argv[2] ?? '') as ScheduleOrder
 const context = await makeContext(reopen(root), {})
 const schedule = createSchedule({
   context,
-  provider: async () => createWorktreeProvider(context),
+  provider: async () => createIsolation(context),
   intervalHours: 6,
   onReport: async () => {
     if (task !== 'hold') return

@@ -7,8 +7,8 @@ import { afterEach, expect, test } from 'vitest'
 import { createSchedule, type Cycle, type Schedule, type ScheduleOptions } from '../../src/cleanup/schedule.ts'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
-import { discardDirectory } from '../../src/isolation/providers/checkout/trash.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
+import { discardDirectory } from '../../src/isolation/trash.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
 import { built } from '../helpers/built.ts'
@@ -21,7 +21,7 @@ const day = 24 * 60 * 60 * 1000
 const scheduleOf = (world: World, more: Partial<ScheduleOptions> = {}): Schedule =>
   createSchedule({
     context: world.context,
-    provider: async () => createWorktreeProvider(world.context),
+    provider: async () => createIsolation(world.context),
     intervalHours: 6,
     onReport: () => undefined,
     keepSpares: () => undefined,

@@ -5,8 +5,8 @@ import { deleteCommand } from '../../src/cli/commands/delete.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
 import { settleClones } from '../../src/isolation/codebases/clone.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
-import { discardDirectory } from '../../src/isolation/providers/checkout/trash.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
+import { discardDirectory } from '../../src/isolation/trash.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed } from './scene.ts'
 
@@ -116,7 +116,7 @@ describe('what a person put into the trash is never deleted', () => {
 test('what was given up goes, also when a new worktree has the name of its record', async () => {
   const reaped: string[] = []
   const context = { ...world.context, reap: (paths: readonly string[]) => void reaped.push(...paths) }
-  const slow: World = { ...world, context, provider: createWorktreeProvider(context) }
+  const slow: World = { ...world, context, provider: createIsolation(context) }
   const environment = await issue(slow, 2)
   await removed(slow, environment)
   expect((await issue(slow, 2)).path).toBe(environment.path)

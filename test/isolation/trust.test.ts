@@ -676,5 +676,5 @@ test('worktree.allowForks gives a fork our files only after a person has approve
 test('an environment that does not exist is nobody’s: a pull request that cannot be fetched makes nothing', async () => {
   await using world = await makeWorld(withSecrets)
   await expect(ask(world, 'pr', 7)).rejects.toMatchObject({ code: 'pr-not-found' })
-  expect(await world.provider.get(world.codebase, toWork('pr', '7'))).toBeUndefined()
+  expect(await world.context.store.environments.liveByWork(world.codebase.id, toWork('pr', '7'))).toBeUndefined()
 })

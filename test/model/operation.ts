@@ -9,7 +9,7 @@ import type { IsolationContext } from '../../src/isolation/context.ts'
 import type { RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 
 /** One thing that Coppice is asked to do, as plain JSON: the same in this process and in one that gets killed. */
@@ -52,7 +52,7 @@ export const perform = async (context: IsolationContext, operation: Operation): 
 
 const run = async (context: IsolationContext, operation: Operation): Promise<Outcome> => {
   const { store } = context
-  const provider = createWorktreeProvider(context)
+  const provider = createIsolation(context)
   const codebase = await store.codebases.get(toCodebaseId('project-id'))
   if (codebase === undefined) throw new Error('no codebase')
   switch (operation.kind) {

@@ -19,7 +19,7 @@ import { toCodebaseId } from '../../src/domain/names.ts'
 import { readStatus } from '../../src/git/status.ts'
 import { presenceOf } from '../../src/isolation/providers/worktree/presence.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { createWorktreeProvider } from '../../src/isolation/providers/worktree/provider.ts'
+import { createIsolation } from '../../src/isolation/isolation.ts'
 import { type Chat, makeChat } from '../helpers/chat.ts'
 import { type Heartbeat, startHeartbeat } from '../helpers/heartbeat.ts'
 import { writeIn } from '../helpers/repo.ts'
@@ -54,7 +54,7 @@ beforeAll(async () => {
   // Git that waits is found after a tenth of a second: the look is the same as after one.
   const git = made.box.git({ home: made.context.home, patienceMs: 100 })
   const context = { ...made.context, git }
-  world = { ...made, context, provider: createWorktreeProvider(context) }
+  world = { ...made, context, provider: createIsolation(context) }
   chat = await makeChat(world)
   victim = await created(world, 'victim')
   await context.store.conversations.update((await chat.conversation()).id, { environmentId: victim.id })

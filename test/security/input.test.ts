@@ -250,7 +250,7 @@ describe.concurrent('hostile input changes nothing outside the managed root and 
     ]) {
       await refusedOrDone(() => world.provider.adopt(world.codebase, text, { createdBy: 'test', aliases: [] }))
     }
-    expect(await world.provider.list(world.codebase)).toEqual([])
+    expect(await world.context.store.environments.live(world.codebase.id)).toEqual([])
     check()
   })
 

@@ -1,7 +1,8 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
-import { type Vouched, vouchFor } from '../../isolation/providers/checkout/vouch.ts'
+import { providerOf } from '../../isolation/served-by.ts'
+import type { Vouched } from '../../isolation/provider.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
 import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
@@ -15,7 +16,9 @@ export type TrustResult = {
 const run = async (call: Call): Promise<TrustResult> => {
   const { context, codebase } = await resolveTargetForWrite(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
-  const { notices, ...vouched } = await vouchFor(context, codebase, environment, { signal: call.signal })
+  const { notices, ...vouched } = await (
+    await providerOf(context, environment)
+  ).vouch(context, codebase, environment, { signal: call.signal })
   for (const notice of notices) call.notice(notice)
   return { environment, codebase: codebase.name, ...vouched }
 }

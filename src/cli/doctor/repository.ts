@@ -7,7 +7,7 @@ import { mainHead } from '../../git/admin-dir.ts'
 import { createLook } from '../../git/look.ts'
 import { listRefs } from '../../git/refs.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { presenceOf } from '../../isolation/providers/worktree/presence.ts'
+import { presenceOf } from '../../isolation/served-by.ts'
 import { repoOf } from '../../isolation/codebases/repo-of.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
@@ -37,7 +37,7 @@ const unusableFile = async (context: IsolationContext, codebase: Codebase): Prom
     const found = await whileSlow({ operation: 'doctor', at: repo, args: [] }, () => false)
     if (found !== undefined) return found
     for (const environment of live) {
-      const presence = await presenceOf(codebase, environment)
+      const presence = await presenceOf(context, codebase, environment)
       if (presence.state === 'present') await before(presence.tree, { modules: true })
     }
     return undefined

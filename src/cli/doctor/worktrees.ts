@@ -1,9 +1,15 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { readAdminDir } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { copiedRecords, orphans } from '../../isolation/providers/worktree/orphans.ts'
-import { presenceOf } from '../../isolation/providers/worktree/presence.ts'
-import { brokenRecords, type FileContent, type RecordFault, recordFault } from '../../isolation/providers/worktree/record-health.ts'
+import { copiedRecords } from '../../isolation/codebases/copied-records.ts'
+import { orphans } from '../../isolation/served-by.ts'
+import { presenceOf } from '../../isolation/served-by.ts'
+import {
+  brokenRecords,
+  type FileContent,
+  type RecordFault,
+  recordFault,
+} from '../../isolation/providers/worktree/record-health.ts'
 import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-spares.ts'
 import { shellWord, writeLine } from '../../domain/shell-word.ts'
 import { basename, join } from 'node:path'
@@ -16,15 +22,19 @@ export const examineWorktrees = async (context: IsolationContext, codebase: Code
     // A path means something on its own host only.
     if (environment.host !== context.host) continue
     if (environment.status !== 'active' && environment.status !== 'missing') continue
-    findings.push(...(await look(codebase.name, () => examineOne(codebase, environment))))
+    findings.push(...(await look(codebase.name, () => examineOne(context, codebase, environment))))
   }
   return findings
 }
 
-const examineOne = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Finding[]> => {
+const examineOne = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<Finding[]> => {
   const { name } = codebase
   const { branch, path, status } = environment
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'moved') return [problem(name, `${branch} was moved to ${presence.tree.path}`, fix)]
   const fault = await recordFault(codebase, environment)
   if (presence.state === 'missing') {

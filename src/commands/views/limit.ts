@@ -1,4 +1,5 @@
-import { type LimitReport, limitMessage, unknownMergedLine } from '../../isolation/room.ts'
+import { limitMessage, unknownMergedLine } from '../../isolation/room.ts'
+import type { LimitReport } from '../../isolation/resolution.ts'
 import { counted } from '../../domain/words.ts'
 import type { FailureJson } from './failure.ts'
 import { type View } from './view.ts'

@@ -1,5 +1,5 @@
 import type { IsolationContext } from '../../isolation/context.ts'
-import type { IsolationProvider } from '../../isolation/provider.ts'
+import type { Isolation } from '../../isolation/isolation.ts'
 import type { ArchonInstallation } from '../../store/archon/archon.ts'
 import { takeOverCodebases } from './codebases.ts'
 import { takeOverConversations } from './conversations.ts'
@@ -15,7 +15,7 @@ import { createRecorder, type ImportReport } from './report.ts'
  */
 export const importArchon = async (
   context: IsolationContext,
-  provider: IsolationProvider,
+  provider: Isolation,
   archon: ArchonInstallation,
   options: ImportOptions,
 ): Promise<ImportReport> => {

@@ -1,10 +1,13 @@
 import type { Known } from './file.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
+import { type ProviderName, providerNames } from '../provider-name.ts'
 import { maxGlobs } from '../glob.ts'
 
 export type RepoConfig = {
   readonly base: string | undefined
+  /** Undefined: what the home's configuration says. */
+  readonly provider: ProviderName | undefined
   /** Globs of untracked or ignored files that a new environment gets from the canonical checkout. */
   readonly copy: readonly string[]
   /** Paths that point into the home's shared area. */
@@ -22,6 +25,7 @@ export type RepoConfig = {
 
 export const defaultRepoConfig: RepoConfig = {
   base: undefined,
+  provider: undefined,
   copy: [],
   link: [],
   keep: [],
@@ -45,6 +49,11 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
   base: {
     rule: rule.base,
     about: 'The branch that new work starts from and is merged into. Default: the default branch of the remote.',
+  },
+  provider: {
+    rule: rule.oneOf(providerNames),
+    about:
+      'What a new environment of this repository is: `worktree` or `clone`. It can ask for more separation than `isolation.provider`, not for less.',
   },
   copy: {
     rule: rule.list(rule.relativeGlob, maxGlobs),

@@ -8,6 +8,7 @@ import {
   permissions,
   type Permissions,
 } from './agents.ts'
+import { type ProviderName, providerNames } from '../provider-name.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 
@@ -16,6 +17,8 @@ export type Settings = {
   readonly databaseUrl: string | undefined
   /** Absolute; undefined: `worktrees/` in the home. Ask `worktreeBase`. */
   readonly worktreesBase: string | undefined
+  /** Who makes new environments. A repository may ask for a stricter one. */
+  readonly isolationProvider: ProviderName
   readonly spares: number
   /** A fetch this young is fresh enough to create from. */
   readonly fetchFreshSeconds: number
@@ -58,6 +61,7 @@ export type Settings = {
 export const defaultSettings: Settings = {
   databaseUrl: undefined,
   worktreesBase: undefined,
+  isolationProvider: 'worktree',
   spares: 1,
   fetchFreshSeconds: 60,
   worktreesPerCodebase: 25,
@@ -132,6 +136,12 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     variable: 'WORKTREE_BASE',
     rule: rule.directory,
     about: "The directory that worktrees are created in. Default: `worktrees` in Coppice's home directory.",
+  },
+  isolationProvider: {
+    key: 'isolation.provider',
+    rule: rule.oneOf(providerNames),
+    about:
+      'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone of its own that an agent cannot reach your git directory from.',
   },
   spares: {
     key: 'worktrees.spares',

@@ -1,14 +1,9 @@
 import { createHash } from 'node:crypto'
-import { basename, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { isAppError, toAppError } from '../../domain/errors.ts'
-import { linkedGitDirectory, maxLineBytes } from '../../domain/git-link.ts'
 import { type CodebaseId, toCodebaseId, toRepoPath } from '../../domain/names.ts'
-import { readAdminDir, readWorktreeLink } from '../../git/admin-dir.ts'
 import { listRefs } from '../../git/refs.ts'
 import { readRepositoryIds, writeRepositoryId } from '../../git/repository-id.ts'
-import { linkToRecord, recordPlace } from '../../git/worktree-repair.ts'
-import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import { syncDirectory } from '../durable.ts'
 import { locked } from '../locked.ts'
@@ -21,7 +16,7 @@ import {
   repositoryGone,
   repositoryState,
 } from './repository-place.ts'
-import { moveBeadsRedirect } from '../providers/checkout/provision/beads.ts'
+import { allProviders } from '../served-by.ts'
 
 export type Place = { readonly commonDir: string; readonly checkoutPath: string | undefined }
 
@@ -160,7 +155,7 @@ const relocate = async (
   const to: Codebase = { ...from, repoPath: commonDir, checkoutPath, repoInode: inodeOf(commonDir) }
   context.progress(`${from.name} was moved to ${checkoutPath ?? commonDir}: following it`)
   await locked(context, to, 'following a moved repository', async () => {
-    await relink(context, from, to)
+    for (const provider of await allProviders(context)) await provider.repositoryMoved(context, from, to)
     await context.store.transaction(async (store) => {
       // Whose repository was here is somewhere else now, or gone.
       if (displaced !== undefined) {
@@ -171,27 +166,4 @@ const relocate = async (
     })
   })
   return keepRecognisable(context, to)
-}
-
-/** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
-const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
-  const { store, host, log } = context
-  const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
-  const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
-  for (const { path, adminName } of [...live, ...spares]) {
-    try {
-      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git'), { maxBytes: maxLineBytes }))
-      if (named === undefined) continue
-      const record = join(to.repoPath, 'worktrees', basename(named))
-      // A link that leads nowhere reads as none. One that leads to another repository stays.
-      const leads = await readWorktreeLink(path)
-      if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
-      linkToRecord(path, record)
-      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
-    } catch (error) {
-      // Those that are not there now are missing; `doctor` names what each of the others needs.
-      log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
-    }
-  }
-  for (const { path } of live) await moveBeadsRedirect(path, from.checkoutPath, to.checkoutPath)
 }

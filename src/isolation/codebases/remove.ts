@@ -1,9 +1,8 @@
 import { rename } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { AppError } from '../../domain/errors.ts'
-import type { Spare } from '../../store/store.ts'
 import { freshen } from './base.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import { deleted, reposDirectory } from './clone.ts'
@@ -17,7 +16,7 @@ import { settleInterrupted } from '../reconcile.ts'
 import { restorePointsOf } from '../restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from '../trust.ts'
-import { undoMaking } from '../providers/worktree/undo.ts'
+import { allProviders } from '../served-by.ts'
 
 export type Trusted = {
   readonly codebase: Codebase
@@ -73,7 +72,7 @@ export const removeCodebase = async (
   const restorePoints = (await restorePointsOf(context, codebase)).length
   await settleInterrupted(context, codebase)
   return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
-    for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
+    for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
     const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
     // The row first: it is refused when an environment appeared meanwhile, and then nothing has been deleted.
     await context.store.codebases.remove(codebase.id)
@@ -89,37 +88,6 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
     remedy: `remove each first: coppice worktree remove ${shellWord(branches[0] ?? '<branch>')} --codebase ${name}`,
   })
-}
-
-/** The same way back as that of a spare whose making was interrupted: reconciliation can finish it after a crash. */
-const discardSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
-  if (spare.host !== context.host) return
-  const id = context.ids()
-  await context.store.transaction(async (store) => {
-    if (!(await store.spares.claim(spare.id))) return
-    await store.journal.begin({
-      id,
-      host: context.host,
-      codebaseId: codebase.id,
-      environmentId: undefined,
-      kind: 'spare',
-      step: 'discarding',
-      data: {
-        path: spare.path,
-        leaf: basename(spare.path),
-        branch: '',
-        branchCreated: false,
-        start: spare.sha,
-        adminNamesBefore: [],
-        spareId: spare.id,
-      },
-      holder: context.self,
-      child: undefined,
-      startedAt: context.clock(),
-    })
-  })
-  const undone = await undoMaking(context, codebase, id, 'after-crash')
-  if (undone.outcome === 'left') throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
 }
 
 /** Out of its place by one rename, so that a crash never leaves half a repository there. */

@@ -1,6 +1,8 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toRepoPath } from '../../domain/names.ts'
-import type { Repo } from '../../git/door.ts'
+import type { Git, Repo } from '../../git/door.ts'
+
+export type { Git }
 
 /** The repository of a codebase, as git is told about it. */
 export const repoOf = ({ repoPath }: Pick<Codebase, 'repoPath'>): Repo => ({ commonDir: toRepoPath(repoPath) })

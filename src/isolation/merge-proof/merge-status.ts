@@ -1,11 +1,12 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
-import type { Sha } from '../../domain/names.ts'
+import type { BranchName, Sha } from '../../domain/names.ts'
 import { listRefs } from '../../git/refs.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { baseAndConfig } from '../codebases/base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
+import { broughtTips } from '../served-by.ts'
 import { inPairs } from '../map-concurrent.ts'
 import { questionAbout } from './merge-question.ts'
 import { mergedMany } from './merged.ts'
@@ -51,17 +52,18 @@ const mergeStatusesOf = async (
   environments: readonly IsolatedEnvironment[],
   base: Base,
 ): Promise<MergeStatus[]> => {
-  const names = environments.map(({ branch }) => `refs/heads/${branch}`)
+  const { refs: tipRefs, problems } = await broughtTips(context, codebase, environments)
+  const names = [...tipRefs.values()]
   // Many names on a command line would one day be too many; all branches in one answer are not.
   const repo = repoOf(codebase)
-  const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/'] : names)
+  const all = listRefs(context.git, repo, names.length > 50 ? ['refs/heads/', 'refs/coppice/'] : names)
   // One ref whose commit is gone makes git refuse the whole list; the others still have an answer.
   const listed = await all.catch(async () => {
     const alone = await inPairs(names, (name) => listRefs(context.git, repo, [name]).catch(() => []))
     return alone.flat()
   })
   const refs = new Map(listed.map((ref) => [ref.name, ref]))
-  const known = environments.map((environment) => ({ environment, ref: refs.get(`refs/heads/${environment.branch}`) }))
+  const known = environments.map((environment) => ({ environment, ref: refs.get(tipRefs.get(environment.id) ?? '') }))
   const questions = known.flatMap(({ environment, ref }) =>
     ref === undefined ? [] : [questionAbout(environment, ref.sha)],
   )
@@ -69,7 +71,17 @@ const mergeStatusesOf = async (
   return known.map(({ environment, ref }) => ({
     environment,
     tip: ref?.sha,
-    merged: answers.get(environment.branch) ?? { value: 'cannot-tell', detail: `branch ${environment.branch} is gone` },
+    merged: mergedOf(environment, problems.get(environment.id), answers),
     lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
   }))
+}
+
+/** What was committed since the ref was brought up to date would not be judged. */
+const mergedOf = (
+  { branch }: IsolatedEnvironment,
+  problem: string | undefined,
+  answers: ReadonlyMap<BranchName, Merged>,
+): Merged => {
+  if (problem !== undefined) return { value: 'cannot-tell', detail: problem }
+  return answers.get(branch) ?? { value: 'cannot-tell', detail: `branch ${branch} is gone` }
 }

@@ -14,7 +14,7 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import { restorePointsOf } from '../../restore-points.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { restoreDirectory } from './restore-point/restore-point.ts'
+import { restoreDirectory } from '../../restore-points.ts'
 
 export type Content = {
   readonly tip: Sha

@@ -20,16 +20,11 @@ import { type Dirt, readDirt } from './look/dirt.ts'
 import { isFree, isUnmounted, reasonsIn, usesOf } from '../../gates.ts'
 import { inTheWay } from './look/in-the-way.ts'
 import { locked } from '../../locked.ts'
-import { presenceOf } from '../worktree/presence.ts'
+import { presenceOf } from '../../served-by.ts'
+import type { FollowedHead } from '../../provider.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { fetchBranch, fetchPullRequestHead } from '../../codebases/fetch-pull-request.ts'
-
-export type Followed = {
-  readonly notices: string[]
-  /** The tree has the head that was named, or none was. */
-  readonly current: boolean
-}
 
 /**
  * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
@@ -43,18 +38,18 @@ export const followPullRequest = async (
   environment: IsolatedEnvironment,
   work: Work,
   { prSha }: IsolationHints,
-): Promise<Followed> => {
+): Promise<FollowedHead> => {
   // A stacked PR shares the tree of the one below it; its head is not that one's.
   const ofThisTree = (work.type === 'pr' || work.type === 'review') && Number(work.id) === environment.prNumber
   if (!ofThisTree || prSha === undefined || !isSha(prSha) || !environment.owned) return unmoved
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
   return locked(context, codebase, `following PR #${work.id}`, () =>
     follow(context, codebase, environment, presence.tree, prSha),
   )
 }
 
-const unmoved: Followed = { notices: [], current: true }
+const unmoved: FollowedHead = { notices: [], current: true }
 
 const follow = async (
   context: IsolationContext,
@@ -62,15 +57,15 @@ const follow = async (
   environment: IsolatedEnvironment,
   tree: Tree,
   target: Sha,
-): Promise<Followed> => {
+): Promise<FollowedHead> => {
   const here = await resolveCommit(context.git, tree, 'HEAD')
   if (here === undefined || here === target) return unmoved
   const number = environment.prNumber ?? 0
-  const left = (why: string): Followed => ({
+  const left = (why: string): FollowedHead => ({
     notices: [`PR #${number} is at \`${short(target)}\`, this tree stays at \`${short(here)}\`: ${why}`],
     current: false,
   })
-  const moved = (how: string): Followed => ({
+  const moved = (how: string): FollowedHead => ({
     notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``],
     current: true,
   })

@@ -9,11 +9,10 @@ import type { Repo } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { readRefs } from '../../../git/refs.ts'
 import type { BranchSettings } from '../../../git/upstream.ts'
-import type { Base } from '../../codebases/base-branch.ts'
 import { contentTrust } from './content-trust.ts'
 import type { IsolationContext } from '../../context.ts'
-import { copiedRecords } from '../worktree/orphans.ts'
-import type { IsolationRequest } from '../../provider.ts'
+import { copiedRecords } from '../../codebases/copied-records.ts'
+import type { CreateRequest } from '../../provider.ts'
 import { fetchBranch, fetchPullRequestHead, prNotFound } from '../../codebases/fetch-pull-request.ts'
 
 /** What git has to do for one request, decided before anything is touched. */
@@ -38,29 +37,28 @@ export type Plan = {
   readonly notices: readonly string[]
 }
 
-export const planCreation = async (context: IsolationContext, request: IsolationRequest, base: Base): Promise<Plan> => {
+export const planCreation = async (context: IsolationContext, request: CreateRequest): Promise<Plan> => {
   const { work } = request
   if (work.type === 'review' || work.type === 'pr') return planPullRequest(context, request)
   const branch = request.branch ?? branchForWork(work, context.clock())
-  return planBranch(context, request, branch, base)
+  return planBranch(context, request, branch)
 }
 
 /** issue, task, thread, agent: a new branch from base. A branch that exists is used as it is, never reset. */
 const planBranch = async (
   context: IsolationContext,
-  { codebase, base: override, signal }: IsolationRequest,
+  { codebase, base, baseNamed, signal }: CreateRequest,
   branch: BranchName,
-  base: Base,
 ): Promise<Plan> => {
   const plain = { repo: repoOf(codebase), branch, prNumber: undefined, prBranch: undefined }
   const { local, tracking } = await branchTips(context, codebase, branch)
   if (local !== undefined) {
     await assertNotCheckedOut(codebase, branch)
-    const notices = override === undefined ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
+    const notices = !baseNamed ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
     const judged = await contentTrust(context, codebase, { tip: local, branch }, { signal })
     return { ...plain, ...judged, origin: 'existing', at: local, start: undefined, notices }
   }
-  if (tracking !== undefined && override === undefined && branch !== base.branch) {
+  if (tracking !== undefined && !baseNamed && branch !== base.branch) {
     return {
       ...plain,
       // The ref may stand for anything that somebody fetched under this name.
@@ -72,14 +70,13 @@ const planBranch = async (
     }
   }
   // `--base` may name a stranger's commit; the repository's own base is what trust is measured by.
-  const judged: Pick<Plan, 'trust' | 'doubt'> =
-    override === undefined
-      ? { trust: 'own' }
-      : await contentTrust(context, codebase, { tip: base.sha, branch: undefined }, { signal })
+  const judged: Pick<Plan, 'trust' | 'doubt'> = !baseNamed
+    ? { trust: 'own' }
+    : await contentTrust(context, codebase, { tip: base.sha, branch: undefined }, { signal })
   return { ...plain, ...judged, origin: 'created', at: base.sha, start: base.sha, notices: [] }
 }
 
-const planPullRequest = async (context: IsolationContext, request: IsolationRequest): Promise<Plan> => {
+const planPullRequest = async (context: IsolationContext, request: CreateRequest): Promise<Plan> => {
   const { codebase, work, hints } = request
   const number = Number(work.id)
   const remote = codebase.remote
@@ -97,7 +94,7 @@ const planPullRequest = async (context: IsolationContext, request: IsolationRequ
 /** PR of the same repository: its own branch with upstream, so that a push updates the PR. */
 const planOwnBranch = async (
   context: IsolationContext,
-  request: IsolationRequest,
+  request: CreateRequest,
   remote: string,
   number: number,
   prBranch: BranchName,
@@ -152,7 +149,7 @@ const planOwnBranch = async (
  */
 const pullRequestTrust = async (
   context: IsolationContext,
-  { codebase, hints, doubt, signal }: IsolationRequest,
+  { codebase, hints, doubt, signal }: CreateRequest,
   { at, branch, fetched }: { at: Sha; branch: BranchName | undefined; fetched: Sha | undefined },
 ): Promise<Pick<Plan, 'trust' | 'doubt'>> => {
   if (at === fetched || (hints.isForkPR === false && at === hints.prSha)) return { trust: 'own' }
@@ -183,7 +180,7 @@ const meet = async (
 /** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
 const planReview = async (
   context: IsolationContext,
-  { codebase, hints, doubt }: IsolationRequest,
+  { codebase, hints, doubt }: CreateRequest,
   remote: string,
   number: number,
 ): Promise<Plan> => {

@@ -5,11 +5,9 @@ import type { CallOptions } from '../../../git/door.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import { acquireLease } from '../../lease.ts'
-import { presenceOf } from '../worktree/presence.ts'
+import { presenceOf } from '../../served-by.ts'
+import type { Vouched } from '../../provider.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
-
-/** What it got now, besides the trust. */
-export type Vouched = Provisioned & { readonly wasTrusted: boolean }
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -37,7 +35,7 @@ const provision = async (
   environment: IsolatedEnvironment,
   signal: AbortSignal | undefined,
 ): Promise<Provisioned> => {
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present') {
     throw new IsolationBlockedError(`couldn't set up ${environment.branch}: its worktree isn't there`, {
       remedy: 'run `coppice doctor` for what can be done',

@@ -1,19 +1,14 @@
 import { lstat } from 'node:fs/promises'
-import type { IsolatedEnvironment } from '../../../domain/environment.ts'
 import { branchNameProblem, toBranchName } from '../../../domain/names.ts'
 import { branchForWork, toWork } from '../../../domain/work.ts'
 import { type AdminDir, readAdminDirs } from '../../../git/admin-dir.ts'
 import type { IsolationContext } from '../../context.ts'
 import { environmentAt } from '../../moved.ts'
-import { isCopied } from './orphans.ts'
+import { isCopied } from '../../codebases/copied-records.ts'
 import { pathCandidates, prepareRoot } from '../../paths.ts'
+import type { Adoptable } from '../../provider.ts'
 import type { ResolveRequest } from '../../resolution.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-
-export type Adoptable =
-  | { readonly kind: 'worktree'; readonly path: string }
-  /** The branch is checked out in an environment of another work already: that one is shared. */
-  | { readonly kind: 'environment'; readonly environment: IsolatedEnvironment }
 
 /**
  * A linked worktree of this very repository, at the path the new one would get, or, for a PR, on the PR's branch or on
@@ -24,8 +19,6 @@ export const findAdoptable = async (
   request: ResolveRequest,
 ): Promise<Adoptable | undefined> => {
   const { codebase } = request
-  const own = request.branch && (await context.store.environments.liveByBranch(codebase.id, request.branch))
-  if (own) return { kind: 'environment', environment: own }
   const records = (await readAdminDirs(repoOf(codebase).commonDir)).filter(hasBranch)
   if (records.length === 0) return undefined
   const wanted = await wantedPath(context, request)
@@ -36,7 +29,7 @@ export const findAdoptable = async (
     const environment =
       (await context.store.environments.liveByPath(context.host, path)) ??
       (await environmentAt(context, codebase, path))
-    if (environment === undefined) return { kind: 'worktree', path }
+    if (environment === undefined) return { kind: 'untracked', path }
     // Found by its path alone it is another work's (`feature/x` beside `feature-x`); on the PR's branch it is shared.
     if (onItsBranch.includes(record) && environment.codebaseId === codebase.id)
       return { kind: 'environment', environment }

@@ -3,9 +3,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
-import { freshen } from '../../codebases/base.ts'
 import type { Base } from '../../codebases/base-branch.ts'
-import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { withChild } from '../../children.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -13,7 +11,7 @@ import { locked } from '../../locked.ts'
 import { followMoves } from '../../moved.ts'
 import { isInside, prepareRoot } from '../../paths.ts'
 import { presenceOf } from './presence.ts'
-import type { Created, Existing, IsolationRequest, LimitReached } from '../../provider.ts'
+import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
 import { provisionEnvironment } from '../checkout/provision/provision.ts'
@@ -24,19 +22,18 @@ import { saveMissing } from './save-missing.ts'
 import { undoMaking } from './undo.ts'
 
 /**
- * Fetch → decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
+ * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
  * a setup script may take minutes, and others must not wait for it.
  */
 export const createEnvironment = async (
   context: IsolationContext,
-  request: IsolationRequest,
+  request: CreateRequest,
 ): Promise<Created | Existing | LimitReached> => {
   const { codebase, signal } = request
   // Before anything is made there, and again by its real path.
   assertOutside(codebase, resolve(context.worktreesBase))
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   assertOutside(codebase, root)
-  const offline = await freshenFor(context, request)
   const purpose = `making ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
     locked(context, codebase, purpose, () => begin(context, request, root), signal)
@@ -65,7 +62,7 @@ export const createEnvironment = async (
       outcome: 'created',
       environment,
       fromSpare: made.fromSpare,
-      notices: [...offline, ...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
+      notices: [...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
     }
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
@@ -98,7 +95,7 @@ type Begun = { readonly making: Making; readonly made: Made; readonly config: Re
 
 const begin = async (
   context: IsolationContext,
-  request: IsolationRequest,
+  request: CreateRequest,
   root: string,
 ): Promise<Begun | Existing | LimitReached | UnderWay> => {
   const { codebase, work } = request
@@ -110,8 +107,8 @@ const begin = async (
     return { outcome: 'existing', environment: { ...environment, status: 'active' } }
   }
   if (existing !== undefined) await saveMissing(context, codebase, existing)
-  const { base, config } = await baseAndConfig(context, codebase, request.base)
-  const plan = await planCreation(context, request, base)
+  const { base, config } = request
+  const plan = await planCreation(context, request)
   const path = await choosePath(context, codebase, root, plan)
   const making: Making = {
     context,
@@ -154,19 +151,9 @@ const isBack = async (
 const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
   environment.status === 'active' ? { outcome: 'existing', environment } : { outcome: 'under-way', environment }
 
-const freshenFor = async (
-  context: IsolationContext,
-  { codebase, hints, work, signal }: IsolationRequest,
-): Promise<string[]> => {
-  // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
-  if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
-  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
-  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
-}
-
 const newEnvironment = (
   context: IsolationContext,
-  { codebase, work, createdBy }: IsolationRequest,
+  { codebase, work, createdBy }: CreateRequest,
   plan: Plan,
   path: string,
   base: Base,

@@ -7,10 +7,9 @@ import type { Tree } from '../../../git/door.ts'
 import { readRefs } from '../../../git/refs.ts'
 import type { EnvironmentPatch } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
+import type { FollowedRename } from '../../provider.ts'
 import { presenceOf } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-
-export type Followed = { readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }
 
 /** A dry run answers the same and records nothing. */
 export type FollowOptions = { readonly dryRun?: boolean | undefined }
@@ -26,8 +25,8 @@ export const followRename = async (
   environment: IsolatedEnvironment,
   tree: Pick<Tree, 'gitDir'>,
   { dryRun = false }: FollowOptions = {},
-): Promise<Followed> => {
-  const unchanged: Followed = { environment, notices: [] }
+): Promise<FollowedRename> => {
+  const unchanged: FollowedRename = { environment, notices: [] }
   const head = await readHead(tree.gitDir)
   if (head === undefined || !('branch' in head) || head.branch === environment.branch) return unchanged
   const { branch } = head
@@ -54,10 +53,10 @@ export const followRenames = async (
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
   options: FollowOptions = {},
-): Promise<Followed[]> =>
+): Promise<FollowedRename[]> =>
   Promise.all(
     environments.map(async (environment) => {
-      const unchanged: Followed = { environment, notices: [] }
+      const unchanged: FollowedRename = { environment, notices: [] }
       const { adminName, host, status } = environment
       if (adminName === undefined || host !== context.host || status !== 'active') return unchanged
       const gitDir = join(codebase.repoPath, 'worktrees', adminName)

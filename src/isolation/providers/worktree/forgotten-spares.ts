@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
-import { type AdminDir, clearLock, readAdminDir, readHead, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import {
+  type AdminDir,
+  clearLock,
+  readAdminDir,
+  readHead,
+  readToken,
+  readWorktreeLink,
+} from '../../../git/admin-dir.ts'
 import { lostCommits } from '../../../git/snapshot.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
@@ -97,4 +104,14 @@ export const madeAt = async ({ git }: IsolationContext, codebase: Codebase, dir:
       ? (await lostCommits(git, repoOf(codebase), [head.sha], [])).length === 0
       : first?.split(' ')[1] === head.sha
   return isOurs ? head.sha : undefined
+}
+
+/** A spare whose directory and record are both gone is only a row. */
+export const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  for (const spare of await context.store.spares.list(codebase.id)) {
+    if (spare.host !== context.host) continue
+    // Its own record only: reading those of 1,000 environments takes longer than all the rest.
+    if ((await readAdminDir(join(codebase.repoPath, 'worktrees', spare.adminName))) !== undefined) continue
+    if ((await unlessMissing(lstat(spare.path))) === undefined) await context.store.spares.claim(spare.id)
+  }
 }

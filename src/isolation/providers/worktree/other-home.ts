@@ -4,12 +4,7 @@ import { shellWord } from '../../../domain/shell-word.ts'
 import { readToken, tokenFile } from '../../../git/admin-dir.ts'
 import type { IsolationContext } from '../../context.ts'
 import { managedRoot } from '../../paths.ts'
-
-export type OtherHome = {
-  /** Where it is, as far as the worktree's path tells. */
-  readonly home: string | undefined
-  readonly remedy: string
-}
+import type { Orphan } from '../../provider.ts'
 
 /**
  * A worktree that Coppice made with another home is that one's to delete, and it does not know who else tracks it. One
@@ -19,7 +14,7 @@ export const otherHomeOf = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
   path: string,
   gitDir: string,
-): Promise<OtherHome | undefined> => {
+): Promise<Orphan['otherHome']> => {
   const token = await readToken(gitDir)
   if (token === undefined) return undefined
   const row = await store.environments.get(toEnvironmentId(token))

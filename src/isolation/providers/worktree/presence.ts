@@ -6,20 +6,10 @@ import { toRepoPath } from '../../../domain/names.ts'
 import { readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
-import type { Health } from '../../provider.ts'
+import type { Presence } from '../../provider.ts'
 import { isMissing } from '../../../domain/missing.ts'
 
-/**
- * Is the environment really there, and still this very instance? Starts no program: this runs on every message.
- * A directory that is there but is not our worktree is neither missing nor ours: nothing may be done with it.
- */
-export type Presence =
-  | { readonly state: 'present'; readonly tree: Tree }
-  /** Somebody ran `git worktree move`: it is whole, at the tree's path. `followMoves` records that. */
-  | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
-  | { readonly state: 'missing' }
-  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
-
+/** By git's record of the worktree, which carries our token, and the directory's link to it. Starts no program. */
 export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
   try {
     const found = await look(codebase, environment)
@@ -29,12 +19,6 @@ export const presenceOf = async (codebase: Codebase, environment: IsolatedEnviro
   } catch (error) {
     return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
   }
-}
-
-export const healthOf = ({ state }: Presence): Health => {
-  // Not where the record has it; whoever needs it there follows the move first.
-  if (state === 'moved') return 'missing'
-  return state === 'present' ? 'healthy' : state
 }
 
 /** Where git's record says it is now, when record and directory agree on each other and it is not where we have it. */

@@ -1,30 +1,84 @@
-import type { Codebase } from '../../../domain/environment.ts'
-import { AppError } from '../../../domain/errors.ts'
-import type { IsolationContext } from '../../context.ts'
-import { healthOf, presenceOf } from './presence.ts'
-import type { IsolationProvider } from '../../provider.ts'
-import { adoptWorktree } from './adopt.ts'
-import { createEnvironment } from './create.ts'
-import { removeEnvironment } from './remove.ts'
-import { restoreEnvironment } from './restore.ts'
+import { existsSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { toEnvironmentId } from '../../../domain/names.ts'
+import {
+  clearLock,
+  readAdminDir,
+  readHead,
+  readLock,
+  readToken,
+  readWorktreeLink,
+  setLock,
+} from '../../../git/admin-dir.ts'
+import type { Provider } from '../../context.ts'
+import { uncommittedWork } from '../checkout/look/uncommitted.ts'
+import { detachedCommits } from '../checkout/look/unreachable.ts'
+import { followRenames } from './follow-rename.ts'
+import { presenceOf } from './presence.ts'
 
-/** The first member of the seam: environments are linked worktrees of the codebase's own repository. */
-export const createWorktreeProvider = (context: IsolationContext): IsolationProvider => {
-  const codebaseOf = async (id: Codebase['id']): Promise<Codebase> => {
-    const codebase = await context.store.codebases.get(id)
-    if (codebase === undefined) throw new AppError('not-found', 'its codebase is not registered any more')
-    return codebase
-  }
-  return {
-    name: 'worktree',
-    create: (request) => createEnvironment(context, request),
-    destroy: async (environment, options) =>
-      removeEnvironment(context, await codebaseOf(environment.codebaseId), environment, options),
-    restore: async (point, lookAgain) =>
-      restoreEnvironment(context, await codebaseOf(point.codebaseId), point, lookAgain),
-    get: (codebase, work) => context.store.environments.liveByWork(codebase.id, work),
-    list: (codebase) => context.store.environments.live(codebase.id),
-    adopt: (codebase, path, request) => adoptWorktree(context, codebase, path, request),
-    healthCheck: async (codebase, environment) => healthOf(await presenceOf(codebase, environment)),
-  }
+/**
+ * Environments are linked worktrees of the codebase's own repository: one directory each, refs and objects shared. What
+ * looking needs is imported here, and the rest when it is first needed.
+ */
+export const worktree: Provider = {
+  name: 'worktree',
+  can: { adopt: true, keepSpares: true },
+
+  create: async (context, request) => (await import('./create.ts')).createEnvironment(context, request),
+  adopt: async (context, codebase, path, request) =>
+    (await import('./adopt.ts')).adoptWorktree(context, codebase, path, request),
+  destroy: async (context, codebase, environment, options) =>
+    (await import('./remove.ts')).removeEnvironment(context, codebase, environment, options),
+  restore: async (context, codebase, point, lookAgain) =>
+    (await import('./restore.ts')).restoreEnvironment(context, codebase, point, lookAgain),
+  vouch: async (context, codebase, environment, options) =>
+    (await import('../checkout/vouch.ts')).vouchFor(context, codebase, environment, options),
+
+  settle: async (context, codebase, entry) => (await import('./settle.ts')).settle(context, codebase, entry),
+  tidy: async (context, codebase) => (await import('./settle.ts')).tidy(context, codebase),
+  repositoryMoved: async (context, from, to) => (await import('./relink.ts')).relink(context, from, to),
+  dropSpares: async (context, codebase) => (await import('./spare.ts')).dropSpares(context, codebase),
+
+  discardPoint: async (context, codebase, id) =>
+    (await import('../checkout/restore-point/restore-point.ts')).discardRestorePoint(context, codebase, id),
+  isKept: async (context, codebase, point) =>
+    (await import('../checkout/restore-point/restore-point.ts')).isKept(context, codebase, point),
+
+  presence: presenceOf,
+  environmentAt: async ({ store }, codebase, path) => {
+    const record = await readWorktreeLink(path).catch(() => undefined)
+    if (record === undefined || dirname(record) !== join(codebase.repoPath, 'worktrees')) return undefined
+    const token = await readToken(record)
+    const environment = token === undefined ? undefined : await store.environments.get(toEnvironmentId(token))
+    return environment?.adminName === basename(record) ? environment : undefined
+  },
+  recordedPath: async ({ repoPath }, { adminName }) =>
+    adminName === undefined ? undefined : (await readAdminDir(join(repoPath, 'worktrees', adminName)))?.worktreePath,
+  headBranch: async ({ gitDir }) => {
+    const head = await readHead(gitDir)
+    return head !== undefined && 'branch' in head ? head.branch : undefined
+  },
+  // A worktree commits to the repository itself.
+  tipRef: ({ branch }) => `refs/heads/${branch}`,
+  bring: async () => new Map(),
+  glance: async (context, tree, options) => ({
+    dirty: await uncommittedWork(context, tree, options),
+    detached: await detachedCommits(context, tree),
+  }),
+
+  followRenames,
+  followHead: async (context, codebase, environment, work, hints) =>
+    (await import('../checkout/follow.ts')).followPullRequest(context, codebase, environment, work, hints),
+
+  findAdoptable: async (context, request) => (await import('./adoptable.ts')).findAdoptable(context, request),
+  orphans: async (context, codebase) => (await import('./orphans.ts')).orphanedWorktrees(context, codebase),
+
+  lock: ({ gitDir }, reason) => setLock(gitDir, reason),
+  unlock: async ({ gitDir }, reason) => void (await clearLock(gitDir, reason)),
+  lockReason: ({ gitDir }) => readLock(gitDir),
+  // Presence opens five files: a start with 1,000 environments took 200 ms longer.
+  mayBeLocked: ({ repoPath }, { adminName }) =>
+    adminName === undefined || existsSync(join(repoPath, 'worktrees', adminName, 'locked')),
+
+  launch: (_environment, program) => program,
 }

@@ -23,7 +23,7 @@ import { pullRequestBranchRef, pullRequestRef } from '../../codebases/fetch-pull
 import { discardRestorePoint } from '../checkout/restore-point/restore-point.ts'
 import { isUntouched, recordFiles } from '../checkout/restore-point/record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
-import { findInTrash, giveUp } from '../checkout/trash.ts'
+import { findInTrash, giveUp } from '../../trash.ts'
 
 export type Removal = {
   readonly root: string | undefined

@@ -1,3 +1,4 @@
+import type { RepoConfig } from '../../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import { isMissing } from '../../../domain/missing.ts'
@@ -10,9 +11,20 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import { type Dirt, isAsSaved, readDirt } from '../checkout/look/dirt.ts'
+import { unreachableCommits } from '../checkout/look/unreachable.ts'
+import { keptFilesThatDiffer } from '../checkout/provision/additions.ts'
 import { followRename } from './follow-rename.ts'
 import { freshBase } from '../../codebases/fresh-base.ts'
-import { type Subject, askGates, isFree, isUnmounted, reasonsIn, stillInUse, usesOf } from '../../gates.ts'
+import {
+  type Inspection,
+  type Subject,
+  askGates,
+  isFree,
+  isUnmounted,
+  reasonsIn,
+  stillInUse,
+  usesOf,
+} from '../../gates.ts'
 import { locked } from '../../locked.ts'
 import { followed } from '../../moved.ts'
 import { managedRoot } from '../../paths.ts'
@@ -26,7 +38,7 @@ import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, 
 import { writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
 import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from '../checkout/provision/scripts.ts'
-import { moveToTrash } from '../checkout/trash.ts'
+import { moveToTrash } from '../../trash.ts'
 
 /**
  * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
@@ -71,15 +83,16 @@ const remove = async (
   // History and files are looked at side by side: git fills one core with each.
   const judged = judgeBranch(context, codebase, environment, base, stale)
   judged.catch(() => undefined)
-  const subject: Subject = {
+  const subject: RemovalSubject = {
     codebase,
     environment,
     presence,
     merged: async () => (await judged).merged,
+    inspection: inspectionOf(context, codebase, environment, config),
     config,
     options,
   }
-  const { answers, dirt, notices } = await askGates(context, subject)
+  const { answers, contents: dirt, notices } = await askGates(context, subject)
   const fate = await judged
   const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
   const byLock: GateAnswer[] =
@@ -92,6 +105,19 @@ const remove = async (
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
 }
+
+type RemovalSubject = Subject<Dirt> & { readonly config: RepoConfig }
+
+const inspectionOf = (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  config: RepoConfig,
+): Inspection<Dirt> => ({
+  contents: (tree) => readDirt(context, codebase, environment, tree, config),
+  unreachable: (tree) => unreachableCommits(context, tree),
+  changedCopies: (tree) => keptFilesThatDiffer(context, codebase, tree, config),
+})
 
 /** What was judged merged is the recorded branch. Whoever checked out another one in the tree is at work there. */
 const otherBranch = (
@@ -107,7 +133,7 @@ const otherBranch = (
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
 const removePresent = async (
   context: IsolationContext,
-  subject: Subject,
+  subject: RemovalSubject,
   tree: Tree,
   seen: Dirt,
   fate: BranchFate,
@@ -156,7 +182,7 @@ const removePresent = async (
 /** Teardown is the repository's own code and may write: what it left is looked at before anything is saved. */
 const afterTeardown = async (
   context: IsolationContext,
-  subject: Subject,
+  subject: RemovalSubject,
   tree: Tree,
   seen: Dirt,
 ): Promise<{ dirt: Dirt; notices: string[] }> => {
@@ -184,13 +210,13 @@ const afterTeardown = async (
 }
 
 /** What setup started outside of the tree does not stop a removal: other worktrees may use it. */
-const leftBySetup = async (context: IsolationContext, { config, environment }: Subject): Promise<string[]> =>
+const leftBySetup = async (context: IsolationContext, { config, environment }: RemovalSubject): Promise<string[]> =>
   config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup')
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
 const lookAgain = async (
   context: IsolationContext,
-  subject: Subject,
+  subject: RemovalSubject,
   moved: Tree,
   saved: Dirt,
 ): Promise<readonly GateAnswer[]> => {

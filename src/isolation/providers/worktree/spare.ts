@@ -38,7 +38,7 @@ import { type Making, moveForward } from './making.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { discardDirectory } from '../checkout/trash.ts'
+import { discardDirectory } from '../../trash.ts'
 import { undoMaking } from './undo.ts'
 import { isUntouched } from '../checkout/look/untouched.ts'
 
@@ -240,4 +240,40 @@ const addSpare = async (
     await store.journal.end(entry.id)
   })
   await context.failpoint('spare.ready')
+}
+
+/** All of a codebase's, under the repository's lock. */
+export const dropSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+  for (const spare of await context.store.spares.list(codebase.id)) await discardSpare(context, codebase, spare)
+}
+
+/** The same way back as that of a spare whose making was interrupted: reconciliation can finish it after a crash. */
+const discardSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
+  if (spare.host !== context.host) return
+  const id = context.ids()
+  await context.store.transaction(async (store) => {
+    if (!(await store.spares.claim(spare.id))) return
+    await store.journal.begin({
+      id,
+      host: context.host,
+      codebaseId: codebase.id,
+      environmentId: undefined,
+      kind: 'spare',
+      step: 'discarding',
+      data: {
+        path: spare.path,
+        leaf: basename(spare.path),
+        branch: '',
+        branchCreated: false,
+        start: spare.sha,
+        adminNamesBefore: [],
+        spareId: spare.id,
+      },
+      holder: context.self,
+      child: undefined,
+      startedAt: context.clock(),
+    })
+  })
+  const undone = await undoMaking(context, codebase, id, 'after-crash')
+  if (undone.outcome === 'left') throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
 }

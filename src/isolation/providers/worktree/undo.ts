@@ -29,7 +29,7 @@ import {
   wasTaken,
 } from './making-left.ts'
 import { removeStaleLocks } from './stale-locks.ts'
-import { discardDirectory } from '../checkout/trash.ts'
+import { discardDirectory } from '../../trash.ts'
 
 export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
 

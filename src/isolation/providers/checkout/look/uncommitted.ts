@@ -1,19 +1,11 @@
-import { type HalfDone, halfDone } from '../../../../git/admin-dir.ts'
-import { countDirt, type Dirt } from '../../../../git/dirt.ts'
+import type { UncommittedWork } from '../../../../domain/uncommitted.ts'
+import { halfDone } from '../../../../git/admin-dir.ts'
+import { countDirt } from '../../../../git/dirt.ts'
 import type { CallOptions, Tree } from '../../../../git/door.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { workIn } from './repository-work.ts'
 import { lookIntoSubmodules } from './submodules.ts'
 import { unpushedSubmodules } from './unreachable.ts'
-
-/** What keeps a worktree from being called clean, in numbers. */
-export type UncommittedWork = Dirt & {
-  readonly halfDone: readonly HalfDone[]
-  /** How many submodules have changes, or are repositories with work that only they have. */
-  readonly submodules: number
-  /** How many submodules have commits that were not pushed. */
-  readonly unpushed: number
-}
 
 /** For display: removal looks at more. Without submodules one process. */
 export const uncommittedWork = async (
@@ -28,12 +20,3 @@ export const uncommittedWork = async (
   const unpushed = (await unpushedSubmodules(context, tree)).length
   return { ...dirt, halfDone: halfDone(tree.gitDir), submodules, unpushed }
 }
-
-export const isClean = ({
-  changed,
-  untracked,
-  hidden,
-  halfDone: begun,
-  submodules,
-  unpushed,
-}: UncommittedWork): boolean => changed + untracked + hidden + begun.length + submodules + unpushed === 0

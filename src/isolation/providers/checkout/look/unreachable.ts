@@ -1,4 +1,4 @@
-import type { GateAnswer } from '../../../../domain/gates.ts'
+import type { Unreachable } from '../../../gates.ts'
 import { type Sha, toRepoPath } from '../../../../domain/names.ts'
 import { counted } from '../../../../domain/words.ts'
 import { readAdminDirs, readHead } from '../../../../git/admin-dir.ts'
@@ -9,13 +9,6 @@ import { countOnNoRemote, countUnreachable, refsWithoutCommits } from '../../../
 import type { IsolationContext } from '../../../context.ts'
 import { askForTags, fetchedTags } from './fetched-tags.ts'
 import { type SubmoduleDir, submoduleDirs } from './submodule-dirs.ts'
-
-export type Unreachable = {
-  readonly detail: string
-  /** The worktree's own ref that holds it. */
-  readonly ref?: string
-  readonly submodule?: NonNullable<GateAnswer['submodule']>
-}
 
 /**
  * Commits that removal would leave unreachable. The branch stays unless it is proven merged or empty, so commits on it

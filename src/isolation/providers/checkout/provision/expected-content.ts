@@ -11,7 +11,7 @@ import { readUntrusted } from '../../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../../store/store.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
-import { restoreDirectory } from '../restore-point/restore-point.ts'
+import { restoreDirectory } from '../../../restore-points.ts'
 
 /** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
 export type ExpectedContent = {

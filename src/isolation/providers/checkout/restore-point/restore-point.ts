@@ -9,8 +9,8 @@ import { readRef, resolveCommit, updateRefs } from '../../../../git/refs.ts'
 import { executableFiles } from '../../../../git/tracked-files.ts'
 import { branchSettings } from '../../../../git/upstream.ts'
 import { deleteTree } from '../../../../process/files/delete-tree.ts'
-import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../../context.ts'
+import { restoreDirectory } from '../../../restore-points.ts'
 import { makePrivateDirectory, syncDirectory, writeDurably } from '../../../durable.ts'
 import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
@@ -25,13 +25,6 @@ export type ToSave = ToKeep & {
   readonly id: string
 }
 
-/** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
-export const restoreDirectory = (context: IsolationContext, id: string): string => {
-  if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
-    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} cannot be a restore point`)
-  }
-  return join(context.home, 'restore', id)
-}
 const refOf = (id: string): string => `refs/coppice/restore/${id}`
 const day = 24 * 60 * 60 * 1000
 
@@ -92,14 +85,9 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
   return point
 }
 
-/** As it was written beside git. */
-export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
-  JSON.parse(
-    (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
-  ) as RestorePoint
-
-/** It names every file that was not committed, with its mode. */
-const maxPointBytes = 256 * 1024 * 1024
+/** Whether the repository still holds what the point stands for. */
+export const isKept = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<boolean> =>
+  (await readRef(context.git, repoOf(codebase), point.ref))?.sha === point.commit
 
 /** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
 export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {

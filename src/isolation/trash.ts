@@ -1,15 +1,14 @@
-import { existsSync } from 'node:fs'
 import { lstat, mkdir, readdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { hasCode } from '../../../domain/error-code.ts'
-import { AppError } from '../../../domain/errors.ts'
-import { unlessMissing } from '../../../domain/missing.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
-import { readWorktreeLinkSync, worktreePathSync } from '../../../git/admin-dir.ts'
-import type { IsolationContext } from '../../context.ts'
-import { syncDirectory } from '../../durable.ts'
-import { givenUpName, isGivenUpDirectory } from '../../given-up.ts'
-import { managedRoot, trashBeside, trashDirectory } from '../../paths.ts'
+import { hasCode } from '../domain/error-code.ts'
+import { AppError } from '../domain/errors.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import { shellWord } from '../domain/shell-word.ts'
+import { leaveLiveWorktree } from './codebases/live-worktree.ts'
+import type { IsolationContext } from './context.ts'
+import { syncDirectory } from './durable.ts'
+import { givenUpName, isGivenUpDirectory } from './given-up.ts'
+import { managedRoot, trashBeside, trashDirectory } from './paths.ts'
 
 /** What a removal under way may still want back lies under its own id; what nobody wants back is called this. */
 const gone = 'gone-'
@@ -72,24 +71,6 @@ const findGivenUp = async (root: string, path: string, id: string): Promise<stri
 /** Straight into the trash without a way back: only for what was never anybody's. */
 export const discardDirectory = async (root: string, path: string, id: string): Promise<string> =>
   moveToTrash(root, path, await givenUpName(gone, id, path))
-
-/**
- * A linked worktree that git still has a record of: somebody made it in the trash, moved it there, or made it in the
- * tree after the second look. Deleting it would take its work and orphan its record. Not one whose record's name another
- * worktree has by now.
- */
-export const leaveLiveWorktree = (directory: Buffer): string | undefined => {
-  try {
-    const record = readWorktreeLinkSync(directory.toString())
-    if (record === undefined || !existsSync(join(record, 'commondir'))) return undefined
-    const place = worktreePathSync(record)
-    const isAnothers = place !== undefined && place !== directory.toString() && readWorktreeLinkSync(place) === record
-    return isAnothers ? undefined : 'a worktree of git'
-  } catch (error) {
-    // Unreadable is not *nothing*.
-    return error instanceof Error ? error.message : String(error)
-  }
-}
 
 /** What the background deletion may delete: something that we gave up in a trash of ours, nothing else. */
 export const isGivenUp = async ({ host }: Pick<IsolationContext, 'host'>, path: string): Promise<boolean> => {

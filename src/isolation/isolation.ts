@@ -1,0 +1,85 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { CodebaseId } from '../domain/names.ts'
+import { stricter } from '../domain/provider-name.ts'
+import type { RestorePoint } from '../domain/restore-point.ts'
+import { freshen } from './codebases/base.ts'
+import { baseAndConfig } from './codebases/base-and-config.ts'
+import type { IsolationContext, Provider } from './context.ts'
+import type {
+  AdoptRequest,
+  Created,
+  Existing,
+  IsolationRequest,
+  LimitReached,
+  RemoveOptions,
+  RemoveOutcome,
+  Restored,
+} from './provider.ts'
+import { allProviders, providerOf } from './served-by.ts'
+
+/** The four things that happen to an environment, each done by whoever serves it. */
+export type Isolation = {
+  create(request: IsolationRequest): Promise<Created | Existing | LimitReached>
+  destroy(environment: IsolatedEnvironment, options: RemoveOptions): Promise<RemoveOutcome>
+  restore(point: RestorePoint, lookAgain?: () => Promise<RestorePoint>): Promise<Restored>
+  adopt(codebase: Codebase, path: string, request: AdoptRequest): Promise<IsolatedEnvironment>
+}
+
+export const createIsolation = (context: IsolationContext): Isolation => {
+  const codebaseOf = async (id: CodebaseId): Promise<Codebase> => {
+    const codebase = await context.store.codebases.get(id)
+    if (codebase === undefined) throw new AppError('not-found', 'its codebase is not registered any more')
+    return codebase
+  }
+  return {
+    create: (request) => create(context, request),
+    destroy: async (environment, options) =>
+      (await providerOf(context, environment)).destroy(
+        context,
+        await codebaseOf(environment.codebaseId),
+        environment,
+        options,
+      ),
+    restore: async (point, lookAgain) =>
+      (await providerOf(context, point.contents.environment)).restore(
+        context,
+        await codebaseOf(point.codebaseId),
+        point,
+        lookAgain,
+      ),
+    adopt: async (codebase, path, request) => (await adopter(context)).adopt(context, codebase, path, request),
+  }
+}
+
+/** Fetches, then asks whoever makes this repository's environments: the configuration of the home, or the repository's own. */
+const create = async (
+  context: IsolationContext,
+  request: IsolationRequest,
+): Promise<Created | Existing | LimitReached> => {
+  const offline = await freshenFor(context, request)
+  const start = await baseAndConfig(context, request.codebase, request.base)
+  const { isolationProvider } = context.settings
+  const wished = start.config.provider
+  const provider = wished === undefined ? isolationProvider : stricter(wished, isolationProvider)
+  const made = await (
+    await providerOf(context, { provider })
+  ).create(context, { ...request, ...start, baseNamed: request.base !== undefined })
+  return made.outcome === 'created' ? { ...made, notices: [...offline, ...made.notices] } : made
+}
+
+const freshenFor = async (
+  context: IsolationContext,
+  { codebase, hints, work, signal }: IsolationRequest,
+): Promise<string[]> => {
+  // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
+  if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
+  const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
+  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
+}
+
+const adopter = async (context: IsolationContext): Promise<Provider> => {
+  const found = (await allProviders(context)).find(({ can }) => can.adopt)
+  if (found === undefined) throw new AppError('not-adoptable', 'no isolation provider here can adopt a worktree')
+  return found
+}

@@ -1,0 +1,92 @@
+import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { isAppError, toAppError } from '../../domain/errors.ts'
+import type { Merged } from '../../domain/merge-proof.ts'
+import type { BranchName, EnvironmentId, Sha } from '../../domain/names.ts'
+import type { AheadBehind } from '../../git/ahead-behind.ts'
+import type { CallOptions, Repo } from '../../git/door.ts'
+import { countAheadBehind } from '../../git/history.ts'
+import { listRefs, type Ref } from '../../git/refs.ts'
+import { baseAndConfig } from '../codebases/base-and-config.ts'
+import type { Base } from '../codebases/base-branch.ts'
+import { repoOf } from '../codebases/repo-of.ts'
+import type { IsolationContext } from '../context.ts'
+import { broughtTips } from '../served-by.ts'
+import { questionAbout } from './merge-question.ts'
+import { type Forge, mergedMany } from './merged.ts'
+
+/** Where each environment's branch stands to base. */
+export type Positions = {
+  readonly tips: ReadonlyMap<EnvironmentId, Ref>
+  readonly positions: ReadonlyMap<Sha, AheadBehind>
+  readonly merged: ReadonlyMap<BranchName, Merged>
+}
+
+/** For a list: one that cannot be judged says so, and the others have their answers. */
+export const positionsOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  { signal, forge }: CallOptions & { readonly forge?: Forge },
+): Promise<Positions> => {
+  const repo = repoOf(codebase)
+  let tips: ReadonlyMap<EnvironmentId, Ref> = new Map()
+  try {
+    const { refs: names, problems } = await broughtTips(context, codebase, environments)
+    const refs = listing(context, repo, [...names.values()], signal)
+    const { base } = await baseAndConfig(context, codebase, undefined, { list: refs.list, signal })
+    const byName = await refs.byName()
+    tips = new Map(
+      [...names].flatMap(([id, name]): [EnvironmentId, Ref][] => {
+        const ref = byName.get(name)
+        return ref === undefined ? [] : [[id, ref]]
+      }),
+    )
+    const questions = environments.flatMap((environment) => {
+      const ref = tips.get(environment.id)
+      return ref === undefined ? [] : [questionAbout(environment, ref.sha)]
+    })
+    const asked = questions.map(({ tip }) => tip)
+    const positions = await countAll(context, repo, base, asked, signal)
+    const known = positions === undefined ? {} : { positions }
+    const merged = await mergedMany(context, codebase, questions, base, { ...known, signal, ...(forge && { forge }) })
+    for (const { id, branch } of environments) {
+      const detail = problems.get(id)
+      if (detail !== undefined) merged.set(branch, { value: 'cannot-tell', detail })
+    }
+    return { tips, positions: positions ?? new Map(), merged }
+  } catch (error) {
+    if (isAppError(error, 'cancelled')) throw error
+    const { message: detail } = toAppError(error)
+    const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, { value: 'cannot-tell', detail }])
+    return { tips, positions: new Map(), merged: new Map(merged) }
+  }
+}
+
+/** The tips come with the first question about base: one process instead of two. */
+const listing = ({ git }: IsolationContext, repo: Repo, names: readonly string[], signal: AbortSignal | undefined) => {
+  let first: Promise<Ref[]> | undefined
+  const tips = ['refs/heads', ...names.filter((name) => !name.startsWith('refs/heads/'))]
+  const ask = (patterns: readonly string[]): Promise<Ref[]> => listRefs(git, repo, patterns, { signal })
+  return {
+    list: (patterns: readonly string[]): Promise<Ref[]> =>
+      first === undefined ? (first = ask([...tips, ...patterns])) : ask(patterns),
+    byName: async (): Promise<ReadonlyMap<string, Ref>> =>
+      new Map((await (first ??= ask(tips))).map((ref) => [ref.name, ref])),
+  }
+}
+
+/** undefined when git stumbled over one of them: then each is asked for itself, by those who need the answer. */
+const countAll = async (
+  { git }: IsolationContext,
+  repo: Repo,
+  base: Base,
+  tips: readonly Sha[],
+  signal: AbortSignal | undefined,
+): Promise<ReadonlyMap<Sha, AheadBehind> | undefined> => {
+  try {
+    return await countAheadBehind(git, repo, base.sha, tips, { signal })
+  } catch (error) {
+    if (isAppError(error, 'cancelled')) throw error
+    return undefined
+  }
+}

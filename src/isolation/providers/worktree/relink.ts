@@ -1,0 +1,32 @@
+import { basename, join } from 'node:path'
+import type { Codebase } from '../../../domain/environment.ts'
+import { toAppError } from '../../../domain/errors.ts'
+import { linkedGitDirectory, maxLineBytes } from '../../../domain/git-link.ts'
+import { readAdminDir, readWorktreeLink } from '../../../git/admin-dir.ts'
+import { linkToRecord, recordPlace } from '../../../git/worktree-repair.ts'
+import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
+import type { IsolationContext } from '../../context.ts'
+import { moveBeadsRedirect } from '../checkout/provision/beads.ts'
+
+/** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
+export const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
+  const { store, host, log } = context
+  const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
+  const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)
+  for (const { path, adminName } of [...live, ...spares]) {
+    try {
+      const named = linkedGitDirectory(readUntrustedTextSync(join(path, '.git'), { maxBytes: maxLineBytes }))
+      if (named === undefined) continue
+      const record = join(to.repoPath, 'worktrees', basename(named))
+      // A link that leads nowhere reads as none. One that leads to another repository stays.
+      const leads = await readWorktreeLink(path)
+      if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
+      linkToRecord(path, record)
+      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
+    } catch (error) {
+      // Those that are not there now are missing; `doctor` names what each of the others needs.
+      log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })
+    }
+  }
+  for (const { path } of live) await moveBeadsRedirect(path, from.checkoutPath, to.checkoutPath)
+}

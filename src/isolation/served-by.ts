@@ -1,0 +1,83 @@
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { AppError } from '../domain/errors.ts'
+import type { EnvironmentId } from '../domain/names.ts'
+import type { IsolationContext, Provider } from './context.ts'
+import type { FollowedRename, Orphan, Presence } from './provider.ts'
+
+/** Who serves this environment: its row says so. */
+export const providerOf = (
+  context: Pick<IsolationContext, 'providers'>,
+  { provider }: Pick<IsolatedEnvironment, 'provider'>,
+): Promise<Provider> => {
+  const load = context.providers.get(provider)
+  if (load !== undefined) return load()
+  throw new AppError('unexpected', `this version of Coppice has no isolation provider ${JSON.stringify(provider)}`, {
+    remedy: `use the version that made it; this one has ${[...context.providers.keys()].join(' and ')}`,
+  })
+}
+
+export const allProviders = ({ providers }: Pick<IsolationContext, 'providers'>): Promise<Provider[]> =>
+  Promise.all([...providers.values()].map((load) => load()))
+
+/** Environments grouped by who serves them, so that each member is asked once. */
+export const byProvider = async (
+  context: Pick<IsolationContext, 'providers'>,
+  environments: readonly IsolatedEnvironment[],
+): Promise<[Provider, IsolatedEnvironment[]][]> => {
+  const groups = Map.groupBy(environments, ({ provider }) => provider)
+  return Promise.all(
+    [...groups.values()].map(async (group): Promise<[Provider, IsolatedEnvironment[]]> => [
+      await providerOf(context, group[0]!),
+      group,
+    ]),
+  )
+}
+
+/** Is it really there, and still this very instance? Starts no program. */
+export const presenceOf = async (
+  context: Pick<IsolationContext, 'providers'>,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<Presence> => (await providerOf(context, environment)).presence(codebase, environment)
+
+/** A branch can be renamed under its environment. As they are now, in the order they came; a dry run records nothing. */
+export const followRenames = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+  options: { readonly dryRun?: boolean | undefined } = {},
+): Promise<FollowedRename[]> => {
+  const followed = new Map<EnvironmentId, FollowedRename>()
+  for (const [provider, served] of await byProvider(context, environments)) {
+    for (const one of await provider.followRenames(context, codebase, served, options)) {
+      followed.set(one.environment.id, one)
+    }
+  }
+  return environments.map((environment) => followed.get(environment.id) ?? { environment, notices: [] })
+}
+
+/** Checkouts of the codebase that somebody else made. Reported, never deleted. */
+export const orphans = async (context: IsolationContext, codebase: Codebase): Promise<Orphan[]> =>
+  (await Promise.all((await allProviders(context)).map((provider) => provider.orphans(context, codebase)))).flat()
+
+export type BroughtTips = {
+  /** The ref of the codebase's repository that holds what each has committed. */
+  readonly refs: ReadonlyMap<EnvironmentId, string>
+  /** Why a ref may not be current. */
+  readonly problems: ReadonlyMap<EnvironmentId, string>
+}
+
+/** Whatever the environments have committed, in the codebase's own repository. */
+export const broughtTips = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environments: readonly IsolatedEnvironment[],
+): Promise<BroughtTips> => {
+  const refs = new Map<EnvironmentId, string>()
+  const problems = new Map<EnvironmentId, string>()
+  for (const [provider, served] of await byProvider(context, environments)) {
+    for (const [id, problem] of await provider.bring(context, codebase, served)) problems.set(id, problem)
+    for (const environment of served) refs.set(environment.id, provider.tipRef(environment))
+  }
+  return { refs, problems }
+}
