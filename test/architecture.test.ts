@@ -314,7 +314,7 @@ describe('each rule can fail', () => {
     ['src/isolation/lock.ts', "import { Pool } from 'pg'"],
     ['src/cli/x.ts', "import { sql } from 'kysely'"],
     ['src/git/fetch.ts', "import { runChild } from './child.ts'"],
-    ['src/isolation/providers/worktree/create.ts', "import { open } from '../lock-file.ts'"],
+    ['src/isolation/providers/checkout/create.ts', "import { open } from '../lock-file.ts'"],
     ['src/cli/x.ts', "import type { Migration } from 'kysely/migration'"],
   ])('doors: %s with %j', (file, source) => {
     expect(oneDoorEach(file, source)).toHaveLength(1)

@@ -194,6 +194,8 @@ export type IsolationProvider<Context> = {
     point: RestorePoint,
     lookAgain?: () => Promise<RestorePoint>,
   ): Promise<Restored>
+  /** Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved. */
+  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<void>
   /** Gives an environment what it was denied while it was not trusted. */
   vouch(
     context: Context,

@@ -340,8 +340,7 @@ printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n'
         return { exitCode, stdoutBytes, stdout, stderr: warning }
       },
     }
-    const { removeEnvironment } = await import('../../src/isolation/providers/worktree/remove.ts')
-    const outcome = await removeEnvironment({ ...world.context, git }, world.codebase, environment, {
+    const outcome = await createIsolation({ ...world.context, git }).destroy(environment, {
       trigger: 'command',
       force: true,
     })

@@ -1,4 +1,3 @@
-import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import {
@@ -17,7 +16,7 @@ import { gitProcessesUsing } from '../../../process/git-processes.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
-import { unlessMissing } from '../../../domain/missing.ts'
+import { directoryNumber } from '../checkout/making.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
 /** What the journal says an interrupted making may have left. */
@@ -126,9 +125,3 @@ export const findDirectory = async (admin: AdminDir | undefined, data: MakingLef
 
 const isOurDirectory = async ({ directory, path }: MakingLeft): Promise<boolean> =>
   directory !== undefined && directory === (await directoryNumber(path))
-
-/** Device and inode: a directory that somebody makes at the same path later has another number. */
-export const directoryNumber = async (path: string): Promise<string | undefined> => {
-  const found = await unlessMissing(lstat(path, { bigint: true }))
-  return found?.isDirectory() === true ? `${found.dev}:${found.ino}` : undefined
-}

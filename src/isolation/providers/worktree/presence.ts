@@ -79,3 +79,14 @@ export const treeAt = (codebase: Codebase, adminDir: string, path: string): Tree
   gitDir: adminDir,
   path,
 })
+
+/** Only a record that carries this environment's token is its record. Git needs a directory to stand in: the repository's. */
+export const treeOfMissing = async (
+  codebase: Codebase,
+  { adminName, id, owned }: IsolatedEnvironment,
+): Promise<Tree | undefined> => {
+  if (adminName === undefined || !owned) return undefined
+  const dir = join(codebase.repoPath, 'worktrees', adminName)
+  const isIts = (await readAdminDir(dir)) !== undefined && (await readToken(dir)) === id
+  return isIts ? treeAt(codebase, dir, codebase.repoPath) : undefined
+}

@@ -24,13 +24,36 @@ export const worktree: Provider = {
   name: 'worktree',
   can: { adopt: true, keepSpares: true },
 
-  create: async (context, request) => (await import('./create.ts')).createEnvironment(context, request),
+  create: async (context, request) => {
+    const [{ createEnvironment }, { linkedWorktree }] = await Promise.all([
+      import('../checkout/create.ts'),
+      import('./checkout.ts'),
+    ])
+    return createEnvironment(context, linkedWorktree, request)
+  },
   adopt: async (context, codebase, path, request) =>
     (await import('./adopt.ts')).adoptWorktree(context, codebase, path, request),
-  destroy: async (context, codebase, environment, options) =>
-    (await import('./remove.ts')).removeEnvironment(context, codebase, environment, options),
-  restore: async (context, codebase, point, lookAgain) =>
-    (await import('./restore.ts')).restoreEnvironment(context, codebase, point, lookAgain),
+  destroy: async (context, codebase, environment, options) => {
+    const [{ removeEnvironment }, { linkedWorktree }] = await Promise.all([
+      import('../checkout/remove.ts'),
+      import('./checkout.ts'),
+    ])
+    return removeEnvironment(context, linkedWorktree, codebase, environment, options)
+  },
+  restore: async (context, codebase, point, lookAgain) => {
+    const [{ restoreEnvironment }, { linkedWorktree }] = await Promise.all([
+      import('../checkout/restore.ts'),
+      import('./checkout.ts'),
+    ])
+    return restoreEnvironment(context, linkedWorktree, codebase, point, lookAgain)
+  },
+  giveWay: async (context, codebase, missing) => {
+    const [{ saveMissing }, { linkedWorktree }] = await Promise.all([
+      import('../checkout/save-missing.ts'),
+      import('./checkout.ts'),
+    ])
+    await saveMissing(context, linkedWorktree, codebase, missing)
+  },
   vouch: async (context, codebase, environment, options) =>
     (await import('../checkout/vouch.ts')).vouchFor(context, codebase, environment, options),
 

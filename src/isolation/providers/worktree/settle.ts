@@ -2,8 +2,9 @@ import type { Codebase } from '../../../domain/environment.ts'
 import { clearPrivateIndexes } from '../../../git/private-index.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
+import { linkedWorktree } from './checkout.ts'
 import { dropLostSpares, recallSpares } from './forgotten-spares.ts'
-import { settleRemoval } from './removal-steps.ts'
+import { settleRemoval } from '../checkout/removal-steps.ts'
 import { undoMaking } from './undo.ts'
 
 /** Finishes or undoes what a crash interrupted. Answers why something was left alone. */
@@ -13,7 +14,7 @@ export const settle = async (
   { id, kind }: JournalEntry,
 ): Promise<string | undefined> => {
   if (kind === 'remove') {
-    await settleRemoval(context, codebase, id)
+    await settleRemoval(context, linkedWorktree, codebase, id)
     return undefined
   }
   const undone = await undoMaking(context, codebase, id, 'after-crash')

@@ -16,7 +16,7 @@ import { treeAt } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { worktreesInside } from '../checkout/look/repositories-inside.ts'
 import { walk } from '../../walk.ts'
-import { saveStrangersWork } from './salvage-creation.ts'
+import { saveStrangersWork } from '../checkout/salvage-creation.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import {
   type MakingLeft,
@@ -28,10 +28,10 @@ import {
   readMakingData,
   wasTaken,
 } from './making-left.ts'
+import type { Undone } from '../checkout/kind.ts'
+import { keeping } from './keeping.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 import { discardDirectory } from '../../trash.ts'
-
-export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
 
 /**
  * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
@@ -100,7 +100,7 @@ const takeBack = async (
     const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
     saved = (await holdsOthers(context, tree, admin)) ? 'cannot-keep' : 'nothing'
     if (saved === 'nothing' && when === 'after-crash')
-      saved = await saveStrangersWork(context, codebase, entry, tree, data.start)
+      saved = await saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
     if (saved === 'cannot-keep') {
       if (admin !== undefined) await clearLock(admin.dir)
       return saved

@@ -12,10 +12,12 @@ import { type TreePath, treePath } from '../../../../git/tree-path.ts'
 import type { IsolationContext } from '../../../context.ts'
 import type { Dirt } from '../look/dirt.ts'
 import type { BranchFate } from '../fate.ts'
+import type { Keeping } from '../kind.ts'
 import { author, heldByRefs, holdNamed, namedIn, together } from './named-by-record.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 
 export type ToKeep = {
+  readonly checkout: Keeping
   readonly environment: IsolatedEnvironment
   readonly tree: Tree
   /** Undefined when the files are away: then only what git's record knows is kept. */
@@ -40,11 +42,12 @@ export const keepObjects = async (
 ): Promise<KeptObjects> => {
   const { tree, dirt, environment, fate } = save
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
+  const kept = await save.checkout.tipsToKeep(context, tree)
   const named = together(await namedIn(context, tree, environment.branch, tips), await heldByRefs(context, tree))
   // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
   syncYoungObjects(tree.commonDir, environment.createdAt - hour)
   const held = await holdNamed(context, tree, named)
-  const parents = [...new Set([...tips, ...named.commits, ...(held === undefined ? [] : [held])])]
+  const parents = [...new Set([...tips, ...kept, ...named.commits, ...(held === undefined ? [] : [held])])]
   const snapshot =
     dirt === undefined
       ? await snapshotOfIndex(context, tree, head)
@@ -60,8 +63,8 @@ export const keepObjects = async (
   // With the id no two points have the same objects: the pack of one can be given up without the other's.
   const message = `restore point of ${environment.branch}\n\nindex/ is the index, work/ the files with their raw bytes.\n\nEnvironment: ${environment.id}\n`
   const by = author(context)
-  const kept = snapshot ?? (await writeSnapshot(context.git, tree, []))
-  const commit = await commitTree(context.git, tree, { tree: kept.tree, parents, message, by }, { durable: true })
+  const files = snapshot ?? (await writeSnapshot(context.git, tree, []))
+  const commit = await commitTree(context.git, tree, { tree: files.tree, parents, message, by }, { durable: true })
   return { dirty, commit, refused, tags }
 }
 

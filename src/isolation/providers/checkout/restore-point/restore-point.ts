@@ -38,10 +38,11 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
   const head = await headOf(context, save)
   const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
   if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
+  await save.checkout.bringCommit(context, codebase, save.tree, commit, { through: join(directory, 'objects') })
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')
-  const settingsOf = (branch: string) => branchSettings(context.git, repoOf(codebase), branch)
+  const settingsOf = (branch: string) => branchSettings(context.git, save.tree, branch)
   const contents: RestoreContents = {
     environment,
     aliases: await context.store.environments.aliases(environment.id),

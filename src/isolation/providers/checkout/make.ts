@@ -3,43 +3,38 @@ import { basename } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import { clearLock, readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
+import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
-import { addWorktree } from '../../../git/worktree-add.ts'
 import type { InsertOutcome, JournalEntry, Spare } from '../../../store/store.ts'
-import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { pathCandidates } from '../../paths.ts'
-import { makingReason } from './marks.ts'
-import { directoryNumber } from './making-left.ts'
-import { type Made, type Making, type MakingData, moveForward } from './making.ts'
-import type { Plan } from '../checkout/plan.ts'
-import { claimSpare, takeSpare } from './spare.ts'
-import { undoMaking } from './undo.ts'
+import { directoryNumber, moveForward } from './making.ts'
+import type { Made, Making, MakingData } from './kind.ts'
+import type { Plan } from './plan.ts'
 
 /**
  * Row and intent first, then git. The caller holds the repository's lock.
  * A conflict or the limit is an answer; anything thrown has already been undone.
  */
 export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOutcome, { outcome: 'inserted' }>> => {
-  const { context, environment, plan } = making
-  const spare = making.useSpare ? await claimable(making) : undefined
+  const { context, environment, plan, checkout } = making
+  const spare = making.useSpare && checkout.spares ? await claimable(making) : undefined
   const entry = await intent(making, spare === undefined ? 'adding' : 'taking')
   const outcome = await context.store.transaction(async (store) => {
     const inserted = await store.environments.insert(environment, making.limit)
     if (inserted.outcome !== 'inserted') return inserted
     await store.journal.begin(entry)
     // Taken in the same transaction, so that a spare is never both free and being moved.
-    const claimed = spare !== undefined && (await claimSpare(store, spare, entry.id))
+    const claimed = spare !== undefined && (await checkout.spares?.claim(store, spare, entry.id)) === true
     return { ...inserted, claimed }
   })
   if (outcome.outcome !== 'inserted') return outcome
   await context.failpoint(`${making.kind}.intent`)
   try {
-    const taken = outcome.claimed && spare ? await takeSpare(making, entry, spare) : undefined
+    const taken = outcome.claimed && spare ? await checkout.spares?.take(making, entry, spare) : undefined
     const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
     await context.failpoint(`${making.kind}.tree`)
     await writeToken(tree.gitDir, environment.id)
@@ -49,20 +44,20 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => undoMaking(context, making.codebase, entry.id, 'just-made'))
+    await settleOrAbandon(context, entry.id, () => checkout.undoMaking(context, making.codebase, entry.id, 'just-made'))
     throw explain(error, plan)
   }
 }
 
 /** Everything is laid: the row becomes active and the intent is done, in one transaction. */
 export const activate = async (
-  { context, kind, environment, aliases, codebase }: Making,
+  { context, kind, environment, aliases, codebase, checkout }: Making,
   { tree, entry }: Made,
 ): Promise<IsolatedEnvironment> => {
-  await clearLock(tree.gitDir, makingReason(environment.id))
+  const remembered = await checkout.ready(tree, environment)
   await context.failpoint(`${kind}.unlocked`)
   const at = context.clock()
-  const patch = { lastActivityAt: at, adminName: basename(tree.gitDir) }
+  const patch = { lastActivityAt: at, ...remembered }
   await context.store.transaction(async (store) => {
     if (!(await store.environments.transition(environment.id, 'creating', 'active', patch))) {
       throw new AppError('unexpected', `${environment.branch} was undone while it was being made`)
@@ -122,32 +117,15 @@ const intent = async (
   }
 }
 
-const addFresh = async (
-  { context, kind, environment, plan, settings, signal }: Making,
-  entry: JournalEntry,
-  afterSpare: boolean,
-): Promise<Tree> => {
+const addFresh = async (making: Making, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
+  const { context, kind, environment, plan, checkout } = making
   if (plan.fastForward) await moveForward(context, plan)
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
   // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
   await mkdir(environment.path, { mode: 0o777 })
   const directory = await directoryNumber(environment.path)
-  return withChild(context, entry.id, { directory }, (onSpawn) =>
-    addWorktree(
-      context.git,
-      plan.repo,
-      {
-        path: environment.path,
-        branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
-        at: plan.at,
-        lockReason: makingReason(environment.id),
-        settings: settings ?? checkoutSettings(plan.trust),
-        onSpawn,
-      },
-      { signal },
-    ),
-  )
+  return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(making, onSpawn))
 }
 
 const claimable = async ({ context, codebase, plan }: Making): Promise<Spare | undefined> => {

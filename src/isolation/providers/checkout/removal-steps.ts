@@ -1,33 +1,28 @@
 import { lstat, mkdir, rename } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { isSha } from '../../../domain/names.ts'
-import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import type { Tree } from '../../../domain/tree.ts'
 import { updateRefs } from '../../../git/refs.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
-import { recordPlace } from '../../../git/worktree-repair.ts'
-import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { Conversation, JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { RemoveOptions } from '../../provider.ts'
-import { endScripts, settleChild, withChild } from '../../children.ts'
+import { endScripts, settleChild } from '../../children.ts'
 import { syncDirectory } from '../../durable.ts'
 import { besidePath, followMoves } from '../../moved.ts'
-import { presenceOf } from './presence.ts'
-import { dropBranch } from '../checkout/branch-fate.ts'
-import type { BranchFate } from '../checkout/fate.ts'
+import type { BranchFate } from './fate.ts'
+import type { CheckoutKind } from './kind.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { pullRequestBranchRef, pullRequestRef } from '../../codebases/fetch-pull-request.ts'
-import { discardRestorePoint } from '../checkout/restore-point/restore-point.ts'
-import { isUntouched, recordFiles } from '../checkout/restore-point/record-files.ts'
-import { removeStaleLocks } from './stale-locks.ts'
+import { discardRestorePoint } from './restore-point/restore-point.ts'
 import { findInTrash, giveUp } from '../../trash.ts'
 
 export type Removal = {
   readonly root: string | undefined
-  readonly adminDir: string | undefined
+  /** Undefined when neither its files nor git's record of it are there. */
+  readonly tree: Tree | undefined
   readonly fate: BranchFate
   readonly options: RemoveOptions
 }
@@ -38,7 +33,7 @@ export const beginRemoval = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  { root, adminDir, fate, options }: Removal,
+  { root, tree, fate, options }: Removal,
 ): Promise<JournalEntry> => {
   const entry: JournalEntry = {
     id: context.ids(),
@@ -49,7 +44,7 @@ export const beginRemoval = async (
     step: 'intent',
     data: {
       root: root ?? null,
-      adminDir: adminDir ?? null,
+      adminDir: tree?.gitDir ?? null,
       was: environment.status,
       branchGoes: fate.goes,
       tip: fate.tip ?? null,
@@ -72,8 +67,13 @@ export const beginRemoval = async (
   return entry
 }
 
-/** Whether git still has its record decides: until it is gone everything can be taken back, after that nothing. */
-export const settleRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
+/** Whether the point of no return was passed decides: until then everything can be taken back, after that nothing. */
+export const settleRemoval = async (
+  context: IsolationContext,
+  checkout: CheckoutKind,
+  codebase: Codebase,
+  entryId: string,
+): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return
   if (!(await settleChild(context, codebase.repoPath, entry))) {
@@ -82,30 +82,24 @@ export const settleRemoval = async (context: IsolationContext, codebase: Codebas
   if (!(await endScripts(context, entry))) {
     throw new AppError('busy', 'a process that teardown of an interrupted removal started is still running')
   }
-  const { adminDir, files } = read(entry, codebase)
-  await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
-  if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
-    await deleteRest(context, entry, adminDir)
-    await finishRemoval(context, codebase, entryId)
-  } else if ((await recordOf(codebase, entry)) === undefined && entry.step !== 'intent') {
-    await finishRemoval(context, codebase, entryId)
-  } else await undoRemoval(context, codebase, entryId)
+  if (await checkout.isForgotten(context, codebase, entry)) await finishRemoval(context, checkout, codebase, entryId)
+  else await undoRemoval(context, checkout, codebase, entryId)
 }
 
-export const undoRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
+export const undoRemoval = async (
+  context: IsolationContext,
+  checkout: CheckoutKind,
+  codebase: Codebase,
+  entryId: string,
+): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return
-  const { root, was } = read(entry, codebase)
+  const { root, was } = readRemoval(entry)
   const path = root === undefined ? environment.path : await putBack(context, environment, root)
-  const record = await recordOf(codebase, entry)
-  // Git's record still names the old place when somebody had taken that and the tree went beside it.
-  const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
-  if (isLinked && (await readAdminDir(record))?.worktreePath !== path) {
-    recordPlace(record, path)
-  }
+  await checkout.putBack(codebase, entry, path)
   await context.failpoint('undo-remove.back')
-  const { state } = await presenceOf(codebase, { ...environment, path })
+  const { state } = await checkout.presence(codebase, { ...environment, path })
   // One whose files nobody can find now keeps what was saved of them.
   const isFound = was === 'missing' || state === 'present' || state === 'moved'
   if (isFound || (await context.store.restorePoints.get(entry.id)) === undefined) {
@@ -133,45 +127,6 @@ const putBack = async (context: IsolationContext, environment: IsolatedEnvironme
   return path
 }
 
-/** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
-export const forgetRecord = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  entryId: string,
-  adminDir: string,
-): Promise<void> => {
-  const lock = await readLock(adminDir)
-  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
-  const files = await recordFiles(adminDir)
-  await context.store.journal.advance(entryId, { step: 'forgetting', data: { files } })
-  await context.failpoint('remove.forgetting')
-  try {
-    await withChild(context, entryId, {}, (onSpawn) =>
-      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
-    )
-  } catch (error) {
-    // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
-    if (await isUntouched(adminDir, files)) throw error
-    const entry = await context.store.journal.get(entryId)
-    if (entry !== undefined) await deleteRest(context, entry, adminDir)
-  }
-}
-
-/**
- * Git deletes the record file by file, and died half-way. What was worth keeping is in the restore point: the rest goes.
- * A record of the same name that is somebody else's by now stays.
- */
-const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminDir: string): Promise<void> => {
-  const record = await readAdminDir(adminDir)
-  const environment = entry.environmentId && (await context.store.environments.get(entry.environmentId))
-  if (record === undefined || !environment) return
-  const elsewhere = record.worktreePath !== undefined && record.worktreePath !== environment.path
-  const token = await readToken(adminDir)
-  const taken = (await unlessMissing(lstat(environment.path))) !== undefined
-  if (elsewhere || taken || (token !== undefined && token !== environment.id)) return
-  await deleteTree(adminDir)
-}
-
 export type Finished = {
   readonly branchDeleted: boolean
   readonly branchNote: string
@@ -181,22 +136,26 @@ export type Finished = {
 
 export const finishRemoval = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   entryId: string,
 ): Promise<Finished> => {
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
-  const { root, branchGoes, tip, note, askedBy, why, trigger } = read(entry, codebase)
-  const dropped =
-    branchGoes && tip !== undefined ? await dropBranch(context, codebase, environment.branch, tip) : undefined
-  const branchDeleted = dropped?.deleted === true
+  const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemoval(entry)
+  const settled = await checkout.settleBranch(context, codebase, environment, {
+    goes: branchGoes,
+    tip,
+    pointId: entry.id,
+  })
+  const branchDeleted = settled.deleted
   await dropPullRequestRef(context, codebase, environment)
   await context.failpoint('remove.branch')
   // Before the entry ends: the bytes are in the restore point, and nothing speaks of them afterwards.
   const trash = root === undefined ? undefined : await giveUp(root, environment.path, environment.id)
   await context.failpoint('remove.given-up')
-  const branchNote = dropped?.deleted === false ? dropped.why : note
+  const branchNote = settled.note ?? note
   const letGo = await context.store.transaction(async (store) => {
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)
@@ -223,7 +182,7 @@ export const finishRemoval = async (
     branchDeleted,
     branchNote,
     letGo,
-    notices: await verifyGone(codebase, environment, entry),
+    notices: [...(settled.notices ?? []), ...(await verifyGone(checkout, codebase, environment, entry))],
   }
 }
 
@@ -257,6 +216,7 @@ const dropPullRequestRef = async (
 
 /** Says so when the directory or git's record is still there after all. */
 const verifyGone = async (
+  checkout: CheckoutKind,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   entry: JournalEntry,
@@ -265,25 +225,13 @@ const verifyGone = async (
   if ((await unlessMissing(lstat(environment.path))) !== undefined) {
     notices.push(`something is at ${environment.path} again: it is not ours and was left alone`)
   }
-  const record = await recordOf(codebase, entry)
-  if (record !== undefined) notices.push(`git still has its record ${record}`)
-  return notices
+  return [...notices, ...(await checkout.leftovers(codebase, entry))]
 }
 
-const branchOf = async (context: IsolationContext, { environmentId }: JournalEntry): Promise<string | undefined> =>
-  environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
-
-/** Git's record, if it is there and still carries this environment's token. */
-const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string | undefined> => {
-  const { adminDir } = read(entry, codebase)
-  if (adminDir === undefined || (await readAdminDir(adminDir)) === undefined) return undefined
-  return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
-}
-
-const read = ({ data }: JournalEntry, { repoPath }: Codebase) => ({
+/** What the journal says about an interrupted removal. */
+export const readRemoval = ({ data }: JournalEntry) => ({
   root: typeof data['root'] === 'string' ? data['root'] : undefined,
-  // By its name: the repository may have been moved since.
-  adminDir: typeof data['adminDir'] === 'string' ? join(repoPath, 'worktrees', basename(data['adminDir'])) : undefined,
+  adminDir: typeof data['adminDir'] === 'string' ? data['adminDir'] : undefined,
   was: data['was'] === 'missing' ? ('missing' as const) : ('active' as const),
   branchGoes: data['branchGoes'] === true,
   tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,

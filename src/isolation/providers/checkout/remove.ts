@@ -10,10 +10,8 @@ import type { Fresh } from '../../codebases/base-branch.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
-import { type Dirt, isAsSaved, readDirt } from '../checkout/look/dirt.ts'
-import { unreachableCommits } from '../checkout/look/unreachable.ts'
-import { keptFilesThatDiffer } from '../checkout/provision/additions.ts'
-import { followRename } from './follow-rename.ts'
+import { type Dirt, isAsSaved, readDirt } from './look/dirt.ts'
+import { keptFilesThatDiffer } from './provision/additions.ts'
 import { freshBase } from '../../codebases/fresh-base.ts'
 import {
   type Inspection,
@@ -28,16 +26,16 @@ import {
 import { locked } from '../../locked.ts'
 import { followed } from '../../moved.ts'
 import { managedRoot } from '../../paths.ts'
-import { presenceOf } from './presence.ts'
 import { releaseRow } from '../../release.ts'
 import type { Refused, Released, RemoveOptions, RemoveOutcome, Removed } from '../../provider.ts'
-import { notKept } from '../checkout/restore-point/archive.ts'
-import { judgeBranch } from '../checkout/branch-fate.ts'
-import type { BranchFate } from '../checkout/fate.ts'
-import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
-import { writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
+import { notKept } from './restore-point/archive.ts'
+import { judgeBranch } from './branch-fate.ts'
+import type { BranchFate } from './fate.ts'
+import type { CheckoutKind } from './kind.ts'
+import { beginRemoval, finishRemoval, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
+import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
-import { leftRunning, runTeardown } from '../checkout/provision/scripts.ts'
+import { leftRunning, runTeardown } from './provision/scripts.ts'
 import { moveToTrash } from '../../trash.ts'
 
 /**
@@ -46,6 +44,7 @@ import { moveToTrash } from '../../trash.ts'
  */
 export const removeEnvironment = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   { id, branch }: IsolatedEnvironment,
   options: RemoveOptions,
@@ -53,7 +52,13 @@ export const removeEnvironment = async (
   const { signal } = options
   const maxAgeMs = freshEnough(context, options)
   const fresh = maxAgeMs === undefined ? undefined : await freshen(context, codebase, { maxAgeMs, signal })
-  return locked(context, codebase, `removing ${branch}`, () => remove(context, codebase, id, options, fresh), signal)
+  return locked(
+    context,
+    codebase,
+    `removing ${branch}`,
+    () => remove(context, checkout, codebase, id, options, fresh),
+    signal,
+  )
 }
 
 /** Whether it is merged is asked of the remote's base. The sweep, and whoever makes room, have fetched already. */
@@ -64,6 +69,7 @@ const freshEnough = (context: IsolationContext, { trigger }: RemoveOptions): num
 
 const remove = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   id: EnvironmentId,
   options: RemoveOptions,
@@ -75,10 +81,10 @@ const remove = async (
     fresh === undefined
       ? { ...(await baseAndConfig(context, codebase)), stale: options.staleBase }
       : await freshBase(context, codebase, fresh, { signal: options.signal })
-  const presence = await presenceOf(codebase, known)
+  const presence = await checkout.presence(codebase, known)
   const { environment, notices: renamed } =
     presence.state === 'present'
-      ? await followRename(context, codebase, known, presence.tree, options)
+      ? await checkout.followRename(context, codebase, known, presence.tree, options)
       : { environment: known, notices: [] }
   // History and files are looked at side by side: git fills one core with each.
   const judged = judgeBranch(context, codebase, environment, base, stale)
@@ -88,34 +94,36 @@ const remove = async (
     environment,
     presence,
     merged: async () => (await judged).merged,
-    inspection: inspectionOf(context, codebase, environment, config),
+    inspection: inspectionOf(context, checkout, codebase, environment, config),
     config,
+    checkout,
     options,
   }
   const { answers, contents: dirt, notices } = await askGates(context, subject)
   const fate = await judged
-  const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
+  const lock = presence.state === 'missing' ? await foreignLock(checkout, codebase, environment) : undefined
   const byLock: GateAnswer[] =
     lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock), use: { kind: 'lock' } }]
   const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
   const leftOut = notKept(dirt?.special ?? [])
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
   if (options.dryRun === true) return { outcome: 'would-remove', environment, merged: fate.merged, leftOut }
-  if (presence.state === 'missing') return saveMissing(context, codebase, environment, fate, options)
+  if (presence.state === 'missing') return saveMissing(context, checkout, codebase, environment, fate, options)
   if (presence.state !== 'present' || dirt === undefined) return unanswered(environment)
   return removePresent(context, subject, presence.tree, dirt, fate, [...renamed, ...notices])
 }
 
-type RemovalSubject = Subject<Dirt> & { readonly config: RepoConfig }
+type RemovalSubject = Subject<Dirt> & { readonly config: RepoConfig; readonly checkout: CheckoutKind }
 
 const inspectionOf = (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   config: RepoConfig,
 ): Inspection<Dirt> => ({
   contents: (tree) => readDirt(context, codebase, environment, tree, config),
-  unreachable: (tree) => unreachableCommits(context, tree),
+  unreachable: (tree) => checkout.unreachable(context, codebase, environment, tree),
   changedCopies: (tree) => keptFilesThatDiffer(context, codebase, tree, config),
 })
 
@@ -139,26 +147,26 @@ const removePresent = async (
   fate: BranchFate,
   notices: readonly string[],
 ): Promise<Removed | Refused> => {
-  const { codebase, environment, options } = subject
+  const { codebase, environment, options, checkout } = subject
   const root = await managedRoot(environment.path, context.host)
   if (root === undefined) return unanswered(environment)
-  const entry = await beginRemoval(context, codebase, environment, { root, adminDir: tree.gitDir, fate, options })
+  const entry = await beginRemoval(context, codebase, environment, { root, tree, fate, options })
   try {
     const { dirt, notices: torn } = await afterTeardown(context, subject, tree, seen)
-    const point = await writeRestorePoint(context, { codebase, environment, tree, dirt, id: entry.id, fate })
+    const point = await writeRestorePoint(context, { checkout, codebase, environment, tree, dirt, id: entry.id, fate })
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.saved')
     const trash = await moveToTrash(root, environment.path, environment.id)
     await context.failpoint('remove.moved')
-    const changed = await lookAgain(context, subject, { ...tree, path: trash }, dirt)
+    const changed = await lookAgain(context, subject, checkout.movedTree(tree, trash), dirt)
     if (changed.length > 0) {
-      await undoRemoval(context, codebase, entry.id)
+      await undoRemoval(context, checkout, codebase, entry.id)
       return { outcome: 'refused', environment, reasons: changed }
     }
     await context.failpoint('remove.checked')
-    await forgetRecord(context, codebase, entry.id, tree.gitDir)
+    await checkout.forget(context, codebase, entry.id, checkout.movedTree(tree, trash))
     await context.failpoint('remove.forgotten')
-    const finished = await finishRemoval(context, codebase, entry.id)
+    const finished = await finishRemoval(context, checkout, codebase, entry.id)
     return {
       outcome: 'removed',
       environment: { ...environment, status: 'removed' },
@@ -170,7 +178,7 @@ const removePresent = async (
       notices: [...notices, ...torn, ...finished.notices],
     }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
+    await settleOrAbandon(context, entry.id, () => settleRemoval(context, checkout, codebase, entry.id))
     if (!isMissing(error)) throw error
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir } from 'node:fs/promises'
+import { lstat, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
@@ -18,24 +18,24 @@ import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../locked.ts'
 import { prepareRoot } from '../../paths.ts'
 import type { Restored } from '../../provider.ts'
-import { checkoutSettings } from '../checkout/checkout-settings.ts'
-import { copyTree } from '../checkout/restore-point/archive.ts'
+import { checkoutSettings } from './checkout-settings.ts'
+import { copyTree } from './restore-point/archive.ts'
 import { activate, choosePath, makeTree } from './make.ts'
-import type { Made, Making } from './making.ts'
+import type { Made, Making } from './kind.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { layLargeFiles } from '../checkout/restore-point/large-files.ts'
-import { bringTags } from '../checkout/restore-point/named-by-record.ts'
-import { applyPermissions } from '../checkout/restore-point/permissions.ts'
-import type { Plan } from '../checkout/plan.ts'
-import { leasePorts } from '../checkout/provision/ports.ts'
-import { layRawBytes } from '../checkout/restore-point/raw-files.ts'
-import { blockerOf, bringOwnBranch, settingsFor } from '../checkout/restore-point/restore-branch.ts'
-import { layFiles, layIgnored, parentOf } from '../checkout/restore-point/restore-files.ts'
+import { layLargeFiles } from './restore-point/large-files.ts'
+import { bringTags } from './restore-point/named-by-record.ts'
+import { applyPermissions } from './restore-point/permissions.ts'
+import type { Plan } from './plan.ts'
+import { leasePorts } from './provision/ports.ts'
+import { layRawBytes } from './restore-point/raw-files.ts'
+import { blockerOf, bringOwnBranch, settingsFor } from './restore-point/restore-branch.ts'
+import { layFiles, layIgnored, parentOf } from './restore-point/restore-files.ts'
 import { restoreDirectory } from '../../restore-points.ts'
-import { makeFull, takeSkippedAway } from '../checkout/restore-point/restore-skipped.ts'
-import { bringSubmodules } from '../checkout/restore-point/restore-submodules.ts'
-import { undoMaking } from './undo.ts'
+import { makeFull, takeSkippedAway } from './restore-point/restore-skipped.ts'
+import { bringSubmodules } from './restore-point/restore-submodules.ts'
+import type { CheckoutKind } from './kind.ts'
 
 /**
  * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
@@ -43,6 +43,7 @@ import { undoMaking } from './undo.ts'
  */
 export const restoreEnvironment = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   found: RestorePoint,
   lookAgain: () => Promise<RestorePoint> = async () => found,
@@ -52,13 +53,13 @@ export const restoreEnvironment = async (
   const { point, making, made } = await locked(context, codebase, `restoring ${branch}`, async () => {
     // A removal that held the lock until now may have written a newer point of the same work.
     const newest = await lookAgain()
-    return { point: newest, ...(await begin(context, codebase, newest, root)) }
+    return { point: newest, ...(await begin(context, checkout, codebase, newest, root)) }
   })
   try {
-    const leftOut = await fill(context, made.tree, point)
+    const leftOut = await fill(context, checkout, made.tree, point)
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
-    const brought = await bringOwnBranch(context, codebase, point, made.entry.id)
+    const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []
     const environment = await activate(making, made)
     const lost = [...point.contents.leftOut, ...leftOut].map(
       ({ path, reason }) => `not brought back: ${path} (${reason})`,
@@ -67,7 +68,7 @@ export const restoreEnvironment = async (
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
       locked(context, codebase, 'undoing a failed restore', () =>
-        undoMaking(context, codebase, made.entry.id, 'just-made'),
+        checkout.undoMaking(context, codebase, made.entry.id, 'just-made'),
       ),
     )
     throw error
@@ -76,6 +77,7 @@ export const restoreEnvironment = async (
 
 const begin = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   point: RestorePoint,
   root: string,
@@ -109,6 +111,7 @@ const begin = async (
   const making: Making = {
     context,
     codebase,
+    checkout,
     kind: 'restore',
     environment,
     plan,
@@ -218,7 +221,12 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 }
 
 /** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
-const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint): Promise<LeftOut[]> => {
+const fill = async (
+  context: IsolationContext,
+  checkout: CheckoutKind,
+  tree: Tree,
+  point: RestorePoint,
+): Promise<LeftOut[]> => {
   const directory = restoreDirectory(context, point.id)
   const { head, dirty, nested, ignored } = point.contents
   const settings = checkoutSettingsFor(point)
@@ -236,7 +244,7 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
   await layLargeFiles(tree, directory, point, leftOut)
   await context.failpoint('restore.files')
   await bringTags(context, tree, point)
-  await bringRecord(join(directory, 'admin'), tree, leftOut)
+  await checkout.bringRecord(join(directory, 'admin'), tree, leftOut)
   await takeSkippedAway(context, tree, point)
   await context.failpoint('restore.record')
   // By what the point says, not by what is there: a directory that has vanished since is not an empty one.
@@ -256,15 +264,3 @@ const fill = async (context: IsolationContext, tree: Tree, point: RestorePoint):
 /** Large files come from the restore point: nothing has to be fetched for them. */
 const checkoutSettingsFor = ({ contents }: RestorePoint): readonly Setting[] =>
   contents.largeFiles === undefined ? checkoutSettings(contents.environment.trust) : withoutLargeFiles
-
-/** The index and what was half done, as they were. Not what ties a record to its directory: HEAD, gitdir, lock, token. */
-const notBrought = new Set(['HEAD', 'commondir', 'gitdir', 'locked', 'coppice', 'modules'])
-
-const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
-  for (const name of await readdir(saved)) {
-    // A lock that a killed git left behind would keep every later one from working.
-    if (notBrought.has(name) || name.endsWith('.lock')) continue
-    await deleteTree(join(tree.gitDir, name))
-    await copyTree(saved, tree.gitDir, name, leftOut)
-  }
-}

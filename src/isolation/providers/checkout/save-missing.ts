@@ -1,14 +1,13 @@
-import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { readAdminDir, readLock, readToken } from '../../../git/admin-dir.ts'
+import { readLock } from '../../../git/admin-dir.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
-import { treeAt } from './presence.ts'
+import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
-import type { BranchFate } from '../checkout/fate.ts'
-import { beginRemoval, finishRemoval, forgetRecord, settleRemoval } from './removal-steps.ts'
-import { writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
+import type { BranchFate } from './fate.ts'
+import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
+import { writeRestorePoint } from './restore-point/restore-point.ts'
 
 /**
  * Lets go of an environment whose directory is away. What git's record still knows (HEAD, index, reflog) is saved
@@ -16,44 +15,45 @@ import { writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
  */
 export const saveMissing = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
   options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and the work was taken up anew' },
 ): Promise<Removed> => {
-  const lock = await foreignLock(codebase, environment)
+  const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
     throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
       remedy: `if whoever locked it is done: git -C ${codebase.checkoutPath ?? codebase.repoPath} worktree unlock ${environment.path}`,
     })
   }
   const missing = await asMissing(context, environment)
-  const adminDir = await recordOf(codebase, missing)
+  const tree = await checkout.treeOfMissing(codebase, missing)
   const fate: BranchFate = {
     merged: judged?.merged ?? { value: 'cannot-tell', detail: 'not asked' },
     tip: judged?.tip,
     goes: false,
     note: 'its directory is missing',
   }
-  const entry = await beginRemoval(context, codebase, missing, { root: undefined, adminDir, fate, options })
+  const entry = await beginRemoval(context, codebase, missing, { root: undefined, tree, fate, options })
   try {
     const point =
-      adminDir === undefined
+      tree === undefined
         ? undefined
         : await writeRestorePoint(context, {
+            checkout,
             codebase,
             environment: missing,
-            // Git needs a directory to stand in; its record alone is asked.
-            tree: treeAt(codebase, adminDir, codebase.repoPath),
+            tree,
             dirt: undefined,
             fate,
             id: entry.id,
           })
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.missing-saved')
-    if (adminDir !== undefined) await forgetRecord(context, codebase, entry.id, adminDir)
+    if (tree !== undefined) await checkout.forget(context, codebase, entry.id, tree)
     await context.failpoint('remove.missing-forgotten')
-    const finished = await finishRemoval(context, codebase, entry.id)
+    const finished = await finishRemoval(context, checkout, codebase, entry.id)
     return {
       outcome: 'removed',
       environment: { ...missing, status: 'removed' },
@@ -62,18 +62,19 @@ export const saveMissing = async (
       ...finished,
     }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => settleRemoval(context, codebase, entry.id))
+    await settleOrAbandon(context, entry.id, () => settleRemoval(context, checkout, codebase, entry.id))
     throw error
   }
 }
 
 /** Somebody else's lock on git's record: they say that the directory comes back. */
 export const foreignLock = async (
+  checkout: CheckoutKind,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<string | undefined> => {
-  const adminDir = await recordOf(codebase, environment)
-  const lock = adminDir === undefined ? undefined : await readLock(adminDir)
+  const tree = await checkout.treeOfMissing(codebase, environment)
+  const lock = tree === undefined ? undefined : await readLock(tree.gitDir)
   return lock?.startsWith('coppice: ') === true ? undefined : lock
 }
 
@@ -83,14 +84,4 @@ const asMissing = async (context: IsolationContext, environment: IsolatedEnviron
   if (environment.status === 'missing') return environment
   await context.store.environments.transition(environment.id, 'active', 'missing')
   return { ...environment, status: 'missing' }
-}
-
-/** Only a record that carries this environment's token is its record. */
-const recordOf = async (
-  codebase: Codebase,
-  { adminName, id, owned }: IsolatedEnvironment,
-): Promise<string | undefined> => {
-  if (adminName === undefined || !owned) return undefined
-  const dir = join(codebase.repoPath, 'worktrees', adminName)
-  return (await readAdminDir(dir)) !== undefined && (await readToken(dir)) === id ? dir : undefined
 }

@@ -3,23 +3,21 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
-import type { Base } from '../../codebases/base-branch.ts'
 import { withChild } from '../../children.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../locked.ts'
 import { followMoves } from '../../moved.ts'
 import { isInside, prepareRoot } from '../../paths.ts'
-import { presenceOf } from './presence.ts'
+import { presenceOf, providerOf } from '../../served-by.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { provisionEnvironment } from '../checkout/provision/provision.ts'
+import { provisionEnvironment } from './provision/provision.ts'
 import { activate, choosePath, makeTree } from './make.ts'
-import type { Made, Making } from './making.ts'
-import { type Plan, planCreation } from '../checkout/plan.ts'
-import { saveMissing } from './save-missing.ts'
-import { undoMaking } from './undo.ts'
+import type { Made, Making } from './kind.ts'
+import { type Plan, planCreation } from './plan.ts'
+import type { CheckoutKind } from './kind.ts'
 
 /**
  * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
@@ -27,6 +25,7 @@ import { undoMaking } from './undo.ts'
  */
 export const createEnvironment = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   request: CreateRequest,
 ): Promise<Created | Existing | LimitReached> => {
   const { codebase, signal } = request
@@ -36,7 +35,7 @@ export const createEnvironment = async (
   assertOutside(codebase, root)
   const purpose = `making ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
-    locked(context, codebase, purpose, () => begin(context, request, root), signal)
+    locked(context, codebase, purpose, () => begin(context, checkout, request, root), signal)
   let begun = await start()
   // Somebody else is making (or removing) the same work's: that is waited for without the lock.
   while ('outcome' in begun && begun.outcome === 'under-way') {
@@ -67,7 +66,7 @@ export const createEnvironment = async (
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
       locked(context, codebase, 'undoing a failed creation', () =>
-        undoMaking(context, codebase, made.entry.id, 'just-made'),
+        checkout.undoMaking(context, codebase, made.entry.id, 'just-made'),
       ),
     )
     throw error
@@ -95,6 +94,7 @@ type Begun = { readonly making: Making; readonly made: Made; readonly config: Re
 
 const begin = async (
   context: IsolationContext,
+  checkout: CheckoutKind,
   request: CreateRequest,
   root: string,
 ): Promise<Begun | Existing | LimitReached | UnderWay> => {
@@ -106,15 +106,16 @@ const begin = async (
     const environment = (await context.store.environments.get(existing.id)) ?? existing
     return { outcome: 'existing', environment: { ...environment, status: 'active' } }
   }
-  if (existing !== undefined) await saveMissing(context, codebase, existing)
-  const { base, config } = request
+  if (existing !== undefined) await giveWay(context, codebase, existing)
+  const { config } = request
   const plan = await planCreation(context, request)
   const path = await choosePath(context, codebase, root, plan)
   const making: Making = {
     context,
     codebase,
+    checkout,
     kind: 'create',
-    environment: newEnvironment(context, request, plan, path, base),
+    environment: newEnvironment(context, checkout, request, plan, path),
     plan,
     aliases: aliasesFor(plan.trust, work, request.aliases),
     limit: context.settings.worktreesPerCodebase,
@@ -131,13 +132,17 @@ const begin = async (
   })
 }
 
+/** It may have been made by another provider than the one that makes this work's environment now. */
+const giveWay = async (context: IsolationContext, codebase: Codebase, missing: IsolatedEnvironment): Promise<void> =>
+  (await providerOf(context, missing)).giveWay(context, codebase, missing)
+
 /** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
 const isBack = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<boolean> => {
-  const presence = await presenceOf(codebase, environment)
+  const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'missing') return false
   if (presence.state === 'moved') return (await followMoves(context, codebase)).length > 0
   if (presence.state === 'present') {
@@ -153,16 +158,16 @@ const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
 
 const newEnvironment = (
   context: IsolationContext,
-  { codebase, work, createdBy }: CreateRequest,
+  { name }: CheckoutKind,
+  { codebase, work, createdBy, base }: CreateRequest,
   plan: Plan,
   path: string,
-  base: Base,
 ): IsolatedEnvironment => ({
   id: toEnvironmentId(context.ids()),
   host: context.host,
   codebaseId: codebase.id,
   work,
-  provider: 'worktree',
+  provider: name,
   path,
   branch: plan.branch,
   branchOrigin: plan.origin,

@@ -13,17 +13,18 @@ import { type Status, readStatus } from '../../../git/status.ts'
 import type { TreePath } from '../../../git/tree-path.ts'
 import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Dirt } from '../checkout/look/dirt.ts'
-import { type InnerRepository, repositoriesInside } from '../checkout/look/repositories-inside.ts'
-import { type DirtySubmodule, hasFilesWithoutGit } from '../checkout/look/submodules.ts'
+import type { Dirt } from './look/dirt.ts'
+import { type InnerRepository, repositoriesInside } from './look/repositories-inside.ts'
+import { type DirtySubmodule, hasFilesWithoutGit } from './look/submodules.ts'
 import { walk } from '../../walk.ts'
-import { isOurAddition } from '../checkout/provision/additions.ts'
-import { type ExpectedContent, expectedContent } from '../checkout/provision/expected-content.ts'
-import { isWholeRecord } from './making-left.ts'
-import { namedIn } from '../checkout/restore-point/named-by-record.ts'
-import { discardRestorePoint, writeRestorePoint } from '../checkout/restore-point/restore-point.ts'
+import { isOurAddition } from './provision/additions.ts'
+import { type ExpectedContent, expectedContent } from './provision/expected-content.ts'
+import type { Keeping } from './kind.ts'
+import { namedIn } from './restore-point/named-by-record.ts'
+import { discardRestorePoint, writeRestorePoint } from './restore-point/restore-point.ts'
 
 /**
  * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
@@ -31,6 +32,7 @@ import { discardRestorePoint, writeRestorePoint } from '../checkout/restore-poin
  */
 export const saveStrangersWork = async (
   context: IsolationContext,
+  checkout: Keeping,
   codebase: Codebase,
   entry: JournalEntry,
   tree: Tree,
@@ -40,35 +42,54 @@ export const saveStrangersWork = async (
   if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const dirt = await beyondCheckout(context, codebase, tree, start, await expectedContent(context, tree, entry, start))
+  const dirt = await beyondCheckout(
+    context,
+    checkout,
+    codebase,
+    tree,
+    start,
+    await expectedContent(context, tree, entry, start),
+  )
   if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
   // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
   if (environment === undefined) return 'cannot-keep'
-  await writeRestorePoint(context, { codebase, environment, tree, dirt, fate: { tip: dirt.headSha }, id: entry.id })
+  await writeRestorePoint(context, {
+    checkout,
+    codebase,
+    environment,
+    tree,
+    dirt,
+    fate: { tip: dirt.headSha },
+    id: entry.id,
+  })
   return 'saved'
 }
 
 /** Against a fresh index of the start commit: the tree's own may be half written. */
 const beyondCheckout = (
   context: IsolationContext,
+  checkout: Keeping,
   codebase: Codebase,
   tree: Tree,
   start: Sha,
   laid: ExpectedContent,
 ): Promise<Dirt | undefined> =>
-  withPrivateIndex(context.git, (indexFile) => compareWith(context, codebase, tree, { indexFile, start, laid }))
+  withPrivateIndex(context.git, (indexFile) =>
+    compareWith(context, checkout, codebase, tree, { indexFile, start, laid }),
+  )
 
 const compareWith = async (
   context: IsolationContext,
+  checkout: Keeping,
   codebase: Codebase,
   tree: Tree,
   { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: ExpectedContent },
 ): Promise<Dirt | undefined> => {
-  const whole = await isWholeRecord(tree.gitDir)
+  const whole = await checkout.isWhole(tree)
   // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
-  const asked = whole ? tree : { ...tree, gitDir: tree.commonDir }
+  const asked: Tree = whole ? tree : { ...repoOf(codebase), gitDir: codebase.repoPath, path: tree.path }
   await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
   const status = await readStatus(context.git, asked, { indexFile })
   const { config } = await baseAndConfig(context, codebase)

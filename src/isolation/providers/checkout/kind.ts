@@ -1,0 +1,127 @@
+import type { Work } from '../../../domain/work.ts'
+import type { Setting } from '../../../git/neutral.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import type { Sha } from '../../../domain/names.ts'
+import type { ProcessIdentity } from '../../../domain/process-identity.ts'
+import type { ProviderName } from '../../../domain/provider-name.ts'
+import type { LeftOut } from '../../../domain/restore-point.ts'
+import type { Tree } from '../../../domain/tree.ts'
+import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
+import type { IsolationContext } from '../../context.ts'
+import type { Unreachable } from '../../gates.ts'
+import type { FollowedRename, Presence } from '../../provider.ts'
+import type { Plan } from './plan.ts'
+
+export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
+
+/** What a restore point needs to know of the checkout that it is of. */
+export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'bringCommit'>
+
+/**
+ * Creating, removing and restoring go the same way for every kind of checkout. This is what differs: where git keeps what
+ * it knows of one, and how the codebase's repository gets to know its commits.
+ */
+export type CheckoutKind = {
+  readonly name: ProviderName
+  /** Its branches are the repository's own. */
+  readonly sharesRefs: boolean
+  presence(codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence>
+  /** The same checkout after its directory was moved. */
+  movedTree(tree: Tree, path: string): Tree
+  followRename(
+    context: IsolationContext,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    tree: Tree,
+    options: { readonly dryRun?: boolean | undefined },
+  ): Promise<FollowedRename>
+
+  /** Undefined: it keeps none. */
+  readonly spares:
+    | {
+        /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
+        claim(store: Store, spare: Spare, entryId: string): Promise<boolean>
+        /** Undefined when the spare cannot serve: the ordinary path is taken then. */
+        take(making: Making, entry: JournalEntry, spare: Spare): Promise<Tree | undefined>
+      }
+    | undefined
+  /** Git's part of a creation, under the repository's lock and after row and intent: the directory is there and empty. */
+  add(making: Making, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
+  /** Nothing says any more that it is being made. Answers what its row is to remember. */
+  ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
+  undoMaking(
+    context: IsolationContext,
+    codebase: Codebase,
+    entryId: string,
+    when: 'just-made' | 'after-crash',
+  ): Promise<Undone>
+  /** Whether git can be asked about the checkout, or was killed while it made it. */
+  isWhole(tree: Tree): Promise<boolean>
+
+  unreachable(
+    context: IsolationContext,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    tree: Tree,
+  ): Promise<Unreachable[]>
+  /** What git still knows of one whose directory is away; undefined when that is nothing. */
+  treeOfMissing(codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined>
+  /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
+  tipsToKeep(context: IsolationContext, tree: Tree): Promise<readonly Sha[]>
+  /** The codebase's repository gets everything that this commit reaches. */
+  bringCommit(
+    context: IsolationContext,
+    codebase: Codebase,
+    tree: Tree,
+    commit: Sha,
+    options: { readonly through: string },
+  ): Promise<void>
+  /** Git's own files of the checkout, from where a restore point keeps them. */
+  bringRecord(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
+
+  /** The point of no return of a removal: what git has of the checkout beside its directory goes. */
+  forget(context: IsolationContext, codebase: Codebase, entryId: string, tree: Tree): Promise<void>
+  /** After a crash: was it passed? Then this ends what was begun. */
+  isForgotten(context: IsolationContext, codebase: Codebase, entry: JournalEntry): Promise<boolean>
+  /** The directory is back, perhaps at another path. */
+  putBack(codebase: Codebase, entry: JournalEntry, path: string): Promise<void>
+  /** Deletes the branch if it goes, else makes sure that the codebase's repository has it. Doing it twice is doing it once. */
+  settleBranch(
+    context: IsolationContext,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    options: { readonly goes: boolean; readonly tip: Sha | undefined; readonly pointId: string },
+  ): Promise<{ readonly deleted: boolean; readonly note?: string; readonly notices?: readonly string[] }>
+  /** What is still there after a removal, in words. */
+  leftovers(codebase: Codebase, entry: JournalEntry): Promise<string[]>
+}
+
+/** What reconciliation needs to undo a half-made environment. */
+export type MakingData = {
+  readonly path: string
+  readonly leaf: string
+  readonly branch: string
+  readonly branchCreated: boolean
+  readonly start: string
+  /** Records that were there before us: an empty one of the same name that is not among them is ours. */
+  readonly adminNamesBefore: readonly string[]
+}
+
+export type Making = {
+  readonly context: IsolationContext
+  readonly codebase: Codebase
+  readonly checkout: CheckoutKind
+  readonly kind: 'create' | 'restore'
+  readonly environment: IsolatedEnvironment
+  readonly plan: Plan
+  readonly aliases: readonly Work[]
+  readonly limit: number | undefined
+  readonly useSpare: boolean
+  /** The restore point that is being brought back. */
+  readonly pointId?: string
+  /** For the checkout; by default those that fit the plan's trust. */
+  readonly settings?: readonly Setting[]
+  readonly signal: AbortSignal | undefined
+}
+
+export type Made = { readonly tree: Tree; readonly entry: JournalEntry; readonly fromSpare: boolean }

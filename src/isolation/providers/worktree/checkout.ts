@@ -1,0 +1,60 @@
+import { basename } from 'node:path'
+import { clearLock } from '../../../git/admin-dir.ts'
+import { addWorktree } from '../../../git/worktree-add.ts'
+import { dropBranch } from '../checkout/branch-fate.ts'
+import { checkoutSettings } from '../checkout/checkout-settings.ts'
+import type { CheckoutKind } from '../checkout/kind.ts'
+import { unreachableCommits } from '../checkout/look/unreachable.ts'
+import { bringRecord } from './bring-record.ts'
+import { followRename } from './follow-rename.ts'
+import { forgetRecord, isForgotten, leftovers, linkAgain } from './forget.ts'
+import { keeping } from './keeping.ts'
+import { makingReason } from './marks.ts'
+import { presenceOf, treeOfMissing } from './presence.ts'
+import { claimSpare, takeSpare } from './spare.ts'
+import { undoMaking } from './undo.ts'
+
+/** A linked worktree: git keeps a record of it in the codebase's own repository, which has its branch and its commits. */
+export const linkedWorktree: CheckoutKind = {
+  name: 'worktree',
+  sharesRefs: true,
+  presence: presenceOf,
+  movedTree: (tree, path) => ({ ...tree, path }),
+  followRename,
+
+  spares: { claim: claimSpare, take: takeSpare },
+  add: ({ context, environment, plan, settings, signal }, onSpawn) =>
+    addWorktree(
+      context.git,
+      plan.repo,
+      {
+        path: environment.path,
+        branch: plan.origin === 'created' ? { create: plan.branch } : { existing: plan.branch },
+        at: plan.at,
+        lockReason: makingReason(environment.id),
+        settings: settings ?? checkoutSettings(plan.trust),
+        onSpawn,
+      },
+      { signal },
+    ),
+  ready: async ({ gitDir }, { id }) => {
+    await clearLock(gitDir, makingReason(id))
+    return { adminName: basename(gitDir) }
+  },
+  undoMaking,
+
+  ...keeping,
+  unreachable: (context, _codebase, _environment, tree) => unreachableCommits(context, tree),
+  treeOfMissing,
+  bringRecord,
+
+  forget: (context, codebase, entryId, { gitDir }) => forgetRecord(context, codebase, entryId, gitDir),
+  isForgotten,
+  putBack: linkAgain,
+  settleBranch: async (context, codebase, { branch }, { goes, tip }) => {
+    if (!goes || tip === undefined) return { deleted: false }
+    const dropped = await dropBranch(context, codebase, branch, tip)
+    return dropped.deleted ? dropped : { deleted: false, note: dropped.why }
+  },
+  leftovers,
+}

@@ -1,0 +1,101 @@
+import { lstat } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import type { Codebase } from '../../../domain/environment.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
+import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { recordPlace } from '../../../git/worktree-repair.ts'
+import { deleteTree } from '../../../process/files/delete-tree.ts'
+import type { JournalEntry } from '../../../store/store.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import { withChild } from '../../children.ts'
+import type { IsolationContext } from '../../context.ts'
+import { readRemoval } from '../checkout/removal-steps.ts'
+import { isUntouched, recordFiles } from '../checkout/restore-point/record-files.ts'
+import { removeStaleLocks } from './stale-locks.ts'
+
+/** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
+export const forgetRecord = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entryId: string,
+  adminDir: string,
+): Promise<void> => {
+  const lock = await readLock(adminDir)
+  if (lock?.startsWith('coppice: ') === true) await clearLock(adminDir, lock)
+  const files = await recordFiles(adminDir)
+  await context.store.journal.advance(entryId, { step: 'forgetting', data: { files } })
+  await context.failpoint('remove.forgetting')
+  try {
+    await withChild(context, entryId, {}, (onSpawn) =>
+      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
+    )
+  } catch (error) {
+    // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
+    if (await isUntouched(adminDir, files)) throw error
+    const entry = await context.store.journal.get(entryId)
+    if (entry !== undefined) await deleteRest(context, entry, adminDir)
+  }
+}
+
+/**
+ * Git deletes the record file by file, and died half-way. What was worth keeping is in the restore point: the rest goes.
+ * A record of the same name that is somebody else's by now stays.
+ */
+const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminDir: string): Promise<void> => {
+  const record = await readAdminDir(adminDir)
+  const environment = entry.environmentId && (await context.store.environments.get(entry.environmentId))
+  if (record === undefined || !environment) return
+  const elsewhere = record.worktreePath !== undefined && record.worktreePath !== environment.path
+  const token = await readToken(adminDir)
+  const taken = (await unlessMissing(lstat(environment.path))) !== undefined
+  if (elsewhere || taken || (token !== undefined && token !== environment.id)) return
+  await deleteTree(adminDir)
+}
+
+/**
+ * Whether git still has its record decides: until it is gone everything can be taken back. One that git had begun to
+ * delete is deleted to its end here.
+ */
+export const isForgotten = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entry: JournalEntry,
+): Promise<boolean> => {
+  const adminDir = recordIn(codebase, entry)
+  await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
+  const { files } = readRemoval(entry)
+  if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
+    await deleteRest(context, entry, adminDir)
+    return true
+  }
+  return (await recordOf(codebase, entry)) === undefined && entry.step !== 'intent'
+}
+
+/** Git's record still names the old place when somebody had taken that and the tree went beside it. */
+export const linkAgain = async (codebase: Codebase, entry: JournalEntry, path: string): Promise<void> => {
+  const record = await recordOf(codebase, entry)
+  const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
+  if (isLinked && (await readAdminDir(record))?.worktreePath !== path) recordPlace(record, path)
+}
+
+export const leftovers = async (codebase: Codebase, entry: JournalEntry): Promise<string[]> => {
+  const record = await recordOf(codebase, entry)
+  return record === undefined ? [] : [`git still has its record ${record}`]
+}
+
+const branchOf = async (context: IsolationContext, { environmentId }: JournalEntry): Promise<string | undefined> =>
+  environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
+
+/** Git's record, if it is there and still carries this environment's token. */
+const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string | undefined> => {
+  const adminDir = recordIn(codebase, entry)
+  if (adminDir === undefined || (await readAdminDir(adminDir)) === undefined) return undefined
+  return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
+}
+
+/** By its name: the repository may have been moved since. */
+const recordIn = ({ repoPath }: Codebase, entry: JournalEntry): string | undefined => {
+  const { adminDir } = readRemoval(entry)
+  return adminDir === undefined ? undefined : join(repoPath, 'worktrees', basename(adminDir))
+}
