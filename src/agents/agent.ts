@@ -1,3 +1,4 @@
+import type { Launch } from '../domain/program.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
@@ -35,6 +36,8 @@ export type AgentRequest = {
   readonly untrusted: boolean
   /** The whole environment of its process: allow-listed, with the COPPICE_* variables and leased ports in it. */
   readonly environment: Readonly<Record<string, string>>
+  /** How a program is started in the environment; undefined: in its directory, as it is. */
+  readonly launch?: Launch | undefined
   /** Put on every process of the run, by which what it leaves behind is found. */
   readonly mark: RunMark
   readonly signal: AbortSignal

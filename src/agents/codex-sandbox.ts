@@ -1,7 +1,7 @@
-import { existsSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import type { CodexSandbox } from '../domain/config/agents.ts'
-import { readAdminDir, readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { AgentRules } from './agent.ts'
 import type { Failure } from './program-failure.ts'
 
@@ -54,10 +54,17 @@ export type GitPlaces = {
   readonly writable: readonly string[]
 }
 
-/** Undefined for what is no linked worktree, or whose `.git` file does not lead back to it: an agent can rewrite that. */
+/** Codex takes a `.git` that lies in its directory for something to protect. A clone that Coppice made is the agent's own. */
+const placesOfClone = async (path: string): Promise<GitPlaces | undefined> => {
+  const gitDir = join(path, '.git')
+  return (await readToken(gitDir)) === undefined ? undefined : { writable: [gitDir] }
+}
+
+/** Undefined for what is neither a linked worktree nor a clone of ours, or whose `.git` file does not lead back to it: an agent can rewrite that. */
 export const gitPlaces = async (directory: string): Promise<GitPlaces | undefined> => {
   try {
     const path = realpathSync(directory)
+    if (lstatSync(join(path, '.git')).isDirectory()) return await placesOfClone(path)
     const gitDir = await readWorktreeLink(path)
     const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
     if (gitDir === undefined || record?.worktreePath !== path || basename(dirname(gitDir)) !== 'worktrees')

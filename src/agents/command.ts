@@ -58,10 +58,11 @@ const KEPT_BYTES = 16_000
 
 const program = (
   { command, clock }: CommandAgentOptions,
-  { directory, prompt, signal, secrets, onStart, mark }: AgentRequest,
+  { directory, launch, prompt, signal, secrets, onStart, mark }: AgentRequest,
 ) => ({
   shell: command,
   cwd: directory,
+  launch,
   clock,
   stdin: prompt,
   signal,

@@ -2,9 +2,11 @@ import { lstat, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Clock, Ids } from '../domain/clock.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import { unlessMissing } from '../domain/missing.ts'
 import type { Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { readAdminDir, readHead, readWorktreeLink } from '../git/admin-dir.ts'
+import { readAdminDir, readHead, readToken, readWorktreeLink } from '../git/admin-dir.ts'
+import { cloneAt } from '../git/borrowing-clone.ts'
 import { commitFile, readTrailers, settleIndexEntry } from '../git/commit-file.ts'
 import { discoverRepository } from '../git/discover.ts'
 import type { Git, Tree } from '../git/door.ts'
@@ -131,9 +133,11 @@ const refuseOddFile = async (tree: Tree): Promise<void> => {
   })
 }
 
-/** Only a linked worktree, and the one that git's record is of: the shared checkout is not ours to commit in. */
+/** Only a clone of ours, or a linked worktree that git's record is of: the shared checkout is not ours to commit in. */
 const environmentAt = async (git: Git, directory: string, signal: AbortSignal): Promise<Tree> => {
   const path = await realpath(directory)
+  const clone = await cloneOfOurs(path)
+  if (clone !== undefined) return clone
   const { commonDir } = await discoverRepository(git, path, { signal })
   const gitDir = await readWorktreeLink(path)
   const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
@@ -145,8 +149,15 @@ const environmentAt = async (git: Git, directory: string, signal: AbortSignal): 
   return { commonDir, gitDir, path }
 }
 
+const cloneOfOurs = async (path: string): Promise<Tree | undefined> => {
+  const tree = cloneAt(path)
+  const isDirectory = (await unlessMissing(lstat(tree.gitDir)))?.isDirectory() === true
+  return isDirectory && (await readToken(tree.gitDir)) !== undefined ? tree : undefined
+}
+
 const branchAt = async (directory: string): Promise<string | undefined> => {
-  const gitDir = await readWorktreeLink(directory).catch(() => undefined)
+  const clone = await cloneOfOurs(directory).catch(() => undefined)
+  const gitDir = clone?.gitDir ?? (await readWorktreeLink(directory).catch(() => undefined))
   const head = gitDir === undefined ? undefined : await readHead(gitDir)
   return head !== undefined && 'branch' in head ? head.branch : undefined
 }

@@ -45,6 +45,7 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
       command: run.command,
       args: run.args,
       cwd: request.directory,
+      launch: request.launch,
       env: { ...request.environment, ...run.granted, [runVariable]: request.mark.id },
       mark: request.mark,
       clock: run.clock,

@@ -4,8 +4,9 @@ import type { GateAnswer } from '../domain/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import type { BranchName, EnvironmentId } from '../domain/names.ts'
+import type { Program } from '../domain/program.ts'
 import type { LeftOut, RestorePoint } from '../domain/restore-point.ts'
-import type { Tree } from '../domain/tree.ts'
+import type { Repo, Tree } from '../domain/tree.ts'
 import type { UncommittedWork } from '../domain/uncommitted.ts'
 import type { Work } from '../domain/work.ts'
 import type { Conversation, JournalEntry } from '../store/store.ts'
@@ -157,14 +158,6 @@ export type Vouched = {
   readonly notices: readonly string[]
 }
 
-/** A program that is to run in an environment, and how it has to be started for that. */
-export type Program = {
-  readonly command: string
-  readonly args: readonly string[]
-  readonly cwd: string
-  readonly env: Readonly<Record<string, string>>
-}
-
 /**
  * The seam: how an environment is made, looked at and taken away. The row of an environment says which member serves it.
  * Members hold no state: whatever they need is in the context, the other members included. One conformance suite over
@@ -228,6 +221,8 @@ export type IsolationProvider<Context> = {
   headBranch(tree: Tree): Promise<string | undefined>
   /** The ref of the codebase's repository that holds what the environment committed. */
   tipRef(environment: IsolatedEnvironment): string
+  /** The repository with the reflog of its branch; undefined: the codebase's. */
+  reflogIn(environment: IsolatedEnvironment): Repo | undefined
   /**
    * Makes `tipRef` current for each of these, and answers why it could not for some. Starts a program only where
    * something was committed since.

@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { EnvironmentId } from '../domain/names.ts'
+import type { Repo } from '../domain/tree.ts'
 import type { IsolationContext, Provider } from './context.ts'
 import type { FollowedRename, Orphan, Presence } from './provider.ts'
 
@@ -11,7 +12,7 @@ export const providerOf = (
 ): Promise<Provider> => {
   const load = context.providers.get(provider)
   if (load !== undefined) return load()
-  throw new AppError('unexpected', `this version of Coppice has no isolation provider ${JSON.stringify(provider)}`, {
+  throw new AppError('unsupported', `this version of Coppice has no isolation provider ${JSON.stringify(provider)}`, {
     remedy: `use the version that made it; this one has ${[...context.providers.keys()].join(' and ')}`,
   })
 }
@@ -63,6 +64,8 @@ export const orphans = async (context: IsolationContext, codebase: Codebase): Pr
 export type BroughtTips = {
   /** The ref of the codebase's repository that holds what each has committed. */
   readonly refs: ReadonlyMap<EnvironmentId, string>
+  /** Where the reflogs of their branches are, if not in that repository. */
+  readonly logs: ReadonlyMap<EnvironmentId, Repo>
   /** Why a ref may not be current. */
   readonly problems: ReadonlyMap<EnvironmentId, string>
 }
@@ -74,10 +77,15 @@ export const broughtTips = async (
   environments: readonly IsolatedEnvironment[],
 ): Promise<BroughtTips> => {
   const refs = new Map<EnvironmentId, string>()
+  const logs = new Map<EnvironmentId, Repo>()
   const problems = new Map<EnvironmentId, string>()
   for (const [provider, served] of await byProvider(context, environments)) {
     for (const [id, problem] of await provider.bring(context, codebase, served)) problems.set(id, problem)
-    for (const environment of served) refs.set(environment.id, provider.tipRef(environment))
+    for (const environment of served) {
+      refs.set(environment.id, provider.tipRef(environment))
+      const log = provider.reflogIn(environment)
+      if (log !== undefined) logs.set(environment.id, log)
+    }
   }
-  return { refs, problems }
+  return { refs, logs, problems }
 }

@@ -53,7 +53,10 @@ export const walk = async (root: string, now: number, slice = createTimeSlice())
     for (const { name, kind } of other) special.push({ path: path === '' ? name : `${path}/${name}`, kind })
     if (path !== '' && gitNames.every((name) => names.has(name))) gitDirectories.push(path)
     if (path !== '' && names.has('.git')) gits.push({ path: `${path}/.git`, isDirectory: inner.includes('.git') })
-    for (const name of inner) await visit(path === '' ? name : `${path}/${name}`)
+    for (const name of inner) {
+      // The git directory of a clone is its own; of a worktree it lies elsewhere.
+      if (path !== '' || name !== '.git') await visit(path === '' ? name : `${path}/${name}`)
+    }
   }
   await visit('')
   return { gits, gitDirectories, special, directories, isFresh }

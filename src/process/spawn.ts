@@ -12,6 +12,7 @@ import { killTree } from './kill.ts'
 import { createOutput } from './output.ts'
 import type { OutputStream, Redacted } from './output.ts'
 import { openLogSync } from './files/replace-file.ts'
+import type { Launch } from '../domain/program.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from './run-mark.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -46,6 +47,8 @@ export type RunProgram = What & {
    * code 127, as a shell says it.
    */
   readonly beforeWork?: (identity: ProcessIdentity) => Promise<void>
+  /** How it has to be started to run where it belongs. */
+  readonly launch?: Launch | undefined
   /** Ties the process and whatever it starts to a run. A command that does not exist is then an exit code 127, too. */
   readonly mark?: RunMark
 }
@@ -65,7 +68,8 @@ export type ProgramResult = {
  * result, the abort an AppError `cancelled`. A program that cannot be started is an AppError
  * `program-failed`, one that cannot be ended an AppError `busy`.
  */
-export const runProgram = async (program: RunProgram): Promise<ProgramResult> => {
+export const runProgram = async (given: RunProgram): Promise<ProgramResult> => {
+  const program = launched(given)
   if (program.signal?.aborted === true) throw cancelled(program)
   const held = program.beforeWork !== undefined
   const { child, identity } = await start(
@@ -118,6 +122,14 @@ export const spawnDetached = async (program: DetachedProgram): Promise<ProcessId
   } finally {
     if (log !== undefined) closeSync(log)
   }
+}
+
+const launched = (program: RunProgram): RunProgram => {
+  if (program.launch === undefined) return program
+  const { cwd, env } = program
+  const [command, args] = 'shell' in program ? ['/bin/sh', ['-c', program.shell]] : [program.command, program.args]
+  const { shell: _shell, ...rest } = { shell: undefined, ...program }
+  return { ...rest, ...program.launch({ command, args, cwd, env }) }
 }
 
 type Started = { readonly child: ChildProcess; readonly identity: ProcessIdentity }

@@ -71,6 +71,7 @@ const inPlace = async (context: RunsContext, request: RunRequest, agent: Agent, 
   const asking = new AbortController()
   const agentRequest: AgentRequest = {
     directory: place.directory,
+    launch: place.launch,
     prompt: request.prompt,
     context: contextOf(request),
     session: session.agentSessionId,

@@ -1,7 +1,10 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { Launch } from '../domain/program.ts'
 import { isOwnMessage, isTrusted } from '../domain/trust.ts'
+import type { IsolationContext } from '../isolation/context.ts'
 import { followed } from '../isolation/moved.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
+import { providerOf } from '../isolation/served-by.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { RunsContext } from './context.ts'
 import type { RunRequest } from './request.ts'
@@ -9,6 +12,8 @@ import type { RunRequest } from './request.ts'
 /** Where the agent works. Without an environment it reads in the shared checkout, and the tripwire watches. */
 export type Place = {
   readonly directory: string
+  /** How a program is started there; undefined: as it is. */
+  readonly launch?: Launch
   readonly environment: IsolatedEnvironment | undefined
   /** The files there and the request are both the repository's own. */
   readonly trusted: boolean
@@ -33,7 +38,7 @@ const readingPlace = async (
     holder.environmentId === undefined ? undefined : await isolation.store.environments.get(holder.environmentId)
   if (own?.status === 'active') {
     const { environment } = await followed(isolation, codebase, own)
-    return { directory: environment.path, environment, trusted: isTrusted(environment.trust) }
+    return { ...(await placeIn(isolation, environment)), trusted: isTrusted(environment.trust) }
   }
   // A bare repository has no files to read: then an environment is made after all.
   const { checkoutPath } = codebase
@@ -57,5 +62,13 @@ const isolatedPlace = async (
   const isNew = holder.environmentId !== environment.id
   await isolation.store.transaction((store) => reporter.placed(store, { ...resolution, isNew }))
   reporter.told()
-  return { directory: environment.path, environment, trusted }
+  return { ...(await placeIn(isolation, environment)), trusted }
+}
+
+const placeIn = async (
+  isolation: IsolationContext,
+  environment: IsolatedEnvironment,
+): Promise<Pick<Place, 'directory' | 'environment' | 'launch'>> => {
+  const provider = await providerOf(isolation, environment)
+  return { directory: environment.path, environment, launch: (program) => provider.launch(environment, program) }
 }

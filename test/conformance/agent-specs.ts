@@ -20,6 +20,8 @@ export type AgentSpec = {
   /** It does not always know its own session again, whatever we give it. */
   readonly mayForget?: true
   readonly name: string
+  /** It works in our own process. */
+  readonly startsNothing?: true
   /** Says something and changes something in the directory. */
   readonly works: (scene: Scene) => Agent
   /** Ends by itself without having done it. */
@@ -83,6 +85,7 @@ const gitThat = ({ box }: Scene, first: string): string => {
 
 const demo: AgentSpec = {
   name: 'demo',
+  startsNothing: true,
   works: (scene) => demoAgent(scene),
   fails: (scene) => demoAgent(scene, 'echo "fatal: no such tree" >&2; exit 128'),
   hangs: (scene) => demoAgent(scene, hanging(scene.trace('pids'))),

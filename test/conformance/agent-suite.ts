@@ -1,3 +1,4 @@
+import type { Launch } from '../../src/domain/program.ts'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -70,6 +71,17 @@ const pidsIn = async (trace: string, count: number): Promise<ProcessIdentity[]> 
 /** Every agent passes this suite. A new one adds its spec to one of the two lists: with a program to install or without. */
 export const agentSuite = (specs: readonly AgentSpec[]): void => {
   describe.each(specs)('the agent $name', (spec) => {
+    test('starts its program the way the environment says, if it starts one', async () => {
+      const agent = spec.works(scene)
+      const started: string[] = []
+      const launch: Launch = (program) => {
+        started.push(program.cwd)
+        return program
+      }
+      expect((await agent.run(request([], { launch }))).outcome).toBe('done')
+      expect(new Set(started)).toEqual(new Set(spec.startsNothing === true ? [] : [scene.directory]))
+    })
+
     test('says what it can do, under its own name', async () => {
       const agent = spec.works(scene)
       expect(agent.name).toBe(spec.name)

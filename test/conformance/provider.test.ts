@@ -14,8 +14,8 @@ type Member = {
   /** Writes a file into the environment, as its user would. */
   readonly write: (path: string, file: string, content: string) => void
   readonly read: (world: World, path: string, file: string) => string
-  /** A place of this kind that a person made; answers its path. */
-  readonly foreign: (world: World) => string
+  /** A place of this kind that a person made; answers its path. Undefined: the provider cannot adopt any. */
+  readonly foreign: ((world: World) => string) | undefined
 }
 
 const members: readonly Member[] = [
@@ -24,6 +24,12 @@ const members: readonly Member[] = [
     write: writeIn,
     read: (world, path, file) => world.box.raw(path, 'hash-object', file),
     foreign: (world) => world.repo.worktree('mine', '-b', 'mine').path,
+  },
+  {
+    name: 'clone',
+    write: writeIn,
+    read: (world, path, file) => world.box.raw(path, 'hash-object', file),
+    foreign: undefined,
   },
 ]
 
@@ -146,21 +152,35 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     expect(gone.outcome === 'removed' && gone.letGo.map(({ id }) => id)).toEqual([talk.id])
   })
 
-  test("adopts a person's place, and destroying it lets go and leaves it", async () => {
+  test('says whether it can adopt, and refuses if it cannot', async () => {
     await using world = await open()
-    const path = member.foreign(world)
-    const environment = await world.provider.adopt(world.codebase, path, {
-      work: toWork('issue', '42'),
-      createdBy: 'test',
-      aliases: [],
-    })
-    expect(environment).toMatchObject({ owned: false, status: 'active', path })
-    const again = await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
-    expect(again.id).toBe(environment.id)
-    const answer = await world.provider.destroy(environment, { trigger: 'command', force: true })
-    expect(answer).toMatchObject({ outcome: 'released', environment: { status: 'released' } })
-    expect(existsSync(path)).toBe(true)
+    const provider = await providerOf(world.context, { provider: member.name })
+    expect(provider.can.adopt).toBe(member.foreign !== undefined)
+    const { path } = (await created(world, 1)).environment
+    const asked = { createdBy: 'test', aliases: [] }
+    const answer = await provider.adopt(world.context, world.codebase, path, asked).catch((error: unknown) => error)
+    const expected = provider.can.adopt ? { path, owned: true } : { code: 'not-adoptable' }
+    expect(answer).toMatchObject(expected)
   })
+
+  test.each(member.foreign === undefined ? [] : [member.foreign])(
+    "adopts a person's place, and destroying it lets go and leaves it",
+    async (foreign) => {
+      await using world = await open()
+      const path = foreign(world)
+      const environment = await world.provider.adopt(world.codebase, path, {
+        work: toWork('issue', '42'),
+        createdBy: 'test',
+        aliases: [],
+      })
+      expect(environment).toMatchObject({ owned: false, status: 'active', path })
+      const again = await world.provider.adopt(world.codebase, path, { createdBy: 'test', aliases: [] })
+      expect(again.id).toBe(environment.id)
+      const answer = await world.provider.destroy(environment, { trigger: 'command', force: true })
+      expect(answer).toMatchObject({ outcome: 'released', environment: { status: 'released' } })
+      expect(existsSync(path)).toBe(true)
+    },
+  )
 
   test('adopts nothing that is not such a place', async () => {
     await using world = await open()

@@ -5,7 +5,7 @@ import { type OperationName, operations } from './operations.ts'
 import type { ChildOrder } from './kill.ts'
 
 /** A second process in a prepared world, which kills itself where it is told to. */
-const main = async ({ root, operation, killAt, spares }: ChildOrder): Promise<void> => {
+const main = async ({ root, operation, killAt, spares, isolationProvider }: ChildOrder): Promise<void> => {
   let reached = 0
   const context = await makeContext(
     reopen(root),
@@ -20,7 +20,7 @@ const main = async ({ root, operation, killAt, spares }: ChildOrder): Promise<vo
       },
       approve: async () => true,
     },
-    { settings: { spares } },
+    { settings: { spares, isolationProvider } },
   )
   const codebase = await context.store.codebases.get(toCodebaseId('project-id'))
   if (codebase === undefined) throw new Error('there is no such world')

@@ -23,7 +23,13 @@ export const takeInventory = async (world: World, foreign: readonly string[] = [
     if (head !== undefined) commits.set(head, `HEAD of ${path}`)
     for (const file of filesBelow(path)) blobs.set(blobId(join(path, file)), join(path, file))
   }
-  for (const name of adminNames(world)) takeRecord(world, name, blobs, commits)
+  for (const name of adminNames(world)) takeRecord(world, join(repo.commonDir, 'worktrees', name), blobs, commits)
+  for (const { path, head } of await clones(world)) {
+    if (head !== undefined) commits.set(head, `HEAD of ${path}`)
+    for (const file of filesBelow(path)) blobs.set(blobId(join(path, file)), join(path, file))
+    for (const [name, sha] of refsIn(world, path)) commits.set(sha, `${name} of ${path}`)
+    takeRecord(world, join(path, '.git'), blobs, commits)
+  }
   const refs = refsOf(world)
   for (const [name, sha] of refs) {
     if (name.startsWith('refs/coppice/restore/')) takeRestorePoint(world, name, blobs, commits)
@@ -39,19 +45,18 @@ export const takeInventory = async (world: World, foreign: readonly string[] = [
   }
 }
 
-/** What git's own record of a worktree names: its index and its reflog. */
-const takeRecord = (world: World, name: string, blobs: Map<string, string>, commits: Map<string, string>): void => {
-  const dir = join(world.repo.commonDir, 'worktrees', name)
+/** What git's own record of a worktree, or a clone's git directory, names: its index and its reflog. */
+const takeRecord = (world: World, dir: string, blobs: Map<string, string>, commits: Map<string, string>): void => {
   if (existsSync(join(dir, 'index')) && existsSync(join(dir, 'HEAD'))) {
     const staged = world.box.raw(world.box.root, `--git-dir=${dir}`, 'ls-files', '-s')
     for (const [, id, path] of staged.matchAll(/^\d+ ([0-9a-f]+) \d\t(.+)$/gm)) {
-      if (id !== undefined && !blobs.has(id)) blobs.set(id, `index of ${name}: ${path}`)
+      if (id !== undefined && !blobs.has(id)) blobs.set(id, `index of ${dir}: ${path}`)
     }
   }
   const log = join(dir, 'logs/HEAD')
   if (!existsSync(log)) return
   for (const [sha] of readFileSync(log, 'utf8').matchAll(/\b[0-9a-f]{40}\b/g)) {
-    if (!/^0+$/.test(sha)) commits.set(sha, `reflog of ${name}`)
+    if (!/^0+$/.test(sha)) commits.set(sha, `reflog of ${dir}`)
   }
 }
 
@@ -91,10 +96,22 @@ export const worktrees = (world: World): ListedWorktree[] =>
       }
     })
 
-export const refsOf = ({ repo }: World): Map<string, string> =>
+/** Environments that are clones and are there. */
+export const clones = async (world: World): Promise<ListedWorktree[]> =>
+  (await world.context.store.environments.live(world.codebase.id))
+    .filter(({ provider, path }) => provider === 'clone' && existsSync(join(path, '.git/HEAD')))
+    .map(({ path }) => {
+      const head = readFileSync(join(path, '.git/HEAD'), 'utf8').trim()
+      const branch = head.startsWith('ref: ') ? head.slice('ref: '.length) : undefined
+      return { path, branch, head: branch === undefined ? head : refsIn(world, path).get(branch) }
+    })
+
+export const refsOf = (world: World): Map<string, string> => refsIn(world, world.repo.path)
+
+const refsIn = ({ box }: World, path: string): Map<string, string> =>
   new Map(
-    repo
-      .git('for-each-ref', '--format=%(refname) %(objectname)')
+    box
+      .raw(path, 'for-each-ref', '--format=%(refname) %(objectname)')
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => [line.slice(0, line.lastIndexOf(' ')), line.slice(line.lastIndexOf(' ') + 1)]),

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, watch, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import type { ProviderName } from '../../src/domain/provider-name.ts'
 import { built } from '../helpers/built.ts'
 import type { World } from '../helpers/world.ts'
 import type { OperationName } from './operations.ts'
@@ -11,6 +12,7 @@ export type ChildOrder = {
   /** The how-manyth failpoint, or the first of that name; undefined: it is left alone. */
   readonly killAt: number | string | undefined
   readonly spares: number
+  readonly isolationProvider: ProviderName
 }
 
 export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly output: string }
@@ -25,7 +27,8 @@ export const startChild = (
 ): { child: ChildProcess; ended: Promise<Ended> } => {
   mkdirSync(temporaryOf(world), { recursive: true })
   const { box, context } = world
-  const full: ChildOrder = { root: box.root, spares: context.settings.spares, ...order }
+  const { spares, isolationProvider } = context.settings
+  const full: ChildOrder = { root: box.root, spares, isolationProvider, ...order }
   const child = spawn(process.execPath, [built('test/crash/child.ts'), JSON.stringify(full)], {
     env: {
       ...box.env,

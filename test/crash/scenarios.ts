@@ -45,7 +45,7 @@ export type Scenario = {
 /** An existing branch is kept, and a fork's comes from elsewhere: the steps around the tree and the branch. */
 const differsInCreate = /adding|tree|attached|active/
 
-export const scenarios: readonly Scenario[] = [
+const ofWorktrees: readonly Scenario[] = [
   { name: 'create on a fresh branch', errors: true, operation: 'create-fresh' },
   {
     name: 'create on an existing branch',
@@ -257,5 +257,51 @@ export const scenarios: readonly Scenario[] = [
     operation: 'reconcile',
     arrange: makeFive,
     interrupt: (world) => killAt(world, 'lease', 'lease.released'),
+  },
+]
+
+/** Scenarios that go the same way for a clone. Where it differs: how it is made, saved, forgotten, delivered and undone. */
+const alsoOfClones: Readonly<Record<string, RegExp>> = {
+  'create on a fresh branch': /^/,
+  'create of a pull request of our own': /tree|attached/,
+  'remove a clean one': /^remove\./,
+  'remove one with commits of its own': /forgetting|delivered|branch|given-up/,
+  'remove a dirty one by force': /objects|archived|^remove\.(?:saved|moved|checked|forgetting|delivered|given-up)/,
+  'remove a detached one by force': /objects|delivered/,
+  'restore a dirty one': /pinned|adding|tree|record|filled|active/,
+  'recover a create': /^/,
+  'recover a create that somebody has worked in': /save\.ref|undo/,
+  'recover a restore': /undo/,
+  'recover a removal by undoing it': /undo/,
+  'recover a removal by finishing it': /^remove\./,
+}
+
+export const scenarios: readonly Scenario[] = [
+  ...ofWorktrees,
+  ...ofWorktrees
+    .filter(({ name }) => name in alsoOfClones)
+    .map((scenario) => ({
+      ...scenario,
+      name: `${scenario.name}, a clone`,
+      usually: alsoOfClones[scenario.name] ?? /^/,
+      options: {
+        ...scenario.options,
+        settings: { ...scenario.options?.settings, isolationProvider: 'clone' as const },
+      },
+    })),
+  {
+    name: 'remove a clone with a branch and a tag that only it has',
+    usually: /forgetting|delivered|branch/,
+    operation: 'remove-clean',
+    options: { settings: { isolationProvider: 'clone' } },
+    arrange: async (world) => {
+      const { path } = await makeFive(world)
+      world.box.raw(path, 'switch', '-q', '-c', 'spike')
+      ownCommit(world, path, 'spike.ts')
+      world.box.raw(path, 'tag', '-a', '-m', 'found', 'found')
+      world.box.raw(path, 'switch', '-q', 'issue-5')
+    },
+    mayKeep: ['spike'],
+    after: async ({ repo }) => expect(repo.git('cat-file', '-t', 'found')).toBe('tag'),
   },
 ]

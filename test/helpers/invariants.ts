@@ -6,6 +6,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import {
   type Inventory,
   adminNames,
+  clones,
   type ListedWorktree,
   blobId,
   filesBelow,
@@ -32,10 +33,11 @@ export type Expectations = {
 export const checkInvariants = async (world: World, expectations: Expectations): Promise<string[]> => {
   const live = await world.context.store.environments.live(world.codebase.id)
   const linked = worktrees(world).slice(1)
+  const cloned = await clones(world)
   return [
-    ...nothingLost(world, expectations, linked),
+    ...nothingLost(world, expectations, linked, cloned),
     ...oneOfEach(live),
-    ...(await recordsAgree(world, expectations, live, linked)),
+    ...(await recordsAgree(world, expectations, live, linked, cloned)),
     ...(await noDebris(world, expectations, live, linked)),
     ...nothingForeignTouched(world, expectations),
     ...(await nothingGuessed(world, expectations)),
@@ -56,11 +58,12 @@ const nothingLost = (
   world: World,
   { before, strangers = [] }: Expectations,
   linked: readonly ListedWorktree[],
+  cloned: readonly ListedWorktree[],
 ): string[] => {
-  const kept = new Set(
-    world.repo.git('rev-list', '--objects', '--no-object-names', '--all', '--reflog', '--indexed-objects').split('\n'),
-  )
-  const places = [...linked.map(({ path }) => path), ...strangers]
+  const all = ['rev-list', '--objects', '--no-object-names', '--all', '--reflog', '--indexed-objects']
+  const repositories = [world.repo.path, ...cloned.map(({ path }) => path)]
+  const kept = new Set(repositories.flatMap((path) => world.box.raw(path, ...all).split('\n')))
+  const places = [...linked, ...cloned].map(({ path }) => path).concat(strangers)
   for (const path of places) for (const file of filesBelow(path)) kept.add(blobId(join(path, file)))
   for (const path of keptBesideGit(world)) kept.add(blobId(path))
   return [...before.blobs, ...before.commits]
@@ -84,17 +87,18 @@ const recordsAgree = async (
   { strangers = [] }: Expectations,
   live: readonly IsolatedEnvironment[],
   listed: readonly ListedWorktree[],
+  cloned: readonly ListedWorktree[],
 ): Promise<string[]> => {
   const problems: string[] = []
   const spares = await world.context.store.spares.list(world.codebase.id)
-  for (const { status, path, branch, owned, id, adminName } of live) {
-    const tree = listed.find((one) => one.path === path)
+  for (const { status, path, branch, owned, id, adminName, provider } of live) {
+    const tree = [...listed, ...cloned].find((one) => one.path === path)
     if (status === 'creating' || status === 'removing') problems.push(`${branch} is still ${status}`)
     if (status === 'active' && !existsSync(join(path, '.git'))) problems.push(`${branch} is active without a directory`)
     if (status === 'active' && tree?.branch !== `refs/heads/${branch}` && tree?.branch !== undefined)
       problems.push(`${branch} is recorded, git has ${tree.branch} at ${path}`)
     if (status === 'active' && tree === undefined) problems.push(`${branch} is active and git does not list ${path}`)
-    const record = join(world.repo.commonDir, 'worktrees', adminName ?? '-')
+    const record = provider === 'clone' ? join(path, '.git') : join(world.repo.commonDir, 'worktrees', adminName ?? '-')
     if (status === 'active' && owned && (await readToken(record)) !== id) problems.push(`${branch} has lost its token`)
   }
   const known = [...live.map(({ path }) => path), ...spares.map(({ path }) => path), ...strangers]
@@ -128,6 +132,8 @@ const noDebris = async (
   const refs = refsOf(world)
   for (const ref of refs.keys()) {
     if (ref.startsWith('refs/heads/') && !branches.includes(ref)) problems.push(`stray branch ${ref}`)
+    const cloneId = /^refs\/coppice\/clone\/([^/]+)\//.exec(ref)?.[1]
+    if (cloneId !== undefined && !live.some(({ id }) => id === cloneId)) problems.push(`pins of no clone: ${ref}`)
     if (ref.startsWith('refs/coppice/restore/') && !points.some((point) => point.ref === ref))
       problems.push(`restore point without a row: ${ref}`)
   }
@@ -153,6 +159,7 @@ const noDebris = async (
   for (const name of namesIn(join(worktreesBase, '.spares'))) {
     if (!spares.some(({ path }) => path.endsWith(`/${name}`))) problems.push(`left in .spares: ${name}`)
   }
+  for (const name of namesIn(join(home, 'bring'))) problems.push(`left of bringing commits: ${name}`)
   for (const name of namesIn(join(home, 'repos'))) if (name.startsWith('.')) problems.push(`half a clone: ${name}`)
   for (const name of namesIn(join(worktreesBase, '.trash'))) problems.push(`left in .trash: ${name}`)
   for (const entry of await store.journal.open(context.host)) problems.push(`journal: ${entry.kind} at ${entry.step}`)

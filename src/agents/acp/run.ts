@@ -41,6 +41,7 @@ const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: Re
       command: program,
       args,
       cwd: request.directory,
+      launch: request.launch,
       env: environment,
       clock,
       signal: end.signal,

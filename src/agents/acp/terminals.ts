@@ -1,3 +1,4 @@
+import type { Launch } from '../../domain/program.ts'
 import { RequestError } from '@agentclientprotocol/sdk'
 import type { CreateTerminalRequest, TerminalExitStatus, TerminalOutputResponse } from '@agentclientprotocol/sdk'
 import type { Clock } from '../../domain/clock.ts'
@@ -20,6 +21,7 @@ export type Terminals = {
 }
 
 export type TerminalsOptions = {
+  readonly launch: Launch | undefined
   /** The environment, and the only place where anything is run. */
   readonly root: string
   readonly environment: Readonly<Record<string, string>>
@@ -40,7 +42,7 @@ const MOST_TERMINALS = 64
 const GRACE_MS = 2_000
 
 /** Commands that an agent has us run: each in a process group of its own, with the agent's environment, capped. */
-export const createTerminals = ({ root, environment, clock, mark }: TerminalsOptions): Terminals => {
+export const createTerminals = ({ root, environment, clock, mark, launch }: TerminalsOptions): Terminals => {
   const terminals = new Map<string, Terminal>()
   let count = 0
   let over = false
@@ -67,6 +69,7 @@ export const createTerminals = ({ root, environment, clock, mark }: TerminalsOpt
         // A line of shell comes as a command without arguments: `npm test`.
         ...(args.length === 0 ? { shell: command } : { command, args }),
         cwd: directory,
+        launch,
         env: { ...environment, ...Object.fromEntries(env.map(({ name, value }) => [name, value])) },
         clock,
         mark,

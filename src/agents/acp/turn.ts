@@ -36,7 +36,13 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   const { directory: root, signal } = request
   const session: Session = { id: undefined }
   const updates = createUpdates({ root, reply: parts.reply })
-  const terminals = createTerminals({ root, environment, clock: options.clock, mark: request.mark })
+  const terminals = createTerminals({
+    root,
+    environment,
+    clock: options.clock,
+    mark: request.mark,
+    launch: request.launch,
+  })
   const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
   const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {
     maxMessageBytes: MOST_MESSAGE_BYTES,

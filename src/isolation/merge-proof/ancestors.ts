@@ -48,10 +48,10 @@ const byReflog = async (inquiry: Inquiry, questions: readonly BranchQuestion[]):
 
 const workOf = async (
   { repo }: Inquiry,
-  { branch, start, tip }: BranchQuestion,
+  { branch, start, tip, log }: BranchQuestion,
 ): Promise<OwnWork | { readonly failed: string }> => {
   try {
-    return ownWork(await branchMoves(repo, branch), start, tip)
+    return ownWork(await branchMoves(log ?? repo, branch), start, tip)
   } catch (error) {
     return { failed: toAppError(error).message }
   }

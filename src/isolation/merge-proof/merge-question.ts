@@ -13,6 +13,8 @@ export type BranchQuestion = {
   readonly borrowed?: boolean
   /** The branch on the remote that it pushes to, if that has another name. */
   readonly pushesTo?: string | undefined
+  /** Where the branch's reflog is; undefined: in the codebase's repository. */
+  readonly log?: Repo | undefined
   /** The branch that was base when the environment was made. */
   readonly startedFrom?: string | undefined
 }
@@ -20,6 +22,7 @@ export type BranchQuestion = {
 export const questionAbout = (
   { branch, startSha, prNumber, prBranch, baseBranch }: IsolatedEnvironment,
   tip: Sha,
+  log?: Repo,
 ): BranchQuestion => ({
   branch,
   tip,
@@ -28,6 +31,7 @@ export const questionAbout = (
   // A review pushes nowhere: the branch that it names is a fork's.
   pushesTo: branch === `pr-${prNumber}-review` ? undefined : prBranch,
   startedFrom: baseBranch,
+  log,
 })
 
 /** Its own tip, here or on any remote, is no base that it could have landed on. */

@@ -52,7 +52,7 @@ const mergeStatusesOf = async (
   environments: readonly IsolatedEnvironment[],
   base: Base,
 ): Promise<MergeStatus[]> => {
-  const { refs: tipRefs, problems } = await broughtTips(context, codebase, environments)
+  const { refs: tipRefs, logs, problems } = await broughtTips(context, codebase, environments)
   const names = [...tipRefs.values()]
   // Many names on a command line would one day be too many; all branches in one answer are not.
   const repo = repoOf(codebase)
@@ -65,7 +65,7 @@ const mergeStatusesOf = async (
   const refs = new Map(listed.map((ref) => [ref.name, ref]))
   const known = environments.map((environment) => ({ environment, ref: refs.get(tipRefs.get(environment.id) ?? '') }))
   const questions = known.flatMap(({ environment, ref }) =>
-    ref === undefined ? [] : [questionAbout(environment, ref.sha)],
+    ref === undefined ? [] : [questionAbout(environment, ref.sha, logs.get(environment.id))],
   )
   const answers = await mergedMany(context, codebase, questions, base)
   return known.map(({ environment, ref }) => ({

@@ -31,7 +31,7 @@ export const positionsOf = async (
   const repo = repoOf(codebase)
   let tips: ReadonlyMap<EnvironmentId, Ref> = new Map()
   try {
-    const { refs: names, problems } = await broughtTips(context, codebase, environments)
+    const { refs: names, logs, problems } = await broughtTips(context, codebase, environments)
     const refs = listing(context, repo, [...names.values()], signal)
     const { base } = await baseAndConfig(context, codebase, undefined, { list: refs.list, signal })
     const byName = await refs.byName()
@@ -43,7 +43,7 @@ export const positionsOf = async (
     )
     const questions = environments.flatMap((environment) => {
       const ref = tips.get(environment.id)
-      return ref === undefined ? [] : [questionAbout(environment, ref.sha)]
+      return ref === undefined ? [] : [questionAbout(environment, ref.sha, logs.get(environment.id))]
     })
     const asked = questions.map(({ tip }) => tip)
     const positions = await countAll(context, repo, base, asked, signal)

@@ -50,12 +50,30 @@ export const lookAtRepository = (
     options,
   })
 
+/** A clone has everything that a repository has. A person's `git status` in it would obey it. */
+const lookAtClone = (path: string, options: LookOptions): Promise<GitLook> => {
+  const gitDir = join(path, '.git')
+  return look({
+    configs: [["this clone's configuration", join(gitDir, 'config')]],
+    files: (budget) => [
+      ['`info/attributes` of this clone', join(gitDir, 'info', 'attributes')],
+      ['`objects/info/alternates` of this clone', join(gitDir, 'objects', 'info', 'alternates')],
+      ['`coppice` in the git directory of this clone', join(gitDir, 'coppice')],
+      ...hooksIn(gitDir, budget),
+    ],
+    gitDir,
+    hooksFrom: path,
+    options,
+  })
+}
+
 /** The worktree's own configuration and the pointers between it and the repository. */
 export const lookAtWorktree = async (
   { repoPath }: Pick<Codebase, 'repoPath'>,
-  { path, adminName }: Pick<IsolatedEnvironment, 'path' | 'adminName'>,
+  { path, adminName, provider }: Pick<IsolatedEnvironment, 'path' | 'adminName' | 'provider'>,
   options: LookOptions,
 ): Promise<GitLook> => {
+  if (provider === 'clone') return lookAtClone(path, options)
   // Git's record by the name we know: the `.git` file is the agent's to rewrite.
   const adminDir =
     adminName === undefined

@@ -22,6 +22,7 @@ const traceRemoval = (world: World): Event[] => {
     root: box.root,
     operation: 'remove-forced',
     killAt: undefined,
+    isolationProvider: 'worktree',
     spares: context.settings.spares,
   }
   const child = built('test/crash/child.ts')

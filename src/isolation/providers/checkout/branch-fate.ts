@@ -3,8 +3,8 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import type { Merged } from '../../../domain/merge-proof.ts'
 import type { Sha } from '../../../domain/names.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
-import { updateRefs } from '../../../git/refs.ts'
-import { countHeldOnlyBy } from '../../../git/unreachable.ts'
+import { readRef, updateRefs } from '../../../git/refs.ts'
+import { countHeldOnlyBy, countUnreachable } from '../../../git/unreachable.ts'
 import { dropUpstream } from '../../../git/upstream.ts'
 import type { Base } from '../../codebases/base-branch.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -42,7 +42,15 @@ const hasNothingOfItsOwn = async (
   codebase: Codebase,
   { branch, startSha }: IsolatedEnvironment,
   tip: Sha,
-): Promise<boolean> => tip === startSha && (await countHeldOnlyBy(context.git, repoOf(codebase), branch)) === 0
+): Promise<boolean> => {
+  if (tip !== startSha) return false
+  const repo = repoOf(codebase)
+  // The branch of a clone is not the repository's, so there nothing has to be left out of the count.
+  const sharesRefs = (await readRef(context.git, repo, `refs/heads/${branch}`))?.sha === tip
+  return (
+    (await (sharesRefs ? countHeldOnlyBy(context.git, repo, branch) : countUnreachable(context.git, repo, [tip]))) === 0
+  )
+}
 
 const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
   tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'

@@ -11,7 +11,7 @@ import { settleOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { pathCandidates } from '../../paths.ts'
-import { directoryNumber, moveForward } from './making.ts'
+import { directoryNumber } from './making.ts'
 import type { Made, Making, MakingData } from './kind.ts'
 import type { Plan } from './plan.ts'
 
@@ -118,13 +118,14 @@ const intent = async (
 }
 
 const addFresh = async (making: Making, entry: JournalEntry, afterSpare: boolean): Promise<Tree> => {
-  const { context, kind, environment, plan, checkout } = making
-  if (plan.fastForward) await moveForward(context, plan)
+  const { context, kind, environment, checkout } = making
   if (afterSpare) await context.store.journal.advance(entry.id, { step: 'adding', child: null, data: { spare: null } })
   await context.failpoint(`${kind}.adding`)
   // Git fills an empty directory that is there. Ours has a number by which it is known, whatever git is killed in.
   await mkdir(environment.path, { mode: 0o777 })
   const directory = await directoryNumber(environment.path)
+  // Of a worktree git's record tells, too.
+  if (!checkout.sharesRefs) await context.store.journal.advance(entry.id, { data: { directory } })
   return withChild(context, entry.id, { directory }, (onSpawn) => checkout.add(making, onSpawn))
 }
 

@@ -5,8 +5,9 @@ import { dropBranch } from '../checkout/branch-fate.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { unreachableCommits } from '../checkout/look/unreachable.ts'
+import { moveForward } from '../checkout/making.ts'
 import { bringRecord } from './bring-record.ts'
-import { followRename } from './follow-rename.ts'
+import { followRename } from '../checkout/follow-rename.ts'
 import { forgetRecord, isForgotten, leftovers, linkAgain } from './forget.ts'
 import { keeping } from './keeping.ts'
 import { makingReason } from './marks.ts'
@@ -23,8 +24,9 @@ export const linkedWorktree: CheckoutKind = {
   followRename,
 
   spares: { claim: claimSpare, take: takeSpare },
-  add: ({ context, environment, plan, settings, signal }, onSpawn) =>
-    addWorktree(
+  add: async ({ context, environment, plan, settings, signal }, onSpawn) => {
+    await moveForward(context, plan)
+    return addWorktree(
       context.git,
       plan.repo,
       {
@@ -36,7 +38,8 @@ export const linkedWorktree: CheckoutKind = {
         onSpawn,
       },
       { signal },
-    ),
+    )
+  },
   ready: async ({ gitDir }, { id }) => {
     await clearLock(gitDir, makingReason(id))
     return { adminName: basename(gitDir) }

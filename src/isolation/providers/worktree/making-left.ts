@@ -16,41 +16,8 @@ import { gitProcessesUsing } from '../../../process/git-processes.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { makingReason, spareReason } from './marks.ts'
-import { directoryNumber } from '../checkout/making.ts'
+import { isOurDirectory, type MakingLeft } from '../checkout/making.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-
-/** What the journal says an interrupted making may have left. */
-export type MakingLeft = {
-  path: string
-  leaf: string
-  branch: string
-  branchCreated: boolean
-  start: string
-  adminNamesBefore: readonly string[]
-  spareId: string | undefined
-  spare: { path: string; adminName: string } | undefined
-  /** A second branch that a restore brought back. */
-  ownBranch: { name: string; tip: string } | undefined
-  /** Which directory it was, whatever lies at the path now. */
-  directory: string | undefined
-}
-
-export const readMakingData = ({ data }: JournalEntry): MakingLeft => ({
-  path: text(data['path']),
-  leaf: text(data['leaf']),
-  branch: text(data['branch']),
-  branchCreated: data['branchCreated'] === true,
-  start: text(data['start']),
-  adminNamesBefore: Array.isArray(data['adminNamesBefore']) ? data['adminNamesBefore'].map(text) : [],
-  spareId: typeof data['spareId'] === 'string' ? data['spareId'] : undefined,
-  spare: isRecord(data['spare'])
-    ? { path: text(data['spare']['path']), adminName: text(data['spare']['adminName']) }
-    : undefined,
-  ownBranch: isRecord(data['ownBranch'])
-    ? { name: text(data['ownBranch']['name']), tip: text(data['ownBranch']['tip']) }
-    : undefined,
-  directory: typeof data['directory'] === 'string' ? data['directory'] : undefined,
-})
 
 export const pathsOf = ({ path, spare }: MakingLeft): string[] => [path, ...(spare === undefined ? [] : [spare.path])]
 
@@ -63,9 +30,6 @@ export const leaveToUser = async (dir: string): Promise<void> => {
   if ((await readLock(dir))?.startsWith('coppice: ') === true) await clearLock(dir)
   await clearToken(dir)
 }
-
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 /** Git's record that this very operation made, known by the reason in its lock; or the spare it had taken. */
 export const findRecord = async (
@@ -122,6 +86,3 @@ export const findDirectory = async (admin: AdminDir | undefined, data: MakingLef
   }
   return undefined
 }
-
-const isOurDirectory = async ({ directory, path }: MakingLeft): Promise<boolean> =>
-  directory !== undefined && directory === (await directoryNumber(path))

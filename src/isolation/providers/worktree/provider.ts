@@ -83,6 +83,7 @@ export const worktree: Provider = {
   },
   // A worktree commits to the repository itself.
   tipRef: ({ branch }) => `refs/heads/${branch}`,
+  reflogIn: () => undefined,
   bring: async () => new Map(),
   glance: async (context, tree, options) => ({
     dirty: await uncommittedWork(context, tree, options),

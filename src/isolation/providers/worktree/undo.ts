@@ -1,37 +1,23 @@
-import { readdir, rm, rmdir } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { isSha } from '../../../domain/names.ts'
-import { shownPath } from '../../../domain/raw-path.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
-import type { Tree } from '../../../git/door.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { endScripts, settleChild } from '../../children.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
-import { mountsInside } from '../../../process/files/mounts.ts'
 import type { IsolationContext } from '../../context.ts'
-import { managedRoot } from '../../paths.ts'
 import { treeAt } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
-import { worktreesInside } from '../checkout/look/repositories-inside.ts'
-import { walk } from '../../walk.ts'
 import { saveStrangersWork } from '../checkout/salvage-creation.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
-import {
-  type MakingLeft,
-  findDirectory,
-  findRecord,
-  isWholeRecord,
-  leaveToUser,
-  pathsOf,
-  readMakingData,
-  wasTaken,
-} from './making-left.ts'
+import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './making-left.ts'
+import { type MakingLeft, readMakingData } from '../checkout/making.ts'
+import { discard, endMaking, holdsOthers, removeIfEmpty } from '../checkout/unmake.ts'
 import type { Undone } from '../checkout/kind.ts'
 import { keeping } from './keeping.ts'
 import { removeStaleLocks } from './stale-locks.ts'
-import { discardDirectory } from '../../trash.ts'
 
 /**
  * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
@@ -66,15 +52,7 @@ export const undoMaking = async (
     await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
   }
   await context.failpoint('undo.branch')
-  await context.store.transaction(async (store) => {
-    if (entry.environmentId !== undefined) {
-      await store.ports.release(entry.environmentId)
-      // A row that a restore point speaks of stays, so that `restore` finds it.
-      if (saved === 'saved') await store.environments.transition(entry.environmentId, 'creating', 'removed')
-      else await store.environments.forgetCreating(entry.environmentId)
-    }
-    await store.journal.end(entry.id)
-  })
+  await endMaking(context, entry, saved)
   return { outcome: 'undone' }
 }
 
@@ -98,7 +76,9 @@ const takeBack = async (
   let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
   if (path !== undefined) {
     const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
-    saved = (await holdsOthers(context, tree, admin)) ? 'cannot-keep' : 'nothing'
+    saved = (await holdsOthers(context, [tree.path, ...(admin === undefined ? [] : [admin.dir])], tree))
+      ? 'cannot-keep'
+      : 'nothing'
     if (saved === 'nothing' && when === 'after-crash')
       saved = await saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
     if (saved === 'cannot-keep') {
@@ -112,22 +92,6 @@ const takeBack = async (
   if (admin !== undefined) await forgetRecord(context, codebase, admin)
   await context.failpoint('undo.forgotten')
   return saved
-}
-
-/** A mount or somebody's worktree inside: no restore point can hold either, so it all stays. */
-const holdsOthers = async (context: IsolationContext, tree: Tree, admin: AdminDir | undefined): Promise<boolean> => {
-  const mounts = await mountsInside([tree.path, ...(admin === undefined ? [] : [admin.dir])])
-  const worktrees = mounts.length > 0 ? [] : await worktreesInside(tree, await walk(tree.path, context.clock()))
-  const inside = [...mounts.map(({ path }) => path), ...worktrees.map(({ path }) => shownPath(path))]
-  if (inside.length > 0)
-    context.log.warn('a half-made worktree was left: it holds something else', { path: tree.path, inside })
-  return inside.length > 0
-}
-
-const discard = async (context: IsolationContext, path: string, id: string): Promise<void> => {
-  const root = basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : await managedRoot(path, context.host)
-  if (root === undefined) return
-  context.reap([await discardDirectory(root, path, id)])
 }
 
 const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {
@@ -157,10 +121,4 @@ const removeHalfRecord = async (dir: string): Promise<void> => {
   for (const name of halfRecordFiles) await rm(join(dir, name), { force: true })
   for (const name of ['logs', 'refs']) await deleteTree(join(dir, name))
   await removeIfEmpty(dir)
-}
-
-/** `git worktree add` makes the directory before it writes the link: empty, it is nobody's. rmdir takes no more. */
-const removeIfEmpty = async (path: string): Promise<void> => {
-  const names = await readdir(path).catch(() => undefined)
-  if (names?.length === 0) await rmdir(path).catch(() => undefined)
 }

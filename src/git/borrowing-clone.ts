@@ -1,0 +1,174 @@
+import { basename, dirname, join } from 'node:path'
+import { AppError } from '../domain/errors.ts'
+import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
+import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { unlessMissing } from '../domain/missing.ts'
+import { copyUntrusted, openUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { replaceFileSync } from '../process/files/replace-file.ts'
+import { rm } from 'node:fs/promises'
+import { type ConfigEntry, lastValue, splitKey } from './config-entries.ts'
+import type { CallOptions, Git, Repo, Tree } from './door.ts'
+import { maxConfigBytes } from './file-limits.ts'
+import type { Setting } from './neutral.ts'
+import { updateRefs } from './refs.ts'
+
+/** The checkout of a clone that has its git directory inside. */
+export const cloneAt = (path: string): Tree => {
+  const gitDir = join(path, '.git')
+  return { commonDir: toRepoPath(gitDir), gitDir, path }
+}
+
+export type BorrowingClone = {
+  /** Absolute; there, and empty. */
+  readonly path: string
+  /** The repository that lends its objects: the clone reads them there and never writes there. */
+  readonly lender: Repo
+  readonly branch: BranchName
+  readonly at: Sha
+  /** Other refs that it begins with. */
+  readonly refs: readonly { readonly name: string; readonly sha: Sha }[]
+  readonly config: readonly (readonly [key: string, value: string])[]
+  readonly settings?: readonly Setting[] | undefined
+  readonly onSpawn: (identity: ProcessIdentity) => void
+}
+
+/**
+ * A repository with refs, configuration and hooks of its own, whose checkout is `branch`. Its objects are borrowed: hard
+ * links would let whoever writes in the clone write into the lender's packs.
+ */
+export const cloneBorrowing = async (
+  git: Git,
+  { path, lender, branch, at, refs, config, settings = [], onSpawn }: BorrowingClone,
+  { signal }: CallOptions = {},
+): Promise<Tree> => {
+  const tree = cloneAt(path)
+  const lent = await git.config(lender)
+  assertLends(lender, lent)
+  const format = lastValue(lent, 'extensions.objectformat') ?? 'sha1'
+  const options = signal === undefined ? {} : { signal }
+  await git.run({
+    operation: 'init',
+    at: { cwd: dirname(path) },
+    args: [
+      'init',
+      '--quiet',
+      '--template=',
+      `--object-format=${format}`,
+      `--initial-branch=${branch}`,
+      '--end-of-options',
+      path,
+    ],
+    locks: true,
+    onSpawn,
+    ...options,
+  })
+  lendTo(tree, lender)
+  // Of a shallow repository: where its history ends.
+  await unlessMissing(copyUntrusted(join(lender.commonDir, 'shallow'), join(tree.gitDir, 'shallow')))
+  addConfig(tree, [...lent.flatMap(inherited), ...config])
+  const commands = [{ name: `refs/heads/${branch}`, sha: at }, ...refs].map(({ name, sha }) => ({
+    create: name,
+    to: sha,
+  }))
+  const made = await updateRefs(git, tree, commands, { reason: 'coppice: cloned', ...options })
+  if (!made.ok) throw new AppError('git-failed', `the clone's refs could not be written: ${made.stderr.trim()}`)
+  await git.run({
+    operation: 'checkout',
+    at: tree,
+    args: ['reset', '--quiet', '--hard'],
+    settings: [...settings],
+    locks: true,
+    onSpawn,
+    ...options,
+  })
+  return tree
+}
+
+/** Names the lender in the clone: also when it was moved. */
+export const lendTo = ({ gitDir }: Tree, { commonDir }: Repo): void =>
+  replaceFileSync(alternates(gitDir), `${join(commonDir, 'objects')}\n`)
+
+/** Whether this is the only repository that the clone borrows from. */
+export const borrowsFrom = ({ gitDir }: Tree, { commonDir }: Repo): boolean =>
+  readUntrustedTextSync(alternates(gitDir), { maxBytes: maxConfigBytes }) === `${join(commonDir, 'objects')}\n`
+
+const alternates = (gitDir: string): string => join(gitDir, 'objects/info/alternates')
+
+const assertLends = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {
+  const refuse = (why: string): AppError =>
+    new AppError('unsupported', `couldn't clone ${commonDir}: ${why}`, {
+      remedy: 'use linked worktrees for this repository: set isolation.provider to worktree',
+    })
+  if (lastValue(config, 'extensions.partialclone') !== undefined) {
+    throw refuse('it is a partial clone, and what it lacks could not be fetched from the clone')
+  }
+  if (/[\n\r]/.test(commonDir)) throw refuse('its path has a line break, which git cannot name in a clone')
+}
+
+/**
+ * What a person sets in a repository about themselves and about line ends. Nothing that runs a program or holds a secret,
+ * nor what git finds out about the file system by itself.
+ */
+const inherited = ({ scope, key, value }: ConfigEntry): (readonly [string, string])[] => {
+  const { section, subsection, variable } = splitKey(key)
+  if (scope !== 'local' || subsection !== undefined) return []
+  const isPersonal = ['user', 'author', 'committer'].includes(section)
+  const isAboutFiles = section === 'core' && aboutFiles.has(variable)
+  return isPersonal || isAboutFiles ? [[key, value ?? 'true']] : []
+}
+
+const aboutFiles: ReadonlySet<string> = new Set(['autocrlf', 'eol', 'safecrlf', 'protecthfs', 'protectntfs', 'abbrev'])
+
+/** In one write: a process for each key would take longer than the rest. */
+const addConfig = ({ gitDir }: Tree, entries: readonly (readonly [string, string])[]): void => {
+  const file = join(gitDir, 'config')
+  const text = readUntrustedTextSync(file, { maxBytes: maxConfigBytes }) ?? ''
+  const lines = entries.map(([key, value]) => {
+    const { section, subsection, variable } = splitKey(key)
+    const name = subsection === undefined ? section : `${section} "${escaped(subsection)}"`
+    return `[${name}]\n\t${variable} = "${escaped(value).replaceAll('\n', '\\n').replaceAll('\t', '\\t')}"\n`
+  })
+  replaceFileSync(file, `${text}${lines.join('')}`)
+}
+
+const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')
+
+/**
+ * Copies what these objects reach into the lender, which has the rest. Through a file that begins with `through`, since
+ * git checks the whole pack before any of it counts.
+ */
+export const bringObjects = async (
+  git: Git,
+  from: Repo,
+  to: Repo,
+  objects: readonly Sha[],
+  { through, signal }: CallOptions & { through: string },
+): Promise<void> => {
+  const options = signal === undefined ? {} : { signal }
+  const { stdout } = await git.run({
+    operation: 'pack-objects',
+    at: { commonDir: from.commonDir },
+    // `--local`: not what it borrows.
+    args: ['pack-objects', '--revs', '--local', '-q', through],
+    stdin: objects.map((sha) => `${sha}\n`).join(''),
+    settings: [['pack.packSizeLimit', '0']],
+    ...options,
+  })
+  const made = `${through}-${stdout.trim()}`
+  const pack = await openUntrusted(`${made}.pack`)
+  try {
+    if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
+    await git.run({
+      operation: 'index-pack',
+      at: { commonDir: to.commonDir },
+      args: ['index-pack', '--stdin'],
+      stdin: pack.createReadStream({ autoClose: false }),
+      locks: true,
+      durable: true,
+      ...options,
+    })
+  } finally {
+    await pack?.close()
+    for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
+  }
+}

@@ -1,0 +1,45 @@
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { branchNameProblem, toBranchName } from '../../../domain/names.ts'
+import { readHead } from '../../../git/admin-dir.ts'
+import { branchMoves, wasRenamedFrom } from '../../../git/branch-log.ts'
+import type { Tree } from '../../../git/door.ts'
+import { readRefs } from '../../../git/refs.ts'
+import type { EnvironmentPatch } from '../../../store/store.ts'
+import type { IsolationContext } from '../../context.ts'
+import type { FollowedRename } from '../../provider.ts'
+
+/** A dry run answers the same and records nothing. */
+export type FollowOptions = { readonly dryRun?: boolean | undefined }
+
+/**
+ * A branch can be renamed under its environment (`git branch -m`), and agents do. The record follows the branch that is
+ * checked out there if the reflog shows the rename, or if the recorded branch is gone. Otherwise another branch was
+ * merely checked out, and the record stays.
+ */
+export const followRename = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  tree: Pick<Tree, 'gitDir' | 'commonDir'>,
+  { dryRun = false }: FollowOptions = {},
+): Promise<FollowedRename> => {
+  const unchanged: FollowedRename = { environment, notices: [] }
+  const head = await readHead(tree.gitDir)
+  if (head === undefined || !('branch' in head) || head.branch === environment.branch) return unchanged
+  const { branch } = head
+  const [from, to] = [`refs/heads/${environment.branch}`, `refs/heads/${branch}`]
+  const refs = await readRefs(context.git, tree, [from, to])
+  const renamed = wasRenamedFrom(await branchMoves(tree, branch), environment.branch, branch)
+  if (!refs.has(to) || (refs.has(from) && !renamed) || branchNameProblem(branch) !== undefined) return unchanged
+  if ((await context.store.environments.liveByBranch(codebase.id, branch)) !== undefined) return unchanged
+  const patch: EnvironmentPatch = {
+    branch: toBranchName(branch),
+    // Without the reflog's word nobody knows who made it, so it is not ours to delete.
+    branchOrigin: renamed ? environment.branchOrigin : 'existing',
+  }
+  if (!dryRun) await context.store.environments.update(environment.id, patch)
+  const notice = renamed
+    ? `branch ${environment.branch} was renamed to ${branch}: following it`
+    : `branch ${environment.branch} is gone and ${branch} is checked out instead: following that`
+  return { environment: { ...environment, ...patch }, notices: [notice] }
+}

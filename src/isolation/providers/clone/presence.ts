@@ -1,0 +1,28 @@
+import { lstatSync } from 'node:fs'
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { unlessMissingSync } from '../../../domain/missing.ts'
+import { readToken } from '../../../git/admin-dir.ts'
+import { cloneAt } from '../../../git/borrowing-clone.ts'
+import type { Presence } from '../../provider.ts'
+
+/** By the token in its own git directory. Starts no program. */
+export const presenceOf = async (_codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
+  try {
+    return await look(environment)
+  } catch (error) {
+    return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+const look = async ({ path, id }: IsolatedEnvironment): Promise<Presence> => {
+  if (unlessMissingSync(() => lstatSync(path)) === undefined) return { state: 'missing' }
+  const tree = cloneAt(path)
+  // Not a link: what that leads to is not the clone's own.
+  if (unlessMissingSync(() => lstatSync(tree.gitDir))?.isDirectory() !== true) {
+    return { state: 'not-ours', detail: `${path} is there but is not a clone any more` }
+  }
+  if ((await readToken(tree.gitDir)) !== id) {
+    return { state: 'not-ours', detail: `${path} was made anew by somebody else` }
+  }
+  return { state: 'present', tree }
+}
