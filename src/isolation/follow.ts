@@ -49,9 +49,11 @@ export const followPullRequest = async (
   if (!ofThisTree || prSha === undefined || !isSha(prSha) || !environment.owned) return unmoved
   const presence = await presenceOf(codebase, environment)
   if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
-  return locked(context, codebase, `following PR #${work.id}`, () =>
-    follow(context, codebase, environment, presence.tree, prSha),
-  )
+  return locked(context, codebase, `following PR #${work.id}`, async () => {
+    // Somebody may have vouched for it, or removed it, while this waited for the lock.
+    const current = await context.store.environments.get(environment.id)
+    return current?.status === 'active' ? follow(context, codebase, current, presence.tree, prSha) : unmoved
+  })
 }
 
 const unmoved: Followed = { notices: [], current: true }
