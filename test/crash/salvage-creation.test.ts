@@ -15,6 +15,10 @@ import type { WorldOptions } from '../helpers/world.ts'
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
   'a file': (path) => writeIn(path, 'found.ts', 'a file in a half-made tree\n'),
   'an edit': (path) => writeIn(path, 'README', 'an edit in a half-made tree\n'),
+  'an edit that a filter hides': (path, git) => {
+    writeIn(path, 'a.nb', 'one\nhidden in a half-made tree\n')
+    git('add', 'a.nb')
+  },
   'an ignored file': (path) => writeIn(path, 'found.local', 'an ignored file in a half-made tree\n'),
   'a staged file': (path, git) => {
     writeIn(path, 'found.ts', 'staged in a half-made tree\n')
@@ -46,10 +50,20 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
   },
 }
 
+/** A filter drops all lines but the first, and a checkout writes CRLF. */
+const filtered: WorldOptions = {
+  prepare: (repo, box) => {
+    box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'head -n 1')
+    repo.commit('.gitattributes', '*.nb filter=strip\n*.txt text eol=crlf\n')
+    repo.commit('a.nb', 'one\n')
+    repo.commit('a.txt', 'one\ntwo\n')
+  },
+}
+
 const spared: WorldOptions = { settings: { spares: 1 } }
 
 test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
-  await using world = await makeScenarioWorld({})
+  await using world = await makeScenarioWorld({ options: filtered })
   if (what.includes('submodule')) {
     world.repo.commit('.coppice/config.yaml', 'worktree:\n  submodules: false\n')
     world.repo.git('update-index', '--add', '--cacheinfo', `160000,${world.repo.sha()},sub`)
@@ -66,6 +80,17 @@ test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environmen
   expect(await checkRecoveredOnce(world)).toEqual([])
   await operations['create-fresh'](world.context, world.codebase)
   expect(await checkInvariants(world, expectations)).toEqual([])
+})
+
+test('what a checkout wrote is nobody’s work, whatever it was converted to and even if only half of it is there', async () => {
+  await using world = await makeScenarioWorld({ options: filtered })
+  await killAt(world, 'create-fresh', 'create.attached')
+  const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
+  writeIn(path, 'a.txt', 'one\r\ntw')
+  expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+  expect(existsSync(path)).toBe(false)
+  expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
 })
 
 test('a file put into a half-made spare survives recovery', async () => {

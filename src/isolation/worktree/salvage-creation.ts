@@ -1,20 +1,27 @@
 import { existsSync } from 'node:fs'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
-import { shownPath, toRaw } from '../../domain/raw-path.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
+import { convertedFiles } from '../../git/converted.ts'
 import type { Tree } from '../../git/door.ts'
+import { withoutLargeFiles } from '../../git/large-files.ts'
+import type { Setting } from '../../git/neutral.ts'
 import { withPrivateIndex } from '../../git/private-index.ts'
 import { resolveCommit } from '../../git/refs.ts'
-import { readTree } from '../../git/objects.ts'
+import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { type Status, readStatus } from '../../git/status.ts'
 import type { TreePath } from '../../git/tree-path.ts'
 import { copyUntrusted } from '../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
+import { checkoutSettings } from '../checkout-settings.ts'
 import type { IsolationContext } from '../context.ts'
+import { convertedEdits } from '../converted-edits.ts'
 import type { Dirt } from '../dirt.ts'
 import { type InnerRepository, repositoriesInside } from '../repositories-inside.ts'
 import { type DirtySubmodule, hasFilesWithoutGit } from '../submodules.ts'
@@ -24,6 +31,7 @@ import { type ExpectedContent, expectedContent } from './expected-content.ts'
 import { isWholeRecord } from './making-left.ts'
 import { namedIn } from './named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point.ts'
+import { isBeginningOf } from './same-content.ts'
 
 /**
  * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
@@ -40,10 +48,14 @@ export const saveStrangersWork = async (
   if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const dirt = await beyondCheckout(context, codebase, tree, start, await expectedContent(context, tree, entry, start))
-  if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
+  const laid = await expectedContent(context, tree, entry, start)
+  // A restore brings large files from its restore point; a spare is made as our own work is.
+  const settings =
+    entry.data['pointId'] === undefined ? checkoutSettings(environment?.trust ?? 'own') : withoutLargeFiles
+  const dirt = await beyondCheckout(context, codebase, tree, { start, laid, settings })
+  if (dirt === undefined) return 'nothing'
   // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
   if (environment === undefined) return 'cannot-keep'
   await writeRestorePoint(context, { codebase, environment, tree, dirt, fate: { tip: dirt.headSha }, id: entry.id })
@@ -55,16 +67,21 @@ const beyondCheckout = (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
-  start: Sha,
-  laid: ExpectedContent,
+  checkout: Checkout,
 ): Promise<Dirt | undefined> =>
-  withPrivateIndex(context.git, (indexFile) => compareWith(context, codebase, tree, { indexFile, start, laid }))
+  withPrivateIndex(context.git, (indexFile) => compareWith(context, codebase, tree, { indexFile, ...checkout }))
+
+type Checkout = {
+  readonly start: Sha
+  readonly laid: ExpectedContent
+  readonly settings: readonly Setting[]
+}
 
 const compareWith = async (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
-  { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: ExpectedContent },
+  { indexFile, start, laid, settings }: Checkout & { readonly indexFile: string },
 ): Promise<Dirt | undefined> => {
   const whole = await isWholeRecord(tree.gitDir)
   // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
@@ -80,10 +97,20 @@ const compareWith = async (
     }
     return found
   }
-  const changed = await theirs(status.changed)
+  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
+  const shown = new Set(status.changed.map(({ bytes }) => toRaw(bytes)))
+  const converted = (await convertedFiles(context.git, asked, { indexFile }))
+    .map(({ bytes }) => toRaw(bytes))
+    .filter((path) => !shown.has(path))
+  const { changed, edited } = await notOfCheckout(context, asked, tracked, {
+    start,
+    laid,
+    settings,
+    changed: await theirs(status.changed),
+    converted,
+  })
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
-  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
   const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
   const submodules = await submodulesOf(tree, gitlinks, laid)
@@ -93,7 +120,7 @@ const compareWith = async (
   // What the restore point holds was brought back, and is still in the point.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const found = [changed, untracked, ignored, half, named.commits, objects, work, submodules].some(
+  const found = [changed, edited, untracked, ignored, half, named.commits, objects, work, submodules].some(
     (list) => list.length > 0,
   )
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
@@ -107,7 +134,7 @@ const compareWith = async (
     untracked,
     additions: [],
     hidden: [],
-    converted: [],
+    converted,
     convertedSubmodules: [],
     halfDone: half,
     record: '',
@@ -121,6 +148,30 @@ const compareWith = async (
     fingerprint: '',
     glance: undefined,
   }
+}
+
+/**
+ * Git status looks through filters and line ends: it hides some edits, and shows files that were only half written. A
+ * file is somebody's work unless it is what a checkout writes, or the beginning of it.
+ */
+const notOfCheckout = async (
+  context: IsolationContext,
+  tree: Tree,
+  tracked: readonly ListedEntry[],
+  { start, laid, settings, changed, converted }: Checkout & Pick<Dirt, 'changed' | 'converted'>,
+): Promise<{ readonly changed: readonly string[]; readonly edited: readonly string[] }> => {
+  const files = new Set(tracked.filter(({ mode }) => mode.startsWith('100')).map(({ bytes }) => toRaw(bytes)))
+  const compared: string[] = []
+  for (const path of [...changed, ...converted]) {
+    const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
+    if (files.has(path) && found?.isFile() === true) compared.push(path)
+  }
+  const asked = { commit: start, paths: compared, settings, isSame: isBeginningOf }
+  const edits = new Set(await convertedEdits(context, tree, asked))
+  const laidDown = new Set(compared.filter((path) => !edits.has(path)))
+  const edited: string[] = []
+  for (const path of converted) if (edits.has(path) && !(await laid.has(path))) edited.push(path)
+  return { changed: changed.filter((path) => !laidDown.has(path)), edited }
 }
 
 /** Those that the interrupted operation itself was bringing back are still where it took them from. */
