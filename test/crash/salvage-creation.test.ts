@@ -50,12 +50,13 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
   },
 }
 
-/** A filter drops all lines but the first, and a checkout writes CRLF. */
+/** A filter drops all lines but the first, another keeps the size, and a checkout writes CRLF. */
 const filtered: WorldOptions = {
   prepare: (repo, box) => {
     box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'head -n 1')
-    repo.commit('.gitattributes', '*.nb filter=strip\n*.txt text eol=crlf\n')
-    repo.commit('a.nb', 'one\n')
+    box.raw(repo.path, 'config', '--global', 'filter.lower.clean', 'tr A-Z a-z')
+    repo.commit('.gitattributes', '*.nb filter=strip\n*.low filter=lower\n*.txt text eol=crlf\n')
+    for (const path of ['a.nb', 'a.low']) repo.commit(path, 'one\n')
     repo.commit('a.txt', 'one\ntwo\n')
   },
 }
@@ -104,13 +105,23 @@ test('a file put into a half-made spare survives recovery', async () => {
   expect((await checkInvariants(world, { before })).filter((problem) => problem.startsWith('G1'))).toEqual([])
 })
 
-test('a file put into a waiting spare stays there, and is in no environment', async () => {
-  await using world = await makeScenarioWorld({ options: spared })
+test.each([
+  ['a file', 'found.ts', 'found\n'],
+  ['an edit that a filter hides', 'a.nb', 'one\nhidden\n'],
+  ['an edit that a filter hides and that keeps the size', 'a.low', 'ONE\n'],
+])('%s put into a waiting spare stays there, and is in no environment', async (_what, file, content) => {
+  await using world = await makeScenarioWorld({ options: { ...spared, ...filtered } })
   await keepSpares(world.context, world.codebase)
   const [spare] = await world.context.store.spares.list(world.codebase.id)
-  writeIn(spare?.path ?? '', 'found.ts', 'a file in a waiting spare\n')
+  const path = spare?.path ?? ''
+  writeIn(path, file, content)
+  // Git shows one of another size until it is staged.
+  if (file === 'a.nb') world.box.raw(path, 'add', file)
+  // The spare would have to be brought to this commit.
+  for (const name of ['a.nb', 'a.low']) world.repo.commit(name, 'two\n')
   await operations['create-fresh'](world.context, world.codebase)
-  const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(existsSync(join(path, 'found.ts'))).toBe(false)
-  expect(readFileSync(join(spare?.path ?? '', 'found.ts'), 'utf8')).toBe('a file in a waiting spare\n')
+  const made = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(existsSync(join(made, 'found.ts'))).toBe(false)
+  for (const name of ['a.nb', 'a.low']) expect(readFileSync(join(made, name), 'utf8')).toBe('two\n')
+  expect(readFileSync(join(path, file), 'utf8')).toBe(content)
 })
