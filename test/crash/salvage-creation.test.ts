@@ -4,12 +4,12 @@ import { expect, test } from 'vitest'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { keepSpares } from '../../src/isolation/worktree/spare.ts'
 import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
-import { writeIn } from '../helpers/repo.ts'
+import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
-import type { WorldOptions } from '../helpers/world.ts'
+import type { World, WorldOptions } from '../helpers/world.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -25,6 +25,12 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
     git('add', 'found.ts')
   },
   'a file below a submodule that was never fetched': (path) => writeIn(path, 'sub/found.ts', 'below a submodule\n'),
+  'an edit in a submodule': (path) => writeIn(path, 'lib/a.txt', 'edited in a submodule\r\n'),
+  'an ignored file in a submodule': (path) => writeIn(path, 'lib/found.local', 'ignored in a submodule\n'),
+  'an edit in a submodule that a filter hides': (path, git) => {
+    writeIn(path, 'lib/a.nb', 'one\nhidden in a submodule\n')
+    git('-C', 'lib', 'add', 'a.nb')
+  },
   'a commit': (path, git) => {
     writeIn(path, 'found.ts', 'committed in a half-made tree\n')
     git('add', 'found.ts')
@@ -55,23 +61,37 @@ const filtered: WorldOptions = {
   prepare: (repo, box) => {
     box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'head -n 1')
     box.raw(repo.path, 'config', '--global', 'filter.lower.clean', 'tr A-Z a-z')
-    repo.commit('.gitattributes', '*.nb filter=strip\n*.low filter=lower\n*.txt text eol=crlf\n')
-    for (const path of ['a.nb', 'a.low']) repo.commit(path, 'one\n')
-    repo.commit('a.txt', 'one\ntwo\n')
+    withFilters(repo)
   },
+}
+
+const withFilters = (repo: TestRepo): void => {
+  repo.write('.gitattributes', '*.nb filter=strip\n*.low filter=lower\n*.txt text eol=crlf\n')
+  for (const path of ['a.nb', 'a.low']) repo.write(path, 'one\n')
+  repo.git('add', '-A')
+  repo.commit('a.txt', 'one\ntwo\n')
+}
+
+const addSubmodule = ({ box, repo }: World): void => {
+  const lib = box.repo('lib')
+  lib.write('.gitignore', '*.local\n')
+  withFilters(lib)
+  repo.git('submodule', '--quiet', 'add', lib.path, 'lib')
+  repo.git('commit', '-q', '-m', 'lib')
 }
 
 const spared: WorldOptions = { settings: { spares: 1 } }
 
 test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
   await using world = await makeScenarioWorld({ options: filtered })
-  if (what.includes('submodule')) {
+  if (what.includes('in a submodule')) addSubmodule(world)
+  if (what.includes('below a submodule')) {
     world.repo.commit('.coppice/config.yaml', 'worktree:\n  submodules: false\n')
     world.repo.git('update-index', '--add', '--cacheinfo', `160000,${world.repo.sha()},sub`)
     world.repo.git('commit', '-q', '-m', 'sub')
   }
   const early = await takeInventory(world)
-  await killAt(world, 'create-fresh', 'create.attached')
+  await killAt(world, 'create-fresh', what.includes('in a submodule') ? 'create.dressed' : 'create.attached')
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
   meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
   const before = { ...(await takeInventory(world)), branches: early.branches }
@@ -85,8 +105,10 @@ test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environmen
 
 test('what a checkout wrote is nobody’s work, whatever it was converted to and even if only half of it is there', async () => {
   await using world = await makeScenarioWorld({ options: filtered })
-  await killAt(world, 'create-fresh', 'create.attached')
+  addSubmodule(world)
+  await killAt(world, 'create-fresh', 'create.dressed')
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(readFileSync(join(path, 'lib/a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
   expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
   writeIn(path, 'a.txt', 'one\r\ntw')
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])

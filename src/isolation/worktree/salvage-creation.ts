@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { type Sha, isSha } from '../../domain/names.ts'
 import { unlessMissing } from '../../domain/missing.ts'
-import { bytesBelow, shownPath, toRaw } from '../../domain/raw-path.ts'
+import { bytesBelow, rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
 import { halfDone, readHead } from '../../git/admin-dir.ts'
 import { convertedFiles } from '../../git/converted.ts'
@@ -15,7 +15,7 @@ import { withPrivateIndex } from '../../git/private-index.ts'
 import { resolveCommit } from '../../git/refs.ts'
 import { type ListedEntry, readTree } from '../../git/objects.ts'
 import { type Status, readStatus } from '../../git/status.ts'
-import type { TreePath } from '../../git/tree-path.ts'
+import { type TreePath, treePath } from '../../git/tree-path.ts'
 import { copyUntrusted } from '../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../store/store.ts'
 import { baseAndConfig } from '../base-and-config.ts'
@@ -24,7 +24,7 @@ import type { IsolationContext } from '../context.ts'
 import { convertedEdits } from '../converted-edits.ts'
 import type { Dirt } from '../dirt.ts'
 import { type InnerRepository, repositoriesInside } from '../repositories-inside.ts'
-import { type DirtySubmodule, hasFilesWithoutGit } from '../submodules.ts'
+import { type DirtySubmodule, lookIntoSubmodules, submoduleTree } from '../submodules.ts'
 import { walk } from '../walk.ts'
 import { isOurAddition } from './additions.ts'
 import { type ExpectedContent, expectedContent } from './expected-content.ts'
@@ -113,7 +113,7 @@ const compareWith = async (
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
   const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
-  const submodules = await submodulesOf(tree, gitlinks, laid)
+  const submodules = await submodulesOf(context, tree, gitlinks, { laid, settings })
   const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
@@ -194,18 +194,49 @@ const repositoriesOf = async (
   return found
 }
 
-/** Files that git status does not show. Those being laid down are still where they came from. */
+/**
+ * Those that hold more than their commit. Git status does not show what is in them. Those that were being brought back
+ * are still where they came from; one that git cannot look into is kept whole.
+ */
 const submodulesOf = async (
+  context: IsolationContext,
   tree: Tree,
   gitlinks: readonly string[],
-  laid: ExpectedContent,
+  { laid, settings }: Pick<Checkout, 'laid' | 'settings'>,
 ): Promise<DirtySubmodule[]> => {
   const found: DirtySubmodule[] = []
   for (const path of gitlinks) {
-    if (!(await hasFilesWithoutGit(tree, path)) || (await laid.has(`${path}/`))) continue
-    found.push({ path, problem: 'has files but no .git' })
+    const problem = await submoduleProblem(context, tree, path, settings).catch(() => 'has changes' as const)
+    if (problem !== undefined && !(await laid.has(`${path}/`))) found.push({ path, problem })
   }
   return found
+}
+
+const submoduleProblem = async (
+  context: IsolationContext,
+  tree: Tree,
+  path: string,
+  settings: readonly Setting[],
+): Promise<DirtySubmodule['problem'] | undefined> => {
+  const { dirty, ignored, converted } = await lookIntoSubmodules(context, tree, [treePath(rawBytes(path))])
+  const own = dirty.find((one) => one.path === path)
+  if (own !== undefined) return own.problem
+  if (dirty.length > 0 || ignored.some((file) => !isRegenerable(context, file))) return 'has changes'
+  for (const one of converted) if (await hasHiddenEdits(context, tree, one, settings)) return 'has changes'
+  return undefined
+}
+
+const hasHiddenEdits = async (
+  context: IsolationContext,
+  tree: Tree,
+  path: string,
+  settings: readonly Setting[],
+): Promise<boolean> => {
+  const inner = await submoduleTree(tree, path)
+  const commit = inner && (await resolveCommit(context.git, inner, 'HEAD'))
+  if (inner === undefined || commit === undefined) return true
+  const paths = (await convertedFiles(context.git, inner)).map(({ bytes }) => toRaw(bytes))
+  return (await convertedEdits(context, inner, { commit, paths, settings })).length > 0
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>
