@@ -26,7 +26,7 @@ beforeAll(async () => {
       config('filter.up.clean', 'tr A-Z a-z')
       config('filter.up.smudge', 'tr a-z A-Z')
       repo.commit('.gitattributes', '/nb/** filter=strip\n*.up filter=up\n*.txt text eol=crlf\n*.bin filter=lfs\n')
-      for (const path of ['nb/n', 'a.up', 'crlf.txt']) repo.commit(path, 'one\n')
+      for (const path of ['nb/n', 'nb/caf\u00e9', 'a.up', 'crlf.txt']) repo.commit(path, 'one\n')
     },
   })
   world.box.raw(world.box.root, 'clone', '-q', world.box.path('origin.git'), world.box.path('fork'))
@@ -110,6 +110,11 @@ const rows: Record<string, Row> = {
   'one, for a directory': { ...notebook, change: fileAt('nb/n/inner') },
   'one, for a submodule': { ...notebook, change: commits(['rm', '-q', '--cached', 'nb/n'], asSubmodule) },
   'the directory of one, for a file': { ...notebook, change: fileAt('nb') },
+  'one, for a name that some disks take for the same': {
+    lay: hidden('nb/caf\u00e9'),
+    kept: 'nb/caf\u00e9',
+    change: (at) => void at.commit('nb/cafe\u0301', 'theirs\n'),
+  },
   'an edit that a filter hides and that keeps the size': {
     lay: hidden('a.up', 'oNE\n'),
     kept: 'a.up',
