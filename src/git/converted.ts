@@ -11,6 +11,9 @@ import { joinTreePath, splitNul } from './tree-path.ts'
 
 export type ConvertedFile = Omit<FileOnDisk, 'isYoung'>
 
+/** Another index than the tree's own. */
+export type PrivateIndex = { readonly indexFile?: string }
+
 /**
  * Tracked files whose bytes on disk are not those of their blob. Git may call them clean: a filter (nbstripout), line
  * ends, an encoding or `$Id$` stands between, by whatever attributes and configuration were in force when they were
@@ -20,21 +23,21 @@ export type ConvertedFile = Omit<FileOnDisk, 'isYoung'>
 export const convertedFiles = async (
   git: Git,
   tree: Tree,
-  known?: readonly FileOnDisk[],
+  { files: known, ...index }: PrivateIndex & { readonly files?: readonly FileOnDisk[] | undefined } = {},
 ): Promise<readonly ConvertedFile[]> => {
-  const all: readonly ConvertedFile[] = known ?? (await listFiles(git, tree))
+  const all: readonly ConvertedFile[] = known ?? (await listFiles(git, tree, index))
   const files = all.filter(({ mode, size }) => (mode & 0xf000) === 0x8000 && size >= 0)
   if (files.length === 0) return []
-  const [sizes, suspects] = await Promise.all([blobSizes(git, tree, files), maybeSameSize(git, tree)])
+  const [sizes, suspects] = await Promise.all([blobSizes(git, tree, files), maybeSameSize(git, tree, index)])
   const different = files.filter((file, i) => sizes[i] !== file.size)
   const same = suspects === undefined ? [] : files.filter((file, i) => sizes[i] === file.size && suspects(file))
   return [...different, ...(await withOtherBytes(git, tree, same))]
 }
 
 /** `mode sha stage` TAB path NUL. What is unmerged is a change in any case. */
-const listFiles = async (git: Git, tree: Tree): Promise<ConvertedFile[]> => {
+const listFiles = async (git: Git, tree: Tree, index: PrivateIndex = {}): Promise<ConvertedFile[]> => {
   const args = ['ls-files', '--stage', '-z', '--full-name']
-  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
+  const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...index })
   const slice = createTimeSlice()
   const found: ConvertedFile[] = []
   for (const record of splitNul(stdoutBytes)) {
@@ -54,10 +57,10 @@ export const blobsInIndex = async (
   git: Git,
   tree: Tree,
   paths: readonly string[],
-  maxBytes: number,
+  { maxBytes, ...index }: PrivateIndex & { readonly maxBytes: number },
 ): Promise<{ readonly path: string; readonly sha: Sha }[]> => {
   const wanted = new Set(paths)
-  const files = (await listFiles(git, tree)).filter(({ bytes }) => wanted.has(toRaw(bytes)))
+  const files = (await listFiles(git, tree, index)).filter(({ bytes }) => wanted.has(toRaw(bytes)))
   const sizes = await blobSizes(git, tree, files)
   return files.flatMap(({ bytes, sha }, i) =>
     (sizes[i] ?? Number.NaN) <= maxBytes ? [{ path: toRaw(bytes), sha: toSha(sha) }] : [],
@@ -80,7 +83,11 @@ const blobSizes = async (git: Git, tree: Tree, files: readonly ConvertedFile[]):
  * Files whose conversion may keep the size: those with a filter or an encoding. Where the repository's configuration
  * names filters or a file of attributes, which git does not use for us but does for others, all of them.
  */
-const maybeSameSize = async (git: Git, tree: Tree): Promise<((file: ConvertedFile) => boolean) | undefined> => {
+const maybeSameSize = async (
+  git: Git,
+  tree: Tree,
+  index: PrivateIndex,
+): Promise<((file: ConvertedFile) => boolean) | undefined> => {
   const entries = await git.config(tree)
   const isUnknown = entries.some(
     (entry) =>
@@ -90,7 +97,7 @@ const maybeSameSize = async (git: Git, tree: Tree): Promise<((file: ConvertedFil
   const named = new Set<string>()
   for (const attribute of ['filter', 'working-tree-encoding']) {
     const args = ['ls-files', '-z', '--full-name', '--', '.', `:(exclude,attr:!${attribute})`]
-    const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
+    const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...index })
     for (const bytes of splitNul(stdoutBytes)) named.add(toRaw(bytes))
   }
   return named.size === 0 ? undefined : ({ bytes }) => named.has(toRaw(bytes))

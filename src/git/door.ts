@@ -3,6 +3,9 @@ import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
 import { AppError } from '../domain/errors.ts'
 import { toRepoPath } from '../domain/names.ts'
+import { identityWord } from '../domain/process-identity.ts'
+import { gitStarterVariable } from '../process/git-processes.ts'
+import { selfIdentity } from '../process/identity.ts'
 import { createSecrets, type Redact } from '../process/redaction/redact.ts'
 import { type HostToken, withAskpass } from './askpass.ts'
 import { refuseAborted, runChild } from './child.ts'
@@ -64,6 +67,7 @@ export const createGit = (options: GitOptions): Git => {
   const redact = options.redact ?? createSecrets([options.token?.secret]).redact
   let started = 0
   const running = new Set<number>()
+  const starter = identityWord(selfIdentity())
 
   const look = createLook([...userConfigFiles(env), ...userFilterFiles(env)])
   const watch = { look, patienceMs: options.patienceMs ?? defaultPatienceMs }
@@ -81,7 +85,7 @@ export const createGit = (options: GitOptions): Git => {
         program,
         cwd: workingDirectory(request.at),
         timeoutMs: timeLimitOf(request),
-        env: { ...environment, ...placeEnvironment(request.at) },
+        env: { ...environment, ...placeEnvironment(request.at), [gitStarterVariable]: starter },
         now,
         onStarted: (pid) => {
           started += 1

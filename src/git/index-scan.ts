@@ -104,6 +104,12 @@ export const directoriesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer
   return [...found].map((path) => Buffer.concat([root, Buffer.from(path, 'latin1')]))
 }
 
+/** Every tracked file and submodule. */
+export const filesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {
+  const root = Buffer.from(`${tree.path}/`)
+  return allEntries(bytes).map(({ nameAt, end }) => Buffer.concat([root, bytes.subarray(nameAt, end)]))
+}
+
 export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
 
 /** A tracked file as it lies on disk. There may be 100,000 of them: nothing is spelt out that hardly any needs. */

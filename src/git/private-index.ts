@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../domain/missing.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { identityWord, parseIdentityWord } from '../domain/process-identity.ts'
 import { deleteTree } from '../process/files/delete-tree.ts'
 import { liveness, selfIdentity } from '../process/identity.ts'
 import type { Git } from './door.ts'
@@ -13,7 +13,7 @@ import type { Git } from './door.ts'
  */
 export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) => Promise<T>): Promise<T> => {
   mkdirSync(placeOf(git), { recursive: true, mode: 0o700 })
-  const directory = mkdtempSync(join(placeOf(git), `${nameOf(selfIdentity())}+`))
+  const directory = mkdtempSync(join(placeOf(git), `${identityWord(selfIdentity())}+`))
   try {
     return await work(join(directory, 'index'))
   } finally {
@@ -24,7 +24,7 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
 /** Deletes those whose maker is dead. One whose name does not tell, or whose maker may live, is left. */
 export const clearPrivateIndexes = async (git: Git): Promise<void> => {
   for (const name of (await unlessMissing(readdir(placeOf(git)))) ?? []) {
-    const maker = makerOf(name)
+    const maker = parseIdentityWord(name.slice(0, Math.max(0, name.lastIndexOf('+'))))
     if (maker === undefined || liveness(maker) !== 'dead') continue
     // A git that outlived its maker may be writing there at this moment: then it is there for the next time.
     await deleteTree(join(placeOf(git), name)).catch(() => undefined)
@@ -32,16 +32,3 @@ export const clearPrivateIndexes = async (git: Git): Promise<void> => {
 }
 
 const placeOf = ({ home }: Git): string => join(home, 'tmp')
-
-/** `encodeURIComponent` leaves no `+` and no `/`, whatever a start time looks like on this system. */
-const nameOf = ({ pid, startTime }: ProcessIdentity): string => `${pid}+${encodeURIComponent(startTime)}`
-
-const makerOf = (name: string): ProcessIdentity | undefined => {
-  const [, pid, startTime] = /^([1-9]\d*)\+([^+]+)\+[A-Za-z0-9]+$/.exec(name) ?? []
-  if (pid === undefined || startTime === undefined) return undefined
-  try {
-    return { pid: Number(pid), startTime: decodeURIComponent(startTime) }
-  } catch {
-    return undefined
-  }
-}

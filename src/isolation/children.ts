@@ -1,7 +1,7 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { gitProcessesUsing } from '../process/git-processes.ts'
+import { type GitProcess, gitProcessesUsing } from '../process/git-processes.ts'
 import { liveness } from '../process/identity.ts'
-import { killRun, killTree } from '../process/kill.ts'
+import { continueStopped, killRun, killTree } from '../process/kill.ts'
 import { scriptMark } from '../process/run-mark.ts'
 import type { JournalEntry } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
@@ -23,7 +23,7 @@ export const settleChild = async (
 ): Promise<boolean> => {
   const { child } = entry
   // Killed between starting git and writing down its pid: then any git process in this repository may be the one.
-  if (child === undefined) return !startsGit.has(entry.step) || waitForStrangers(context, repoPath)
+  if (child === undefined) return !startsGit.has(entry.step) || waitForOtherGits(context, repoPath)
   const until = context.clock() + patienceMs
   let state = liveness(child)
   while (state === 'alive' && context.clock() < until) {
@@ -36,18 +36,23 @@ export const settleChild = async (
     if (killed.outcome !== 'dead') return false
   } else if (state !== 'dead') return false
   // A step may start several, and the next one may not have been written down.
-  return !startsGit.has(entry.step) || waitForStrangers(context, repoPath)
+  return !startsGit.has(entry.step) || waitForOtherGits(context, repoPath)
 }
 
-const waitForStrangers = async (context: IsolationContext, repoPath: string): Promise<boolean> => {
+const waitForOtherGits = async (context: IsolationContext, repoPath: string): Promise<boolean> => {
   const until = context.clock() + patienceMs
   let using = await gitProcessesUsing(repoPath)
   while (using.length > 0 && context.clock() < until) {
+    // One that we stopped in order to kill it, and then crashed, would stay stopped for ever.
+    await continueStopped(using.filter(isOrphan).map(({ identity }) => identity))
     await new Promise((resolve) => setTimeout(resolve, 50))
     using = await gitProcessesUsing(repoPath)
   }
   return using.length === 0
 }
+
+/** Started by a Coppice process that is dead. */
+const isOrphan = ({ startedBy }: GitProcess): boolean => startedBy !== undefined && liveness(startedBy) === 'dead'
 
 /**
  * Ends what setup or teardown of an interrupted operation started, and says whether all of it has ended. Teardown runs

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync, statSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { type ProcessIdentity, parseIdentityWord } from '../domain/process-identity.ts'
 import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
 import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
@@ -9,7 +9,15 @@ import { readUntrustedTextSync } from './files/read-untrusted.ts'
 import { processTable } from './table.ts'
 import type { ProcessRow } from './process-row.ts'
 
-export type GitProcess = { readonly identity: ProcessIdentity; readonly commandLine: string }
+export type GitProcess = {
+  readonly identity: ProcessIdentity
+  readonly commandLine: string
+  /** The Coppice process that started it; undefined for anybody else's git. */
+  readonly startedBy: ProcessIdentity | undefined
+}
+
+/** In the environment of every git that we start: after a crash it tells ours from the user's. */
+export const gitStarterVariable = 'COPPICE_GIT_STARTER'
 
 /**
  * The git processes of this host that work on the repository: by their directory, `--git-dir`, GIT_DIR or open files.
@@ -29,7 +37,7 @@ export const gitProcessesUsing = async (commonDir: string): Promise<readonly Git
     const told = await ownWords(git)
     if (told === undefined) continue
     if (withFilesThere.has(git.identity.pid) || (await speaksOf(told, repository))) {
-      users.push({ identity: git.identity, commandLine: told.args.join(' ') })
+      users.push({ identity: git.identity, commandLine: told.args.join(' '), startedBy: starterOf(told) })
     }
   }
   return users
@@ -53,6 +61,11 @@ const ownWords = async (git: ProcessRow): Promise<OwnWords | undefined> => {
     if (isGone(error)) return undefined
     throw cannotTell(`git process ${git.identity.pid} cannot be looked at`, error)
   }
+}
+
+const starterOf = ({ env }: OwnWords): ProcessIdentity | undefined => {
+  const entry = env.find((one) => one.startsWith(`${gitStarterVariable}=`))
+  return entry === undefined ? undefined : parseIdentityWord(entry.slice(gitStarterVariable.length + 1))
 }
 
 const speaksOf = async (told: OwnWords, repository: string): Promise<boolean> => {

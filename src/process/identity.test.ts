@@ -59,6 +59,7 @@ test.each(['sleep', 'a b', 'x) Z 1 (y', ') R 1 2 3', '((', ''])(
       pid: 42,
       command,
       zombie: false,
+      stopped: false,
       kernelThread: false,
       thread: false,
       parentPid: 7,

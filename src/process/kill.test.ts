@@ -261,6 +261,7 @@ const row = (pid: number, parentPid: number, processGroup: number, session: numb
   processGroup,
   session,
   zombie: false,
+  stopped: false,
 })
 
 test('an orphan is found by its group or its session alone, and a stranger by neither', () => {
@@ -282,6 +283,7 @@ test('on macOS the table of ps is read with its five-word dates', () => {
       processGroup: 12,
       session: 0,
       zombie: false,
+      stopped: false,
     },
   ])
 })

@@ -55,6 +55,23 @@ export const killRun = async (marks: readonly RunMark[], options: KillOptions): 
   return killed
 }
 
+/**
+ * Lets processes that were stopped continue, with whatever else is stopped in a session that is theirs alone: git waits
+ * for its ssh. For those that a crash caught between the SIGSTOP and the SIGKILL of `endAll`.
+ */
+export const continueStopped = async (identities: readonly ProcessIdentity[]): Promise<void> => {
+  if (identities.length === 0) return
+  const rows = await processTable()
+  const ours = groupsOf(rows, selfAndAncestors(rows, process.pid))
+  const named = rows.filter(({ identity }) => identities.some((one) => isSame(one, identity)))
+  const sessions = new Set(named.map(({ session }) => session).filter((session) => session > 0 && !ours.has(session)))
+  const stopped = rows.filter((row) => row.stopped && (named.includes(row) || sessions.has(row.session)))
+  await signalAll(
+    stopped.map(({ identity }) => identity),
+    'SIGCONT',
+  )
+}
+
 export type KillTarget = {
   readonly known: readonly ProcessIdentity[]
   /** Asked before every round: members that no tree shows. Calls `onFound` as soon as it finds one. */

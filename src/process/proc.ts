@@ -6,6 +6,8 @@ export type ProcStat = {
   readonly command: string
   /** Ended, only its parent has not noticed yet */
   readonly zombie: boolean
+  /** By SIGSTOP or the terminal; not by a debugger */
+  readonly stopped: boolean
   /** A thread of the kernel itself: has no files, no directory, no owner to speak of */
   readonly kernelThread: boolean
   /** Not a process but one of its threads, which /proc does not list but shows to whoever asks for its number */
@@ -29,6 +31,7 @@ export const parseStat = (text: string): ProcStat | undefined => {
     pid: Number(text.slice(0, open)),
     command: text.slice(open + 1, close),
     zombie: isEnded(field(3), Number(field(20))),
+    stopped: field(3) === 'T',
     kernelThread: (Number(field(9)) & PF_KTHREAD) !== 0,
     thread: field(38) === '-1',
     parentPid: Number(field(4)),

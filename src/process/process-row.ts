@@ -8,4 +8,5 @@ export type ProcessRow = {
   /** 0 where the system does not tell (macOS) */
   readonly session: number
   readonly zombie: boolean
+  readonly stopped: boolean
 }

@@ -15,6 +15,7 @@ export const parsePsTable = (text: string): readonly ProcessRow[] =>
         processGroup: Number(processGroup),
         session: 0,
         zombie: state.startsWith('Z'),
+        stopped: state.startsWith('T'),
       },
     ]
   })

@@ -49,7 +49,8 @@ export const takeInventory = async (world: World, foreign: readonly string[] = [
 const takeRecord = (world: World, dir: string, blobs: Map<string, string>, commits: Map<string, string>): void => {
   if (existsSync(join(dir, 'index')) && existsSync(join(dir, 'HEAD'))) {
     const staged = world.box.raw(world.box.root, `--git-dir=${dir}`, 'ls-files', '-s')
-    for (const [, id, path] of staged.matchAll(/^\d+ ([0-9a-f]+) \d\t(.+)$/gm)) {
+    // A submodule's entry names a commit of another repository.
+    for (const [, id, path] of staged.matchAll(/^(?!160000 )\d+ ([0-9a-f]+) \d\t(.+)$/gm)) {
       if (id !== undefined && !blobs.has(id)) blobs.set(id, `index of ${dir}: ${path}`)
     }
   }

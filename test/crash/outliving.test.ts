@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -8,6 +10,11 @@ import { takeInventory } from './inventory.ts'
 import { appears, gitWrapper, startChild, temporaryOf } from './kill.ts'
 import { type OperationName, operations, recover } from './operations.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { identityWord } from '../../src/domain/process-identity.ts'
+import { settleChild } from '../../src/isolation/children.ts'
+import { gitStarterVariable } from '../../src/process/git-processes.ts'
+import { identifySync, liveness, selfIdentity } from '../../src/process/identity.ts'
+import type { JournalEntry } from '../../src/store/store.ts'
 import { makeDirty, makeScenarioWorld } from './arrange.ts'
 
 /** Our process dies while this git command is still to do its work; git goes on when recovery has begun. */
@@ -110,19 +117,47 @@ describe('git outlives the process that started it', () => {
     await settled(world, expectations, 'create-fresh')
   })
 
-  test('a git process that was started and not yet written down is waited for', async () => {
-    const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
-    await using world = await makeScenarioWorld(one)
-    const expectations = await expectationsOf(world)
-    const { go } = await killUnderGit(world, one)
-    // As if killed a moment earlier: git runs, and the journal does not know it.
-    const [entry] = await world.context.store.journal.open(world.context.host)
-    await world.context.store.journal.advance(entry?.id ?? '', { child: null })
-    const recovery = recover(world.context, world.codebase)
-    go()
-    expect(await recovery).toEqual([])
-    await untilQuiet(world)
-    await settled(world, expectations, 'create-fresh')
+  test.each(['runs', 'was stopped, to be killed'])(
+    'a git process that is not written down yet and %s is waited for',
+    async (how) => {
+      const one: Outliving = { command: 'worktree add', operation: 'create-fresh' }
+      await using world = await makeScenarioWorld(one)
+      const expectations = await expectationsOf(world)
+      const { go } = await killUnderGit(world, one)
+      // As if killed a moment earlier: git runs, and the journal does not know it.
+      const [entry] = await world.context.store.journal.open(world.context.host)
+      await world.context.store.journal.advance(entry?.id ?? '', { child: null })
+      if (how !== 'runs') process.kill(-Number(readFileSync(world.box.path('git-started'), 'utf8')), 'SIGSTOP')
+      const recovery = recover(world.context, world.codebase)
+      go()
+      expect(await recovery).toEqual([])
+      await untilQuiet(world)
+      await settled(world, expectations, 'create-fresh')
+    },
+  )
+
+  test.each([
+    ['left alone if nobody of ours started it', {}, 'alive'],
+    ['left to who started it', { [gitStarterVariable]: identityWord(selfIdentity()) }, 'alive'],
+    ['continued if who started it is dead', { [gitStarterVariable]: `${process.pid}+another` }, 'dead'],
+  ] as const)('a stopped git is %s', async (_what, starter, outcome) => {
+    await using world = await makeScenarioWorld({})
+    const env = { ...world.box.env, ...starter }
+    const git = spawn('git', ['cat-file', '--batch'], { cwd: world.repo.path, env, detached: true, stdio: 'pipe' })
+    try {
+      // It answers, so it is git by now.
+      git.stdin.write('HEAD\n')
+      await once(git.stdout, 'data')
+      const identity = identifySync(git.pid ?? 0)
+      git.kill('SIGSTOP')
+      git.stdin.end()
+      const entry = { child: undefined, step: 'adding' } as JournalEntry
+      const context = { ...world.context, clock: hurried() }
+      expect(await settleChild(context, world.repo.commonDir, entry)).toBe(outcome === 'dead')
+      expect(identity && liveness(identity)).toBe(outcome)
+    } finally {
+      git.kill('SIGKILL')
+    }
   })
 
   test.each([

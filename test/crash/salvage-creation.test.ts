@@ -4,23 +4,33 @@ import { expect, test } from 'vitest'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
-import { writeIn } from '../helpers/repo.ts'
+import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeScenarioWorld } from './arrange.ts'
-import type { WorldOptions } from '../helpers/world.ts'
+import type { World, WorldOptions } from '../helpers/world.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
   'a file': (path) => writeIn(path, 'found.ts', 'a file in a half-made tree\n'),
   'an edit': (path) => writeIn(path, 'README', 'an edit in a half-made tree\n'),
+  'an edit that a filter hides': (path, git) => {
+    writeIn(path, 'a.nb', 'one\nhidden in a half-made tree\n')
+    git('add', 'a.nb')
+  },
   'an ignored file': (path) => writeIn(path, 'found.local', 'an ignored file in a half-made tree\n'),
   'a staged file': (path, git) => {
     writeIn(path, 'found.ts', 'staged in a half-made tree\n')
     git('add', 'found.ts')
   },
   'a file below a submodule that was never fetched': (path) => writeIn(path, 'sub/found.ts', 'below a submodule\n'),
+  'an edit in a submodule': (path) => writeIn(path, 'lib/a.txt', 'edited in a submodule\r\n'),
+  'an ignored file in a submodule': (path) => writeIn(path, 'lib/found.local', 'ignored in a submodule\n'),
+  'an edit in a submodule that a filter hides': (path, git) => {
+    writeIn(path, 'lib/a.nb', 'one\nhidden in a submodule\n')
+    git('-C', 'lib', 'add', 'a.nb')
+  },
   'a commit': (path, git) => {
     writeIn(path, 'found.ts', 'committed in a half-made tree\n')
     git('add', 'found.ts')
@@ -46,17 +56,42 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
   },
 }
 
+/** A filter drops all lines but the first, another keeps the size, and a checkout writes CRLF. */
+const filtered: WorldOptions = {
+  prepare: (repo, box) => {
+    box.raw(repo.path, 'config', '--global', 'filter.strip.clean', 'head -n 1')
+    box.raw(repo.path, 'config', '--global', 'filter.lower.clean', 'tr A-Z a-z')
+    withFilters(repo)
+  },
+}
+
+const withFilters = (repo: TestRepo): void => {
+  repo.write('.gitattributes', '*.nb filter=strip\n*.low filter=lower\n*.txt text eol=crlf\n')
+  for (const path of ['a.nb', 'a.low']) repo.write(path, 'one\n')
+  repo.git('add', '-A')
+  repo.commit('a.txt', 'one\ntwo\n')
+}
+
+const addSubmodule = ({ box, repo }: World): void => {
+  const lib = box.repo('lib')
+  lib.write('.gitignore', '*.local\n')
+  withFilters(lib)
+  repo.git('submodule', '--quiet', 'add', lib.path, 'lib')
+  repo.git('commit', '-q', '-m', 'lib')
+}
+
 const spared: WorldOptions = { settings: { spares: 1 } }
 
 test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environment survives recovery', async (what) => {
-  await using world = await makeScenarioWorld({})
-  if (what.includes('submodule')) {
+  await using world = await makeScenarioWorld({ options: filtered })
+  if (what.includes('in a submodule')) addSubmodule(world)
+  if (what.includes('below a submodule')) {
     world.repo.commit('.coppice/config.yaml', 'worktree:\n  submodules: false\n')
     world.repo.git('update-index', '--add', '--cacheinfo', `160000,${world.repo.sha()},sub`)
     world.repo.git('commit', '-q', '-m', 'sub')
   }
   const early = await takeInventory(world)
-  await killAt(world, 'create-fresh', 'create.attached')
+  await killAt(world, 'create-fresh', what.includes('in a submodule') ? 'create.dressed' : 'create.attached')
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
   meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
   const before = { ...(await takeInventory(world)), branches: early.branches }
@@ -66,6 +101,19 @@ test.concurrent.each(Object.keys(meddlings))('%s put into a half-made environmen
   expect(await checkRecoveredOnce(world)).toEqual([])
   await operations['create-fresh'](world.context, world.codebase)
   expect(await checkInvariants(world, expectations)).toEqual([])
+})
+
+test('what a checkout wrote is nobody’s work, whatever it was converted to and even if only half of it is there', async () => {
+  await using world = await makeScenarioWorld({ options: filtered })
+  addSubmodule(world)
+  await killAt(world, 'create-fresh', 'create.dressed')
+  const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(readFileSync(join(path, 'lib/a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
+  expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
+  writeIn(path, 'a.txt', 'one\r\ntw')
+  expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+  expect(existsSync(path)).toBe(false)
+  expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
 })
 
 test('a file put into a half-made spare survives recovery', async () => {
@@ -79,13 +127,23 @@ test('a file put into a half-made spare survives recovery', async () => {
   expect((await checkInvariants(world, { before })).filter((problem) => problem.startsWith('G1'))).toEqual([])
 })
 
-test('a file put into a waiting spare stays there, and is in no environment', async () => {
-  await using world = await makeScenarioWorld({ options: spared })
+test.each([
+  ['a file', 'found.ts', 'found\n'],
+  ['an edit that a filter hides', 'a.nb', 'one\nhidden\n'],
+  ['an edit that a filter hides and that keeps the size', 'a.low', 'ONE\n'],
+])('%s put into a waiting spare stays there, and is in no environment', async (_what, file, content) => {
+  await using world = await makeScenarioWorld({ options: { ...spared, ...filtered } })
   await keepSpares(world.context, world.codebase)
   const [spare] = await world.context.store.spares.list(world.codebase.id)
-  writeIn(spare?.path ?? '', 'found.ts', 'a file in a waiting spare\n')
+  const path = spare?.path ?? ''
+  writeIn(path, file, content)
+  // Git shows one of another size until it is staged.
+  if (file === 'a.nb') world.box.raw(path, 'add', file)
+  // The spare would have to be brought to this commit.
+  for (const name of ['a.nb', 'a.low']) world.repo.commit(name, 'two\n')
   await operations['create-fresh'](world.context, world.codebase)
-  const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(existsSync(join(path, 'found.ts'))).toBe(false)
-  expect(readFileSync(join(spare?.path ?? '', 'found.ts'), 'utf8')).toBe('a file in a waiting spare\n')
+  const made = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(existsSync(join(made, 'found.ts'))).toBe(false)
+  for (const name of ['a.nb', 'a.low']) expect(readFileSync(join(made, name), 'utf8')).toBe('two\n')
+  expect(readFileSync(join(path, file), 'utf8')).toBe(content)
 })

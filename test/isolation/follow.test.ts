@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { markerProgram } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, resolved } from './scene.ts'
 
@@ -20,6 +21,12 @@ beforeAll(async () => {
       repo.git('submodule', '--quiet', 'add', box.path('lib'), 'lib')
       repo.commit('.gitignore', 'ign/\nlink\n*.log\n')
       repo.commit('pkg/f', 'f\n')
+      const config = (key: string, value: string) => box.raw(repo.path, 'config', '--global', key, value)
+      config('filter.strip.clean', 'head -n 1')
+      config('filter.up.clean', 'tr A-Z a-z')
+      config('filter.up.smudge', 'tr a-z A-Z')
+      repo.commit('.gitattributes', '/nb/** filter=strip\n*.up filter=up\n*.txt text eol=crlf\n*.bin filter=lfs\n')
+      for (const path of ['nb/n', 'nb/caf\u00e9', 'a.up', 'crlf.txt']) repo.commit(path, 'one\n')
     },
   })
   world.box.raw(world.box.root, 'clone', '-q', world.box.path('origin.git'), world.box.path('fork'))
@@ -68,7 +75,51 @@ const fileAt =
 type Row = { readonly lay: (tree: Inside) => void; readonly kept: string; readonly change: (fork: Inside) => void }
 const ignored = (path: string) => (tree: Inside) => tree.write(path, 'precious\n')
 
+/** Git calls the tree clean afterwards. */
+const hidden =
+  (path: string, content = 'one\nprecious\n') =>
+  (tree: Inside) => {
+    tree.write(path, content)
+    // Older than the index: git does not read it again.
+    utimesSync(join(tree.path, path), 1_500_000_000, 1_500_000_000)
+    tree.git('add', '--', path)
+    if (tree.git('status', '--short') !== '') throw new Error(`git status shows ${path}`)
+  }
+const commits =
+  (...commands: readonly (readonly string[])[]) =>
+  (at: Inside): void => {
+    for (const command of commands) at.git(...command)
+    at.git('commit', '-q', '-m', 'theirs')
+  }
+const notebook = { lay: hidden('nb/n'), kept: 'nb/n' }
+const asSubmodule = ['update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},nb/n`]
+
 const rows: Record<string, Row> = {
+  'an edit that a filter hides, for another version': { ...notebook, change: (at) => void at.commit('nb/n', 'two\n') },
+  'one, for no file': { ...notebook, change: commits(['rm', '-q', 'nb/n']) },
+  'one, for an executable': { ...notebook, change: commits(['update-index', '--chmod=+x', 'nb/n']) },
+  'one, for a file of another name': { ...notebook, change: commits(['mv', 'nb/n', 'm']) },
+  'one, for a link': {
+    ...notebook,
+    change: (at) => {
+      rmSync(join(at.path, 'nb/n'))
+      symlinkSync('../one', join(at.path, 'nb/n'))
+      commits(['add', 'nb/n'])(at)
+    },
+  },
+  'one, for a directory': { ...notebook, change: fileAt('nb/n/inner') },
+  'one, for a submodule': { ...notebook, change: commits(['rm', '-q', '--cached', 'nb/n'], asSubmodule) },
+  'the directory of one, for a file': { ...notebook, change: fileAt('nb') },
+  'one, for a name that some disks take for the same': {
+    lay: hidden('nb/caf\u00e9'),
+    kept: 'nb/caf\u00e9',
+    change: (at) => void at.commit('nb/cafe\u0301', 'theirs\n'),
+  },
+  'an edit that a filter hides and that keeps the size': {
+    lay: hidden('a.up', 'oNE\n'),
+    kept: 'a.up',
+    change: (at) => void at.commit('a.up', 'two\n'),
+  },
   'an ignored file that it tracks': { lay: ignored('x.log'), kept: 'x.log', change: fileAt('x.log') },
   'a file in an ignored directory': { lay: ignored('ign/a'), kept: 'ign/a', change: fileAt('ign/a') },
   'an ignored directory, for another file in it': { lay: ignored('ign/a'), kept: 'ign/a', change: fileAt('ign/b') },
@@ -131,10 +182,11 @@ describe('a pull request that moved on or was rewritten never replaces', () => {
   test.each(Object.entries(rows))('%s', async (_what, { lay, kept, change }) => {
     const { tree, move } = await review()
     lay(tree)
+    const content = tree.read(kept)
     for (const how of hows) {
       const { notices, isLeft } = await move(how, change)
-      expect({ how, isLeft, kept: tree.has(kept) }).toEqual({ how, isLeft: true, kept: true })
-      expect(notices).toMatch(/it would overwrite or delete|there is a repository inside/)
+      expect({ how, isLeft, kept: tree.read(kept) }).toEqual({ how, isLeft: true, kept: content })
+      expect(notices).toContain('it would overwrite or delete')
     }
   })
 })
@@ -152,8 +204,126 @@ test.each(hows)('a pull request that was %s moves what is in nobody’s way', as
   expect(tree.read('pkg/f')).toBe('theirs\n')
 })
 
+test('a review that was moved on is still one without commits of its own, and follows a rewrite', async () => {
+  const { tree, move } = await review()
+  expect(await move('moved on', fileAt('two'))).toMatchObject({ isMoved: true })
+  expect(await move('moved on', fileAt('three'))).toMatchObject({ isMoved: true })
+  expect(await move('rewritten', fileAt('four'))).toMatchObject({ isMoved: true })
+  tree.commit('mine', 'mine\n')
+  expect(await move('rewritten', fileAt('five'))).toMatchObject({ isMoved: false })
+  expect(tree.read('mine')).toBe('mine\n')
+})
+
+test('a review with commits of its own does not become one without when the pull request takes them in', async () => {
+  const { tree, move } = await review()
+  tree.commit('mine', 'mine\n')
+  const taken = (at: Inside): void => void at.git('pull', '-q', '--ff-only', tree.path, 'HEAD')
+  await move('moved on', (at) => {
+    taken(at)
+    fileAt('two')(at)
+  })
+  expect(await move('rewritten', fileAt('three'))).toMatchObject({ isMoved: false, isLeft: false })
+  expect(tree.read('mine')).toBe('mine\n')
+})
+
+test.each(hows)('a pull request that was %s leaves repositories and worktrees in ignored directories', async (how) => {
+  const { tree, move } = await review()
+  tree.git('init', '-q', 'ign/pkg')
+  tree.git('-C', 'ign/pkg', 'commit', '-q', '--allow-empty', '-m', 'only here')
+  tree.git('worktree', 'add', '-q', '--detach', 'ign/tree')
+  expect(await move(how, fileAt('two'))).toMatchObject({ isMoved: true })
+  expect([tree.has('ign/pkg/.git/HEAD'), tree.has('ign/tree/one')]).toEqual([true, true])
+  tree.git('init', '-q', 'new')
+  tree.git('-C', 'new', 'commit', '-q', '--allow-empty', '-m', 'only here')
+  expect(await move(how, fileAt('three'))).toMatchObject({
+    isMoved: false,
+    notices: expect.stringContaining('there is a repository inside: new'),
+  })
+})
+
 test('a submodule that was never fetched gives way to files', async () => {
   const { tree, move } = await review()
   expect(await move('moved on', fileAt('lib/inner'))).toMatchObject({ isMoved: true })
   expect(tree.read('lib/inner')).toBe('theirs\n')
+})
+
+/** Names that git can quote, cut or take for another, and one that is not UTF-8. */
+const oddNames = [' space', 'cr\r', 'line\nfeed', '"quoted"', Buffer.from([0xff])]
+
+test('files are compared all at once, whatever their names, and only those that the move touches', async () => {
+  const { tree, move } = await review()
+  const writeOdd = ({ path }: Inside, content: string): void => {
+    for (const name of oddNames) writeFileSync(Buffer.concat([Buffer.from(`${path}/nb/`), Buffer.from(name)]), content)
+  }
+  const write = (content: string, count: number) => (at: Inside) => {
+    for (let i = 0; i < count; i += 1) at.write(`crlf/${i}.txt`, content)
+    writeOdd(at, content)
+    commits(['add', '-A'])(at)
+  }
+  const processes = async (content: string, count: number): Promise<number> => {
+    const before = world.context.git.spawned()
+    expect(await move('moved on', write(content, count))).toMatchObject({ isMoved: true })
+    return world.context.git.spawned() - before
+  }
+  await processes('one\n', 300)
+  expect(tree.read('crlf/299.txt')).toBe('one\r\n')
+  expect(await processes('two\n', 300)).toBeLessThan((await processes('three\n', 1)) + 20)
+  tree.write('nb/n', 'one\nprecious\n')
+  tree.git('add', '-A')
+  expect(await move('moved on', write('four\n', 1))).toMatchObject({ isMoved: true })
+  expect(tree.read('nb/n')).toBe('one\nprecious\n')
+  writeOdd(tree, 'four\nprecious\n')
+  tree.git('add', '-A')
+  expect(tree.git('status', '--short')).toBe('')
+  const { isMoved, notices } = await move('moved on', write('five\n', 0))
+  expect(isMoved).toBe(false)
+  for (const name of oddNames) expect(notices).toContain(`nb/${String(name)}`)
+})
+
+test.each(['false', 'true'])('a filter that fails (required: %s) lets nothing be replaced', async (required) => {
+  const config = (key: string, value: string) => world.box.raw(world.box.root, 'config', '--global', key, value)
+  const { tree, move } = await review()
+  const change = (content: string) => (at: Inside) => void at.commit('a.up', content)
+  expect(await move('moved on', change('two\n'))).toMatchObject({ isMoved: true })
+  expect(tree.read('a.up')).toBe('TWO\n')
+  config('filter.up.smudge', 'false')
+  try {
+    const moved = await move('moved on', (at) => {
+      change('three\n')(at)
+      config('filter.up.required', required)
+    })
+    expect(moved).toMatchObject({ isMoved: false, notices: expect.stringContaining('this tree stays at') })
+    expect(tree.read('a.up')).toBe('TWO\n')
+  } finally {
+    config('filter.up.smudge', 'tr a-z A-Z')
+    config('filter.up.required', 'false')
+  }
+})
+
+test('a file of Git LFS gives way while LFS has its content, and no server is asked for it', async () => {
+  const store = join(world.repo.commonDir, 'lfs/objects')
+  const clean = `f=$(mktemp); cat > $f; grep -q '^oid sha256:' $f && exec cat $f; o=$(sha256sum $f | cut -c1-64); s=$(wc -c < $f)
+d=${store}/$(echo $o | cut -c1-2)/$(echo $o | cut -c3-4); mkdir -p $d; mv $f $d/$o
+printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:%s\\nsize %s\\n' $o $s`
+  const asked = world.box.path('lfs-asked')
+  const config = (key: string, value: string) => world.box.raw(world.box.root, 'config', '--global', key, value)
+  config('filter.lfs.clean', markerProgram(world.box.path('lfs-clean'), world.box.path('lfs-cleaned'), clean))
+  config('filter.lfs.smudge', markerProgram(world.box.path('lfs-smudge'), asked))
+  const { tree, move } = await review()
+  const change = (content: string) => (at: Inside) => {
+    at.commit('large.bin', content)
+    rmSync(asked, { force: true })
+  }
+  await move('moved on', change('first\n'))
+  hidden('large.bin', 'first\n')(tree)
+  expect(await move('moved on', change('second\n'))).toMatchObject({ isMoved: true })
+  expect(tree.read('large.bin')).toContain('oid sha256:')
+  hidden('large.bin', 'second\n')(tree)
+  const pruned = (at: Inside): void => {
+    change('third\n')(at)
+    rmSync(store, { recursive: true })
+  }
+  expect(await move('moved on', pruned)).toMatchObject({ isMoved: false })
+  expect(tree.read('large.bin')).toBe('second\n')
+  expect(existsSync(asked)).toBe(false)
 })

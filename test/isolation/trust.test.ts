@@ -8,6 +8,7 @@ import { toWork } from '../../src/domain/work.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
+import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, conversation, inside, issue, remove, removed, resolved } from './scene.ts'
 
@@ -250,6 +251,11 @@ describe.concurrent('a head that moves', () => {
     expect(gets(world, await resolved(world, 'pr', 7, { hints }))).toEqual(all)
     const second = strange(world, 'second', first)
     world.repo.git('push', '-q', 'origin', `${second}:refs/pull/7/head`)
+    // A message that came before, and waited for the repository while it was vouched for.
+    const work = toWork('pr', '7')
+    const late = await followPullRequest(world.context, world.codebase, environment, work, { ...hints, prSha: second })
+    expect(late.current).toBe(false)
+    expect(headOf(world, environment)).toBe(first)
     const moved = await resolved(world, 'pr', 7, { hints: { ...hints, prSha: second } })
     expect(moved.trusted).toBe(false)
     expect(headOf(world, environment)).toBe(first)
@@ -638,7 +644,14 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
   const refused = { ...world.context, approve: () => Promise.reject(new Error('the terminal is gone')) }
   await expect(vouchFor(refused, world.codebase, environment)).rejects.toThrow('the terminal is gone')
   expect((await world.context.store.environments.get(environment.id))?.trust).toBe('unproven')
-  expect(await vouchFor(world.context, world.codebase, environment)).toMatchObject({ ranSetup: true, notices: [] })
+  const atRelease: unknown[] = []
+  const failpoint = async (name: string): Promise<void> => {
+    if (name === 'lease.released') atRelease.push((await world.context.store.environments.get(environment.id))?.trust)
+  }
+  const vouched = await vouchFor({ ...world.context, failpoint }, world.codebase, environment)
+  expect(vouched).toMatchObject({ ranSetup: true, notices: [] })
+  // Once the lease is released, the head can move to a commit that nobody has looked at.
+  expect(atRelease).toEqual(['vouched'])
   expect(gets(world, await resolved(world, 'pr', 7))).toEqual(all)
   const again = await vouchFor(world.context, world.codebase, { ...environment, trust: 'vouched' })
   expect(again.wasTrusted).toBe(true)

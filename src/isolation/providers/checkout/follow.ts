@@ -44,9 +44,11 @@ export const followPullRequest = async (
   if (!ofThisTree || prSha === undefined || !isSha(prSha) || !environment.owned) return unmoved
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
-  return locked(context, codebase, `following PR #${work.id}`, () =>
-    follow(context, codebase, environment, presence.tree, prSha),
-  )
+  return locked(context, codebase, `following PR #${work.id}`, async () => {
+    // Somebody may have vouched for it, or removed it, while this waited for the lock.
+    const current = await context.store.environments.get(environment.id)
+    return current?.status === 'active' ? follow(context, codebase, current, presence.tree, prSha) : unmoved
+  })
 }
 
 const unmoved: FollowedHead = { notices: [], current: true }
@@ -69,6 +71,8 @@ const follow = async (
     notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``],
     current: true,
   })
+  const isUntouched = isUntouchedReview(environment, here)
+  let how: string
   try {
     const refused = await bring(context, codebase, environment, target)
     if (refused !== undefined) return left(refused)
@@ -79,20 +83,19 @@ const follow = async (
     if (!isBehind && (await isAncestor(context.git, tree, target, here))) {
       return { ...left('it has commits that the PR does not have'), current: true }
     }
-    if (!isBehind && !isUntouchedReview(environment, here)) return left('the two have diverged')
-    const lost = await inTheWay(context, tree, looked.dirt, target)
-    if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
+    if (!isBehind && !isUntouched) return left('the two have diverged')
     const settings = checkoutSettings(environment.trust)
-    if (isBehind) {
-      await fastForward(context.git, tree, target, { settings })
-      return moved('moved: fast-forwarded')
-    }
-    await moveTo(context.git, tree, target, { settings })
+    const lost = await inTheWay(context, tree, looked.dirt, { from: here, to: target, settings })
+    if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
+    if (isBehind) await fastForward(context.git, tree, target, { settings })
+    else await moveTo(context.git, tree, target, { settings })
+    how = isBehind ? 'moved: fast-forwarded' : 'was rewritten: moved'
   } catch (error) {
     return left(toAppError(error).message)
   }
-  await context.store.environments.update(environment.id, { startSha: target })
-  return moved('was rewritten: moved')
+  // Still a review without commits of its own: it can follow the next rewrite too.
+  if (isUntouched) await context.store.environments.update(environment.id, { startSha: target })
+  return moved(how)
 }
 
 /** Whether its files may be moved at all, by the questions that a removal asks about them. */
@@ -111,8 +114,14 @@ const look = async (
   if (use.length > 0) return why(use)
   const dirt = await readDirt(context, codebase, environment, tree, config)
   if (dirt.headBranch !== environment.branch) return { why: `it is on ${dirt.headBranch ?? 'no branch'}` }
-  const reasons = reasonsIn(environment, dirt)
+  const reasons = reasonsIn(environment, { ...dirt, worktrees: [], repositories: untrackedRepositories(dirt) })
   return reasons.length > 0 ? why(reasons) : { dirt }
+}
+
+/** The move leaves repositories and worktrees inside alone unless they are in its way. One that git shows is a change. */
+const untrackedRepositories = ({ repositories, untracked }: Dirt): Dirt['repositories'] => {
+  const shown = new Set(untracked)
+  return repositories.filter(({ path }) => shown.has(`${path}/`))
 }
 
 const named = (paths: readonly string[]): string => {

@@ -1,16 +1,17 @@
 import { existsSync } from 'node:fs'
+import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { type Sha, isSha } from '../../../domain/names.ts'
-import { shownPath, toRaw } from '../../../domain/raw-path.ts'
+import { shownPath, toRaw, bytesBelow, rawBytes } from '../../../domain/raw-path.ts'
 import { trimEndOf } from '../../../domain/trim-end.ts'
 import { halfDone, readHead } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { withPrivateIndex } from '../../../git/private-index.ts'
 import { resolveCommit } from '../../../git/refs.ts'
-import { readTree } from '../../../git/objects.ts'
+import { readTree, type ListedEntry } from '../../../git/objects.ts'
 import { type Status, readStatus } from '../../../git/status.ts'
-import type { TreePath } from '../../../git/tree-path.ts'
+import { type TreePath, treePath } from '../../../git/tree-path.ts'
 import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -18,13 +19,20 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Dirt } from './look/dirt.ts'
 import { type InnerRepository, repositoriesInside } from './look/repositories-inside.ts'
-import { type DirtySubmodule, hasFilesWithoutGit } from './look/submodules.ts'
+import { type DirtySubmodule, lookIntoSubmodules, submoduleTree } from './look/submodules.ts'
 import { walk } from '../../walk.ts'
 import { isOurAddition } from './provision/additions.ts'
 import { type ExpectedContent, expectedContent } from './provision/expected-content.ts'
 import type { Keeping } from './kind.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point/restore-point.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import { convertedFiles } from '../../../git/converted.ts'
+import { withoutLargeFiles } from '../../../git/large-files.ts'
+import type { Setting } from '../../../git/neutral.ts'
+import { checkoutSettings } from './checkout-settings.ts'
+import { convertedEdits } from './look/converted-edits.ts'
+import { isBeginningOf } from './provision/same-content.ts'
 
 /**
  * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
@@ -42,17 +50,14 @@ export const saveStrangersWork = async (
   if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
-  const dirt = await beyondCheckout(
-    context,
-    checkout,
-    codebase,
-    tree,
-    start,
-    await expectedContent(context, tree, entry, start),
-  )
-  if (dirt === undefined) return 'nothing'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
+  const laid = await expectedContent(context, tree, entry, start)
+  // A restore brings large files from its restore point; a spare is made as our own work is.
+  const settings =
+    entry.data['pointId'] === undefined ? checkoutSettings(environment?.trust ?? 'own') : withoutLargeFiles
+  const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, laid, settings })
+  if (dirt === undefined) return 'nothing'
   // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
   if (environment === undefined) return 'cannot-keep'
   await writeRestorePoint(context, {
@@ -73,19 +78,24 @@ const beyondCheckout = (
   checkout: Keeping,
   codebase: Codebase,
   tree: Tree,
-  start: Sha,
-  laid: ExpectedContent,
+  expected: Expected,
 ): Promise<Dirt | undefined> =>
   withPrivateIndex(context.git, (indexFile) =>
-    compareWith(context, checkout, codebase, tree, { indexFile, start, laid }),
+    compareWith(context, checkout, codebase, tree, { indexFile, ...expected }),
   )
+
+type Expected = {
+  readonly start: Sha
+  readonly laid: ExpectedContent
+  readonly settings: readonly Setting[]
+}
 
 const compareWith = async (
   context: IsolationContext,
   checkout: Keeping,
   codebase: Codebase,
   tree: Tree,
-  { indexFile, start, laid }: { readonly indexFile: string; readonly start: Sha; readonly laid: ExpectedContent },
+  { indexFile, start, laid, settings }: Expected & { readonly indexFile: string },
 ): Promise<Dirt | undefined> => {
   const whole = await checkout.isWhole(tree)
   // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
@@ -101,20 +111,30 @@ const compareWith = async (
     }
     return found
   }
-  const changed = await theirs(status.changed)
+  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
+  const shown = new Set(status.changed.map(({ bytes }) => toRaw(bytes)))
+  const converted = (await convertedFiles(context.git, asked, { indexFile }))
+    .map(({ bytes }) => toRaw(bytes))
+    .filter((path) => !shown.has(path))
+  const { changed, edited } = await notOfCheckout(context, asked, tracked, {
+    start,
+    laid,
+    settings,
+    changed: await theirs(status.changed),
+    converted,
+  })
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
-  const tracked = await readTree(context.git, { commonDir: tree.commonDir }, start)
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
   const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
-  const submodules = await submodulesOf(tree, gitlinks, laid)
+  const submodules = await submodulesOf(context, tree, gitlinks, { laid, settings })
   const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
   // What the restore point holds was brought back, and is still in the point.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const found = [changed, untracked, ignored, half, named.commits, objects, work, submodules].some(
+  const found = [changed, edited, untracked, ignored, half, named.commits, objects, work, submodules].some(
     (list) => list.length > 0,
   )
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
@@ -128,7 +148,7 @@ const compareWith = async (
     untracked,
     additions: [],
     hidden: [],
-    converted: [],
+    converted,
     convertedSubmodules: [],
     halfDone: half,
     record: '',
@@ -142,6 +162,30 @@ const compareWith = async (
     fingerprint: '',
     glance: undefined,
   }
+}
+
+/**
+ * Git status looks through filters and line ends: it hides some edits, and shows files that were only half written. A
+ * file is somebody's work unless it is what a checkout writes, or the beginning of it.
+ */
+const notOfCheckout = async (
+  context: IsolationContext,
+  tree: Tree,
+  tracked: readonly ListedEntry[],
+  { start, laid, settings, changed, converted }: Expected & Pick<Dirt, 'changed' | 'converted'>,
+): Promise<{ readonly changed: readonly string[]; readonly edited: readonly string[] }> => {
+  const files = new Set(tracked.filter(({ mode }) => mode.startsWith('100')).map(({ bytes }) => toRaw(bytes)))
+  const compared: string[] = []
+  for (const path of [...changed, ...converted]) {
+    const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
+    if (files.has(path) && found?.isFile() === true) compared.push(path)
+  }
+  const asked = { commit: start, paths: compared, settings, isSame: isBeginningOf }
+  const edits = new Set(await convertedEdits(context, tree, asked))
+  const laidDown = new Set(compared.filter((path) => !edits.has(path)))
+  const edited: string[] = []
+  for (const path of converted) if (edits.has(path) && !(await laid.has(path))) edited.push(path)
+  return { changed: changed.filter((path) => !laidDown.has(path)), edited }
 }
 
 /** Those that the interrupted operation itself was bringing back are still where it took them from. */
@@ -164,18 +208,49 @@ const repositoriesOf = async (
   return found
 }
 
-/** Files that git status does not show. Those being laid down are still where they came from. */
+/**
+ * Those that hold more than their commit. Git status does not show what is in them. Those that were being brought back
+ * are still where they came from; one that git cannot look into is kept whole.
+ */
 const submodulesOf = async (
+  context: IsolationContext,
   tree: Tree,
   gitlinks: readonly string[],
-  laid: ExpectedContent,
+  { laid, settings }: Pick<Expected, 'laid' | 'settings'>,
 ): Promise<DirtySubmodule[]> => {
   const found: DirtySubmodule[] = []
   for (const path of gitlinks) {
-    if (!(await hasFilesWithoutGit(tree, path)) || (await laid.has(`${path}/`))) continue
-    found.push({ path, problem: 'has files but no .git' })
+    const problem = await submoduleProblem(context, tree, path, settings).catch(() => 'has changes' as const)
+    if (problem !== undefined && !(await laid.has(`${path}/`))) found.push({ path, problem })
   }
   return found
+}
+
+const submoduleProblem = async (
+  context: IsolationContext,
+  tree: Tree,
+  path: string,
+  settings: readonly Setting[],
+): Promise<DirtySubmodule['problem'] | undefined> => {
+  const { dirty, ignored, converted } = await lookIntoSubmodules(context, tree, [treePath(rawBytes(path))])
+  const own = dirty.find((one) => one.path === path)
+  if (own !== undefined) return own.problem
+  if (dirty.length > 0 || ignored.some((file) => !isRegenerable(context, file))) return 'has changes'
+  for (const one of converted) if (await hasHiddenEdits(context, tree, one, settings)) return 'has changes'
+  return undefined
+}
+
+const hasHiddenEdits = async (
+  context: IsolationContext,
+  tree: Tree,
+  path: string,
+  settings: readonly Setting[],
+): Promise<boolean> => {
+  const inner = await submoduleTree(tree, path)
+  const commit = inner && (await resolveCommit(context.git, inner, 'HEAD'))
+  if (inner === undefined || commit === undefined) return true
+  const paths = (await convertedFiles(context.git, inner)).map(({ bytes }) => toRaw(bytes))
+  return (await convertedEdits(context, inner, { commit, paths, settings })).length > 0
 }
 
 const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>

@@ -11,8 +11,9 @@ import { provisionEnvironment, type Provisioned } from './provision/provision.ts
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
- * an adopted one has nothing of ours in it and only becomes trusted. The word is recorded last: a setup that fails, or a
- * crash, leaves it untrusted.
+ * an adopted one has nothing of ours in it and only becomes trusted. The trust is recorded last: a setup that fails, or a
+ * crash, leaves it untrusted. And while the lease holds: once that is released, a pull request that moved can bring a
+ * commit that nobody has looked at.
  */
 export const vouchFor = async (
   context: IsolationContext,
@@ -21,10 +22,13 @@ export const vouchFor = async (
   { signal }: CallOptions = {},
 ): Promise<Vouched> => {
   if (isTrusted(environment.trust)) return { wasTrusted: true, ...nothing }
+  const record = (): Promise<void> => context.store.environments.update(environment.id, { trust: 'vouched' })
+  if (!environment.owned) {
+    await record()
+    return { wasTrusted: false, ...nothing }
+  }
   const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
-  const provisioned = environment.owned ? await provision(context, codebase, vouched, signal) : nothing
-  await context.store.environments.update(environment.id, { trust: 'vouched' })
-  return { wasTrusted: false, ...provisioned }
+  return { wasTrusted: false, ...(await provision(context, codebase, vouched, { signal, record })) }
 }
 
 const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
@@ -33,7 +37,7 @@ const provision = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  signal: AbortSignal | undefined,
+  { signal, record }: CallOptions & { readonly record: () => Promise<void> },
 ): Promise<Provisioned> => {
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present') {
@@ -46,7 +50,9 @@ const provision = async (
   const lease = await acquireLease(context, codebase, environment, { purpose, ...(signal && { signal }) })
   try {
     const { tree } = presence
-    return await provisionEnvironment(context, { codebase, environment, tree, config, signal })
+    const provisioned = await provisionEnvironment(context, { codebase, environment, tree, config, signal })
+    await record()
+    return provisioned
   } finally {
     await lease.release()
   }

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
+import { toRaw } from '../../../domain/raw-path.ts'
 import {
   clearLock,
   halfDone,
@@ -13,6 +14,7 @@ import {
   writeToken,
 } from '../../../git/admin-dir.ts'
 import { checkoutDetached } from '../../../git/checkout.ts'
+import { convertedFiles } from '../../../git/converted.ts'
 import type { Tree } from '../../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../../git/refs.ts'
 import { lookIntoIndex } from '../../../git/hidden.ts'
@@ -28,6 +30,7 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
+import { convertedEdits } from '../checkout/look/converted-edits.ts'
 import { locked } from '../../locked.ts'
 import { prepareRoot, spareDirectory } from '../../paths.ts'
 import { treeAt } from './presence.ts'
@@ -62,7 +65,9 @@ export const takeSpare = async (
     return undefined
   }
   const isSame = (await madeAt(context, codebase, found.gitDir)) === spare.sha
-  if (!isSame || !((await isUntouched(found)) || (await isAsMade(context, found, [spare.sha])))) {
+  // A checkout of another commit would replace an edit that a filter hides from git.
+  const isUnwritten = await isUntouched(found, { files: spare.sha !== plan.at })
+  if (!isSame || !(isUnwritten || (await isAsMade(context, found, [spare.sha])))) {
     context.log.warn('a spare could not serve: somebody has written to it', { path: spare.path })
     await leaveToUser(found.gitDir)
     return undefined
@@ -120,7 +125,10 @@ const isAsMade = async (context: IsolationContext, spare: Tree, ours: readonly S
   const { headSha, branch, changed, unmerged, untracked, ignored } = status
   if (branch !== undefined || headSha === undefined || !ours.includes(headSha)) return false
   const left = [changed, unmerged, untracked, ignored, index.hidden, walked.gits, walked.special]
-  return left.every((list) => list.length === 0) && halfDone(spare.gitDir).length === 0
+  if (left.some((list) => list.length > 0) || halfDone(spare.gitDir).length > 0) return false
+  const converted = await convertedFiles(context.git, spare, index)
+  const paths = converted.map(({ bytes }) => toRaw(bytes))
+  return (await convertedEdits(context, spare, { commit: headSha, paths, settings: [] })).length === 0
 }
 
 /** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */

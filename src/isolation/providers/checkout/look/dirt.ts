@@ -81,7 +81,7 @@ export const readDirt = async (
   const [status, index, different, walked] = await Promise.all([
     read,
     look,
-    look.then(({ files }) => convertedFiles(context.git, tree, files)),
+    look.then(({ files }) => convertedFiles(context.git, tree, { files })),
     walk(tree.path, context.clock()),
   ])
   const inner = await lookIntoSubmodules(context, tree, index.gitlinks)

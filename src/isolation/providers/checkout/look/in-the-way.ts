@@ -9,36 +9,83 @@ import type { Tree } from '../../../../git/door.ts'
 import { readTree } from '../../../../git/objects.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 import type { IsolationContext } from '../../../context.ts'
+import { AppError } from '../../../../domain/errors.ts'
+import { changesBetween } from '../../../../git/changes.ts'
+import type { Setting } from '../../../../git/neutral.ts'
+import { convertedEdits } from './converted-edits.ts'
 import type { Dirt } from './dirt.ts'
+
+export type Move = {
+  readonly from: Sha
+  readonly to: Sha
+  /** Those of the checkouts of this tree. */
+  readonly settings: readonly Setting[]
+}
 
 /**
  * What a move to this commit would overwrite or delete although git calls the tree clean: ignored files, files we added,
- * submodules and repositories. Git deletes a whole directory for a file of the same name, whatever is ignored or
- * checked out in it; `--no-overwrite-ignore` and `--keep` do not prevent that.
+ * submodules, repositories, and edits that a filter hides from git. Git deletes a whole directory for a file of the same
+ * name, whatever is ignored or checked out in it; `--no-overwrite-ignore` and `--keep` do not prevent that.
  */
 export const inTheWay = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
-  dirt: Pick<Dirt, 'ignored' | 'additions' | 'special' | 'repositories' | 'worktrees' | 'submodulePaths'>,
-  target: Sha,
+  dirt: Pick<Dirt, 'ignored' | 'additions' | 'special' | 'repositories' | 'worktrees' | 'submodulePaths' | 'converted'>,
+  move: Move,
 ): Promise<string[]> => {
   const others = [...dirt.special, ...dirt.repositories, ...dirt.worktrees].map(({ path }) => path)
   const submodules: string[] = []
   for (const path of dirt.submodulePaths) if (!(await isEmpty(tree, path))) submodules.push(path)
-  const entries = await readTree(context.git, tree, target)
-  return collisions(
-    { files: [...dirt.ignored, ...dirt.additions, ...others], submodules },
-    entries.map(({ bytes, type }) => ({ path: toRaw(bytes), isSubmodule: type === 'commit' })),
-    // The tree's own `.git` under another spelling.
-    { ignoresCase: existsSync(join(tree.path, '.GIT')) },
-  )
+  const entries = await readTree(context.git, tree, move.to)
+  const coming = entries.map(({ bytes, type }) => ({ path: toRaw(bytes), isSubmodule: type === 'commit' }))
+  // The tree's own `.git` under another spelling.
+  const disk = { ignoresCase: existsSync(join(tree.path, '.GIT')) }
+  const files = [...dirt.ignored, ...dirt.additions, ...others]
+  return [
+    ...(await collisions({ files, submodules }, coming, disk)),
+    ...(await hiddenEdits(context, tree, dirt.converted, { move, coming, disk })),
+  ]
 }
+
+/**
+ * Git writes a file anew when its blob or its mode changes. In a repository with CRLF line ends every file is converted,
+ * so only those that the move touches are compared.
+ */
+const hiddenEdits = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  converted: readonly string[],
+  { move, coming, disk }: { readonly move: Move; readonly coming: readonly Coming[]; readonly disk: Disk },
+): Promise<string[]> => {
+  if (converted.length === 0) return []
+  const changes = await changesBetween(context.git, tree, move.from, move.to, { maxBytes: maxChangesBytes })
+  if (changes === undefined) throw new AppError('unsupported', 'too many files differ between the two commits')
+  const changed = new Set(changes.map(({ path }) => path))
+  const [touched, left] = [
+    converted.filter((path) => changed.has(path)),
+    converted.filter((path) => !changed.has(path)),
+  ]
+  const stays = new Set(left)
+  return [
+    // Where the disk takes two names for one, a new file can replace one that stays.
+    ...(await collisions(
+      { files: left, submodules: [] },
+      coming.filter(({ path }) => !stays.has(path)),
+      disk,
+    )),
+    ...(await convertedEdits(context, tree, { commit: move.from, paths: touched, settings: move.settings })),
+  ]
+}
+
+/** About 1,500,000 files. */
+const maxChangesBytes = 256 * 1024 * 1024
 
 /** A submodule that was never fetched: git makes an empty directory for it. */
 const isEmpty = async (tree: Tree, path: string): Promise<boolean> =>
   (await unlessMissing(readdir(bytesBelow(tree.path, path))))?.length === 0
 
 type Here = { readonly files: readonly string[]; readonly submodules: readonly string[] }
+type Disk = { readonly ignoresCase: boolean }
 type Coming = { readonly path: string; readonly isSubmodule: boolean }
 type Node = { readonly inner: Map<string, Node>; path: string | undefined; isSubmodule: boolean }
 
@@ -46,11 +93,7 @@ type Node = { readonly inner: Map<string, Node>; path: string | undefined; isSub
  * The paths here that one of those to come is, lies below or lies above. A submodule that stays a submodule is left
  * alone by git. A tree of names, since a stranger decides how many paths there are and how deep they go.
  */
-export const collisions = async (
-  here: Here,
-  coming: readonly Coming[],
-  { ignoresCase }: { readonly ignoresCase: boolean },
-): Promise<string[]> => {
+export const collisions = async (here: Here, coming: readonly Coming[], { ignoresCase }: Disk): Promise<string[]> => {
   const slice = createTimeSlice()
   const names = (raw: string): string[] => {
     // macOS takes two spellings of an accented letter for one name.

@@ -58,7 +58,7 @@ export const lookIntoSubmodules = async (
     const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
     if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push({ path, problem: 'has changes' })
-    else if ((await convertedFiles(context.git, inner, index.files)).length > 0) found.converted.push(path)
+    else if ((await convertedFiles(context.git, inner, index)).length > 0) found.converted.push(path)
     found.ignored.push(...status.ignored.map((one) => `${path}/${toRaw(one.bytes)}`))
     const deeper = await lookIntoSubmodules(context, inner, index.gitlinks, `${path}/`)
     found.dirty.push(...deeper.dirty)

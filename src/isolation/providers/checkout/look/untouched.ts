@@ -3,17 +3,17 @@ import { join } from 'node:path'
 import { unlessMissingSync } from '../../../../domain/missing.ts'
 import { halfDone, tokenFile } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
-import { directoriesOf, scanIndex } from '../../../../git/index-scan.ts'
+import { directoriesOf, scanIndex, filesOf } from '../../../../git/index-scan.ts'
 import { mountsInside } from '../../../../process/files/mounts.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 
 /**
  * Whether nobody staged anything in a worktree, or put anything into it, since we wrote its token, right after git had
- * made it. Every creation from a spare waits for this, so no program is started and no file is looked at: the change
- * times of the index and of the directories tell. An edit in place of a tracked file is not noticed; it is an edit in the
- * new environment then. False when it has to be looked at more closely.
+ * made it. Every creation from a spare waits for this, so no program is started: the change times of the index and of the
+ * directories tell. An edit in place of a tracked file is not noticed unless `files` are looked at; where the worktree
+ * stays at its commit, it is an edit in the new environment. False when it has to be looked at more closely.
  */
-export const isUntouched = async (tree: Tree): Promise<boolean> => {
+export const isUntouched = async (tree: Tree, { files }: { readonly files: boolean }): Promise<boolean> => {
   const made = changeTime(tokenFile(tree.gitDir))
   const isOld = (path: string | Buffer): boolean => {
     const changed = changeTime(path)
@@ -24,9 +24,9 @@ export const isUntouched = async (tree: Tree): Promise<boolean> => {
   const scan = scanIndex(tree)
   if (scan === undefined) return false
   const slice = createTimeSlice()
-  for (const directory of directoriesOf(tree, scan)) {
+  for (const path of [...directoriesOf(tree, scan), ...(files ? filesOf(tree, scan) : [])]) {
     if (slice.isOver()) await slice.next()
-    if (!isOld(directory)) return false
+    if (!isOld(path)) return false
   }
   return true
 }

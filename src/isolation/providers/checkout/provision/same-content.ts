@@ -21,7 +21,14 @@ export const sameContent = async (rootA: string, rootB: string, relativePath: st
 
 const chunk = 256 * 1024
 
-export const sameBytes = async (a: string | Buffer, b: string | Buffer): Promise<boolean> => {
+type Path = string | Buffer
+
+export const sameBytes = (a: Path, b: Path): Promise<boolean> => compareBytes(a, b, { isPart: false })
+
+/** Whether the first is the second, or the beginning of it: what was being written when a program was killed. */
+export const isBeginningOf = (part: Path, whole: Path): Promise<boolean> => compareBytes(part, whole, { isPart: true })
+
+const compareBytes = async (a: Path, b: Path, { isPart }: { readonly isPart: boolean }): Promise<boolean> => {
   await using fileA = await openUntrusted(a)
   await using fileB = await openUntrusted(b)
   if (fileA === undefined || fileB === undefined) return false
@@ -29,7 +36,8 @@ export const sameBytes = async (a: string | Buffer, b: string | Buffer): Promise
   for (let position = 0; ; position += chunk) {
     const lengthA = await readFully(fileA, bufferA, position)
     const lengthB = await readFully(fileB, bufferB, position)
-    if (!bufferA.subarray(0, lengthA).equals(bufferB.subarray(0, lengthB))) return false
+    const compared = isPart ? Math.min(lengthA, lengthB) : lengthB
+    if (!bufferA.subarray(0, lengthA).equals(bufferB.subarray(0, compared))) return false
     if (lengthA < chunk) return true
   }
 }

@@ -6,7 +6,7 @@ import { toSha } from '../../../../domain/names.ts'
 import { bytesBelow, shownPath } from '../../../../domain/raw-path.ts'
 import type { LargeFile, LeftOut, RestorePoint } from '../../../../domain/restore-point.ts'
 import { catFiles } from '../../../../git/blobs.ts'
-import { blobsInIndex } from '../../../../git/converted.ts'
+import { blobsInIndex, type PrivateIndex } from '../../../../git/converted.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { copyUntrusted } from '../../../../process/files/read-untrusted.ts'
 import { syncPath } from '../../../../process/files/sync-path.ts'
@@ -31,14 +31,39 @@ export const keepLargeFiles = async (
   const pointers = await pointersOf(git, tree, dirt?.converted ?? [])
   if (pointers.length > 0) await makePrivateDirectory(join(directory, 'large'))
   for (const { path, oid, size } of pointers) {
-    const content = join(tree.commonDir, 'lfs/objects', oid.slice(0, 2), oid.slice(2, 4), oid)
-    const found = await unlessMissing(lstat(content))
-    if (found?.isFile() !== true || found.size !== size) continue
+    const content = await storedContent(tree, { oid, size })
+    if (content === undefined) continue
     const to = join(directory, 'large', oid)
     await linkOrCopy(content, to)
     if (await sameBytes(to, bytesBelow(tree.path, path))) kept.push({ path, oid })
   }
   return kept
+}
+
+/** Of these files (raw paths), those whose very bytes LFS has. */
+export const filesInLargeStore = async (
+  git: IsolationContext['git'],
+  tree: Tree,
+  paths: readonly string[],
+  index: PrivateIndex,
+): Promise<ReadonlySet<string>> => {
+  const found = new Set<string>()
+  for (const pointer of await pointersOf(git, tree, paths, index)) {
+    const content = await storedContent(tree, pointer)
+    if (content !== undefined && (await sameBytes(content, bytesBelow(tree.path, pointer.path))))
+      found.add(pointer.path)
+  }
+  return found
+}
+
+/** Undefined when LFS does not have it, or only in part. */
+const storedContent = async (
+  { commonDir }: Tree,
+  { oid, size }: Pick<Pointer, 'oid' | 'size'>,
+): Promise<string | undefined> => {
+  const content = join(commonDir, 'lfs/objects', oid.slice(0, 2), oid.slice(2, 4), oid)
+  const found = await unlessMissing(lstat(content))
+  return found?.isFile() === true && found.size === size ? content : undefined
 }
 
 /** The rest is kept as any other file. */
@@ -55,10 +80,14 @@ const pointersOf = async (
   git: IsolationContext['git'],
   tree: Tree,
   paths: readonly string[],
+  index: PrivateIndex = {},
 ): Promise<readonly Pointer[]> => {
   if ((await unlessMissing(lstat(join(tree.commonDir, 'lfs/objects')))) === undefined) return []
   const found: Pointer[] = []
-  const byBlob = Map.groupBy(await blobsInIndex(git, tree, paths, maxPointerBytes), ({ sha }) => sha)
+  const byBlob = Map.groupBy(
+    await blobsInIndex(git, tree, paths, { maxBytes: maxPointerBytes, ...index }),
+    ({ sha }) => sha,
+  )
   await catFiles(git, tree, [...byBlob.keys()], (sha, content) => {
     const [, oid, size] = pointer.exec(content.toString('latin1')) ?? []
     if (oid === undefined) return
