@@ -1,3 +1,5 @@
+import type { Unreachable } from './unreachable.ts'
+
 /** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
 export const gateNames = [
   'ours',
@@ -23,14 +25,12 @@ export type GateAnswer = {
   readonly path?: string
   /** The repository that a linked worktree belongs to. */
   readonly repository?: string
-  /** The worktree's own ref that alone holds something, for the remedy. */
-  readonly ref?: string
   /** Of uncommitted work, for the remedy. */
   readonly uncommitted?: Uncommitted
   /** Of what is in use, for the remedy. */
   readonly use?: Use
-  /** The git directory of the submodule that has the commits, and whether only tags hold them. */
-  readonly submodule?: { readonly gitDir: string; readonly onlyTags: boolean }
+  /** Of what removal would leave unreachable, for the remedy. */
+  readonly unreachable?: Unreachable
 }
 
 export type Use =
@@ -47,7 +47,9 @@ export type Uncommitted =
   /** Changed, and hidden from `git status` by a bit in the index. */
   | { readonly kind: 'hidden'; readonly paths: readonly string[] }
   | { readonly kind: 'operation'; readonly operation: string }
-  | { readonly kind: 'submodule' }
+  | { readonly kind: 'submodule'; readonly path: string; readonly problem: SubmoduleProblem }
+
+export type SubmoduleProblem = 'is at another commit' | 'has changes' | 'has files but no .git'
 
 /**
  * What --force may override: work that the restore point keeps, and other conversations' holds.

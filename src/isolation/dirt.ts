@@ -184,9 +184,10 @@ const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules
   for (const operation of halfDone) {
     problems.push({ detail: inProgress(operation), uncommitted: { kind: 'operation', operation } })
   }
-  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }))
-  for (const { path, problem } of [...moved, ...submodules]) {
-    problems.push({ detail: `submodule ${shownPath(path)} ${problem}`, uncommitted: { kind: 'submodule' } })
+  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }) as const)
+  for (const { path: raw, problem } of [...moved, ...submodules]) {
+    const path = shownPath(raw)
+    problems.push({ detail: `submodule ${path} ${problem}`, uncommitted: { kind: 'submodule', path, problem } })
   }
   return problems
 }

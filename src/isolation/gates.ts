@@ -4,6 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer, GateName, Use } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { shownPath } from '../domain/raw-path.ts'
+import { describeUnreachable } from '../domain/unreachable.ts'
 import { readLock } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { liveness } from '../process/identity.ts'
@@ -69,9 +70,9 @@ const askAboutFiles = async (
     ask('nothing-unreachable', async () =>
       tree === undefined
         ? []
-        : (await unreachableCommits(context, tree)).map(({ detail, ...ref }) => ({
-            ...no('nothing-unreachable', detail),
-            ...ref,
+        : (await unreachableCommits(context, tree)).map((unreachable) => ({
+            ...no('nothing-unreachable', describeUnreachable(unreachable)),
+            unreachable,
           })),
     ),
     ask('no-worktree-inside', async () => (look === undefined ? [] : worktreesIn(environment, await look))),

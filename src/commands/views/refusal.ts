@@ -1,4 +1,5 @@
-import type { GateName, Use } from '../../domain/gates.ts'
+import { join } from 'node:path'
+import type { GateName, Uncommitted, Use } from '../../domain/gates.ts'
 import { refusals } from '../../domain/gates.ts'
 import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
@@ -6,6 +7,7 @@ import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { counted } from '../../domain/words.ts'
+import { type Way, waysToKeep } from './keep-commits.ts'
 import { unhide } from './unhide.ts'
 import { printable, type View } from './view.ts'
 
@@ -47,8 +49,6 @@ export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
 
 const detailsOf = ({ reasons }: Refusal): string => [...new Set(reasons.map(({ detail }) => detail))].join(', ')
 
-type Way = { readonly title: string; readonly how: string }
-
 const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
   const branch = shellWord(environment.branch)
@@ -58,13 +58,20 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const ways: Way[] = []
   if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
   ways.push(...waysOutOfOthers(refusal, view))
-  if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
+  ways.push(...waysOutOfFiles(refusal, uncommitted, git))
   for (const one of uncommitted) {
     if (one.kind === 'hidden')
       ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
+    if (one.kind === 'submodule') ways.push(...waysOutOfSubmodule(one, join(environment.path, one.path), view))
   }
-  ways.push(...waysToKeep(refusal, git, view))
+  ways.push(
+    ...waysToKeep(
+      reasons.flatMap(({ unreachable }) => unreachable ?? []),
+      git,
+      view,
+    ),
+  )
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
@@ -80,21 +87,6 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
   if (ways.length === 0 || isUnknown) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
   return ways
-}
-
-const waysToKeep = ({ reasons }: Refusal, git: (command: string) => string, view: View): Way[] => {
-  const lost = reasons.filter(({ gate, answer }) => gate === 'nothing-unreachable' && answer === 'no')
-  const refs = lost.flatMap(({ ref }) => ref ?? [])
-  const submodules = lost.flatMap(({ submodule }) => submodule ?? [])
-  const onHead = lost.some(({ ref, submodule }) => ref === undefined && submodule === undefined)
-  return [
-    ...(onHead ? [{ title: 'Keep the commits', how: git('branch <name>') }] : []),
-    ...submodules.map(({ gitDir, onlyTags }) => ({
-      title: "Push the submodule's commits",
-      how: `git --git-dir=${shellPath(gitDir, view)} push origin ${onlyTags ? '--tags' : 'HEAD:refs/heads/<name>'}`,
-    })),
-    ...refs.map((ref) => ({ title: `Keep ${ref}`, how: git(`tag <name> ${shellWord(ref)}`) })),
-  ]
 }
 
 /** What is inside it and not of it: a mount, somebody's worktree, a repository. */
@@ -130,14 +122,49 @@ const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
 
 const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
 
-const waysOutOfFiles = ({ push }: Refusal, git: (command: string) => string): Way[] => [
-  {
-    title: push === undefined ? 'Commit' : 'Commit and push',
-    how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
-  },
-  // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
-  { title: 'Discard changes', how: `${git('reset --hard')} && ${git('clean -fd')}` },
-]
+const waysOutOfFiles = (
+  { push }: Refusal,
+  uncommitted: readonly Uncommitted[],
+  git: (command: string) => string,
+): Way[] => {
+  const hasMoved = uncommitted.some((one) => one.kind === 'submodule' && one.problem === 'is at another commit')
+  if (!hasMoved && uncommitted.every(({ kind }) => kind !== 'files')) return []
+  return [
+    {
+      title: push === undefined ? 'Commit' : 'Commit and push',
+      how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
+    },
+    {
+      title: 'Discard changes',
+      how: [
+        // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
+        git('reset --hard'),
+        git('clean -fd'),
+        ...(hasMoved ? [git('submodule update --recursive --checkout')] : []),
+      ].join(' && '),
+    },
+  ]
+}
+
+/** What is in a submodule is its own repository's to commit: `git add` in the worktree leaves it. */
+const waysOutOfSubmodule = (
+  { problem }: Extract<Uncommitted, { kind: 'submodule' }>,
+  path: string,
+  view: View,
+): Way[] => {
+  const at = shellPath(path, view)
+  switch (problem) {
+    case 'is at another commit':
+      return []
+    case 'has changes':
+      return [
+        { title: 'Commit in the submodule', how: `git -C ${at} add -A && git -C ${at} commit -m "WIP"` },
+        { title: "Discard the submodule's changes", how: `git -C ${at} reset --hard && git -C ${at} clean -fd` },
+      ]
+    case 'has files but no .git':
+      return [{ title: "Move the submodule's files out", how: `mv ${at} <path>` }]
+  }
+}
 
 const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
   const uses = refusal.reasons.flatMap(({ use }) => use ?? [])
