@@ -7,6 +7,7 @@ import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import type { Health } from './provider.ts'
+import { UnusableFileError } from '../domain/errors.ts'
 import { isMissing } from '../domain/missing.ts'
 
 /**
@@ -18,7 +19,8 @@ export type Presence =
   /** Somebody ran `git worktree move`: it is whole, at the tree's path. `followMoves` records that. */
   | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
   | { readonly state: 'missing' }
-  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
+  /** `file`: the one that kept us from looking. */
+  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string; readonly file?: string | undefined }
 
 export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
   try {
@@ -27,7 +29,8 @@ export const presenceOf = async (codebase: Codebase, environment: IsolatedEnviro
     const tree = await movedTree(codebase, environment)
     return tree === undefined ? found : { state: 'moved', tree, detail: `it was moved to ${tree.path}` }
   } catch (error) {
-    return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
+    const detail = error instanceof Error ? error.message : String(error)
+    return { state: 'cannot-tell', detail, file: error instanceof UnusableFileError ? error.path : undefined }
   }
 }
 
