@@ -1,4 +1,5 @@
 import { rename } from 'node:fs/promises'
+import type { SpareData } from '../domain/journal-data.ts'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { shellWord } from '../domain/shell-word.ts'
@@ -107,12 +108,10 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       data: {
         path: spare.path,
         leaf: basename(spare.path),
-        branch: '',
-        branchCreated: false,
         start: spare.sha,
-        adminNamesBefore: [],
         spareId: spare.id,
-      },
+        directory: undefined,
+      } satisfies SpareData,
       holder: context.self,
       child: undefined,
       startedAt: context.clock(),

@@ -1,3 +1,4 @@
+import type { RemoveTrigger } from '../domain/journal-data.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
@@ -39,7 +40,7 @@ export type LimitReached = { readonly outcome: 'limit'; readonly active: number;
 export type RemoveOptions = {
   readonly force?: boolean
   /** Why: shown in reports and given to those who are told. */
-  readonly trigger: 'command' | 'closed' | 'merged' | 'stale' | 'room' | 'fleet'
+  readonly trigger: RemoveTrigger
   /** Who or what for, in words that finish "it was removed (…)": for those who are told. */
   readonly why?: string
   /** The conversation that asks does not hold the environment against itself. */

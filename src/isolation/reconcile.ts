@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import { readRestoreData } from '../domain/journal-data.ts'
 import { readAdminDir } from '../git/admin-dir.ts'
 import { clearPrivateIndexes } from '../git/private-index.ts'
 import { liveness } from '../process/identity.ts'
@@ -152,10 +153,21 @@ export const expireRestorePoints = async (context: IsolationContext, codebase: C
     if (point.codebaseId !== codebase.id) continue
     await locked(context, codebase, 'expiring a restore point', async () => {
       const open = await context.store.journal.open(context.host)
-      if (open.some(({ id, data }) => id === point.id || data['pointId'] === point.id)) return
+      const isWanted = (entry: JournalEntry): boolean =>
+        entry.id === point.id || (entry.kind === 'restore' && mayRead(entry, point.id))
+      if (open.some(isWanted)) return
       await discardRestorePoint(context, codebase, point.id)
       gone += 1
     })
   }
   return gone
+}
+
+/** Also when the entry cannot be read: nobody knows which one it needs. */
+const mayRead = (entry: JournalEntry, pointId: string): boolean => {
+  try {
+    return readRestoreData(entry).pointId === pointId
+  } catch {
+    return true
+  }
 }

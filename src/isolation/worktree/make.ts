@@ -1,4 +1,5 @@
 import { lstat, mkdir } from 'node:fs/promises'
+import type { CreationData } from '../../domain/journal-data.ts'
 import { basename } from 'node:path'
 import { unlessMissing } from '../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
@@ -15,7 +16,7 @@ import type { IsolationContext } from '../context.ts'
 import { pathCandidates } from '../paths.ts'
 import { makingReason } from './marks.ts'
 import { directoryNumber } from './making-left.ts'
-import { type Made, type Making, type MakingData, moveForward } from './making.ts'
+import { type Made, type Making, moveForward } from './making.ts'
 import type { Plan } from './plan.ts'
 import { claimSpare, takeSpare } from './spare.ts'
 import { undoMaking } from './undo.ts'
@@ -100,13 +101,15 @@ const intent = async (
   { context, codebase, kind, environment, plan, pointId }: Making,
   step: string,
 ): Promise<JournalEntry> => {
-  const data: MakingData = {
+  const data: CreationData = {
     path: environment.path,
     leaf: basename(environment.path),
     branch: plan.branch,
     branchCreated: plan.origin === 'created',
     start: plan.at,
     adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
+    spare: undefined,
+    directory: undefined,
   }
   return {
     id: context.ids(),

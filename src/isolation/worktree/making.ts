@@ -8,17 +8,6 @@ import type { JournalEntry } from '../../store/store.ts'
 import type { IsolationContext } from '../context.ts'
 import type { Plan } from './plan.ts'
 
-/** What reconciliation needs to undo a half-made environment. */
-export type MakingData = {
-  readonly path: string
-  readonly leaf: string
-  readonly branch: string
-  readonly branchCreated: boolean
-  readonly start: string
-  /** Records that were there before us: an empty one of the same name that is not among them is ours. */
-  readonly adminNamesBefore: readonly string[]
-}
-
 export type Making = {
   readonly context: IsolationContext
   readonly codebase: Codebase

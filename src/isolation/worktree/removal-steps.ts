@@ -2,7 +2,7 @@ import { lstat, mkdir, rename } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
-import { isSha } from '../../domain/names.ts'
+import { readRemovalData, type RemovalData, unreadableEntry } from '../../domain/journal-data.ts'
 import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { updateRefs } from '../../git/refs.ts'
 import { forgetWorktree } from '../../git/worktree-forget.ts'
@@ -40,6 +40,8 @@ export const beginRemoval = async (
   environment: IsolatedEnvironment,
   { root, adminDir, fate, options }: Removal,
 ): Promise<JournalEntry> => {
+  const { status: was } = environment
+  if (was !== 'active' && was !== 'missing') throw beingChanged(environment)
   const entry: JournalEntry = {
     id: context.ids(),
     host: context.host,
@@ -48,23 +50,24 @@ export const beginRemoval = async (
     kind: 'remove',
     step: 'intent',
     data: {
-      root: root ?? null,
-      adminDir: adminDir ?? null,
-      was: environment.status,
+      root,
+      adminDir,
+      was,
       branchGoes: fate.goes,
-      tip: fate.tip ?? null,
+      tip: fate.tip,
       note: fate.note,
-      askedBy: options.askedBy ?? null,
+      askedBy: options.askedBy,
       why: whyOf(options),
       trigger: options.trigger,
-    },
+      files: undefined,
+    } satisfies RemovalData,
     holder: context.self,
     child: undefined,
     startedAt: context.clock(),
   }
   await context.store.transaction(async (store) => {
     if (!(await store.environments.transition(environment.id, environment.status, 'removing'))) {
-      throw new AppError('busy', `${environment.branch} is being changed by somebody else`)
+      throw beingChanged(environment)
     }
     await store.journal.begin(entry)
   })
@@ -72,19 +75,23 @@ export const beginRemoval = async (
   return entry
 }
 
+const beingChanged = ({ branch }: IsolatedEnvironment): AppError =>
+  new AppError('busy', `${branch} is being changed by somebody else`)
+
 /** Whether git still has its record decides: until it is gone everything can be taken back, after that nothing. */
 export const settleRemoval = async (context: IsolationContext, codebase: Codebase, entryId: string): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return
+  const { adminDir, files } = read(entry, codebase)
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
   }
   if (!(await endScripts(context, entry))) {
     throw new AppError('busy', 'a process that teardown of an interrupted removal started is still running')
   }
-  const { adminDir, files } = read(entry, codebase)
   await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
-  if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
+  const isForgetting = entry.step === 'forgetting' && adminDir !== undefined && files !== undefined
+  if (isForgetting && !(await isUntouched(adminDir, files))) {
     await deleteRest(context, entry, adminDir)
     await finishRemoval(context, codebase, entryId)
   } else if ((await recordOf(codebase, entry)) === undefined && entry.step !== 'intent') {
@@ -280,18 +287,11 @@ const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string
   return (await readToken(adminDir)) === entry.environmentId ? adminDir : undefined
 }
 
-const read = ({ data }: JournalEntry, { repoPath }: Codebase) => ({
-  root: typeof data['root'] === 'string' ? data['root'] : undefined,
+/** Throws when the entry is not as it was written: then nobody knows what may go. */
+const read = (entry: JournalEntry, { repoPath }: Codebase): RemovalData => {
+  const data = readRemovalData(entry)
   // By its name: the repository may have been moved since.
-  adminDir: typeof data['adminDir'] === 'string' ? join(repoPath, 'worktrees', basename(data['adminDir'])) : undefined,
-  was: data['was'] === 'missing' ? ('missing' as const) : ('active' as const),
-  branchGoes: data['branchGoes'] === true,
-  tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,
-  note: typeof data['note'] === 'string' ? data['note'] : '',
-  askedBy: typeof data['askedBy'] === 'string' ? data['askedBy'] : undefined,
-  why: typeof data['why'] === 'string' ? data['why'] : 'on request',
-  trigger: triggers.find((one) => one === data['trigger']) ?? 'command',
-  files: Array.isArray(data['files']) ? data['files'].map(String) : [],
-})
-
-const triggers = Object.keys(reasons) as RemoveOptions['trigger'][]
+  const adminDir = data.adminDir === undefined ? undefined : join(repoPath, 'worktrees', basename(data.adminDir))
+  if (entry.step === 'forgetting' && data.files === undefined) throw unreadableEntry(entry, ['files'])
+  return { ...data, adminDir }
+}
