@@ -1,10 +1,9 @@
 import { join, relative } from 'node:path'
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer, GateName, Use } from '../domain/gates.ts'
+import { cannotTell, type GateAnswer, type GateName, no, yes } from '../domain/gates.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { shownPath } from '../domain/raw-path.ts'
-import { describeUnreachable } from '../domain/unreachable.ts'
 import { readLock } from '../git/admin-dir.ts'
 import type { Tree } from '../git/door.ts'
 import { liveness } from '../process/identity.ts'
@@ -70,10 +69,7 @@ const askAboutFiles = async (
     ask('nothing-unreachable', async () =>
       tree === undefined
         ? []
-        : (await unreachableCommits(context, tree)).map((unreachable) => ({
-            ...no('nothing-unreachable', describeUnreachable(unreachable)),
-            unreachable,
-          })),
+        : (await unreachableCommits(context, tree)).map((fact) => no('nothing-unreachable', fact)),
     ),
     ask('no-worktree-inside', async () => (look === undefined ? [] : worktreesIn(environment, await look))),
     ask('no-repository-inside', async () => (look === undefined ? [] : repositoriesIn(environment, await look))),
@@ -81,7 +77,7 @@ const askAboutFiles = async (
       tree === undefined
         ? []
         : (await keptFilesThatDiffer(context, codebase, tree, config)).map((path) =>
-            no('no-kept-files', `${path} differs from its source`),
+            no('no-kept-files', { kind: 'kept-file', path }),
           ),
     ),
   ])
@@ -95,35 +91,28 @@ export const reasonsIn = (environment: IsolatedEnvironment, dirt: Dirt): GateAns
   ...repositoriesIn(environment, dirt),
 ]
 
-const uncommittedIn = ({ problems }: Dirt): GateAnswer[] =>
-  problems.map(({ detail, uncommitted }) => ({ ...no('nothing-uncommitted', detail), uncommitted }))
+const uncommittedIn = ({ problems }: Dirt): GateAnswer[] => problems.map((fact) => no('nothing-uncommitted', fact))
 
 const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Dirt): GateAnswer[] =>
-  worktrees.map((inner) => ({
-    ...no('no-worktree-inside', `there is a worktree inside: ${shownPath(inner.path)}`),
-    path: join(path, shownPath(inner.path)),
-    repository: inner.repository,
-  }))
+  worktrees.map((inner) => {
+    const name = shownPath(inner.path)
+    const { repository } = inner
+    return no('no-worktree-inside', { kind: 'worktree-inside', path: join(path, name), name, repository })
+  })
 
 const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Dirt): GateAnswer[] =>
-  repositories.flatMap((inner) =>
-    inner.work === undefined
-      ? []
-      : [
-          {
-            ...no('no-repository-inside', `there is a repository inside: ${shownPath(inner.path)} (${inner.work})`),
-            path: join(path, shownPath(inner.path)),
-          },
-        ],
-  )
+  repositories.flatMap(({ path: raw, work }) => {
+    if (work === undefined) return []
+    const name = shownPath(raw)
+    return [no('no-repository-inside', { kind: 'repository-inside', path: join(path, name), name, work })]
+  })
 
 /** Nothing is mounted on these directories or below: deleting them would delete what is mounted there. */
 export const isUnmounted = (directories: readonly string[]): Promise<GateAnswer[]> =>
   ask('no-mount', async () =>
-    (await mountsInside(directories)).map(({ path, what }) => ({
-      ...no('no-mount', `something is mounted inside it: ${nameIn(directories, path)} (${what})`),
-      path,
-    })),
+    (await mountsInside(directories)).map(({ path, what }) =>
+      no('no-mount', { kind: 'mount', path, name: nameIn(directories, path), what }),
+    ),
   )
 
 const nameIn = (directories: readonly string[], path: string): string => {
@@ -143,30 +132,28 @@ export const stillInUse = async (
 const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
   try {
     const reasons = await question()
-    return reasons.length > 0 ? reasons : [{ gate, answer: 'yes', detail: '' }]
+    return reasons.length > 0 ? reasons : [yes(gate)]
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return [{ gate, answer: 'cannot-tell', detail: `cannot tell: ${why}` }]
+    return [cannotTell(gate, { kind: 'unknown', why })]
   }
 }
 
-const no = (gate: GateName, detail: string): GateAnswer => ({ gate, answer: 'no', detail })
-
 /** Created by us, inside a root of ours, this very instance. */
 const isOurs = async (context: IsolationContext, { environment, presence }: Subject): Promise<GateAnswer[]> => {
-  if (environment.host !== context.host) return [no('ours', 'it lies on another host')]
-  if (!environment.owned) return [no('ours', 'it was adopted, not created')]
+  if (environment.host !== context.host) return [no('ours', { kind: 'other-host' })]
+  if (!environment.owned) return [no('ours', { kind: 'adopted' })]
   switch (presence.state) {
     case 'not-ours':
     case 'moved':
-      return [no('ours', presence.detail)]
+      return [no('ours', { kind: 'another-worktree', why: presence.detail })]
     case 'cannot-tell':
       throw new Error(presence.detail)
     case 'missing':
       return []
     case 'present':
       return (await managedRoot(environment.path, context.host)) === undefined
-        ? [no('ours', `${environment.path} is not inside a root that Coppice manages`)]
+        ? [no('ours', { kind: 'outside-root', path: environment.path })]
         : []
   }
 }
@@ -182,33 +169,23 @@ export const usesOf = async (
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
     const state = lease.host === context.host ? liveness(lease.holder) : 'cannot-tell'
     const { purpose, holder } = lease
-    if (state === 'alive') {
-      const use = { kind: 'lease', purpose, pid: holder.pid } as const
-      reasons.push(inUse(use, `in use: ${purpose} (process ${holder.pid})`))
-    }
-    if (state === 'cannot-tell') {
-      reasons.push({
-        gate: 'not-in-use',
-        answer: 'cannot-tell',
-        detail: `cannot tell whether "${lease.purpose}" still runs`,
-      })
-    }
+    if (state === 'alive') reasons.push(no('not-in-use', { kind: 'lease', purpose, pid: holder.pid }))
+    if (state === 'cannot-tell') reasons.push(cannotTell('not-in-use', { kind: 'unknown-lease', purpose }))
   }
   if (tree === undefined) return reasons
   const lock = await readLock(tree.gitDir)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
-    reasons.push(inUse({ kind: 'lock' }, `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
+    reasons.push(no('not-in-use', { kind: 'lock', reason: lock }))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
   // The shell that called us and whatever started that are the user, not strangers.
   const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
   // Files that we read ourselves to answer these very questions are not use; standing in it is.
   const users = inside.filter(({ pid, how }) => pid !== context.self.pid || how === 'cwd' || how === 'root')
-  if (users.some(({ pid }) => you?.has(pid)))
-    reasons.push(inUse({ kind: 'you' }, 'you are inside it: step out of it first'))
+  if (users.some(({ pid }) => you?.has(pid))) reasons.push(no('not-in-use', { kind: 'you' }))
   for (const { pid, command } of users) {
     if (you?.has(pid) === true) continue
-    reasons.push(inUse({ kind: 'process', pid, command }, `process ${pid} (${command}) is inside it`))
+    reasons.push(no('not-in-use', { kind: 'process', pid, command }))
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
@@ -221,8 +198,6 @@ export const usesOf = async (
   }
   return reasons
 }
-
-const inUse = (use: Use, detail: string): GateAnswer => ({ ...no('not-in-use', detail), use })
 
 const hour = 60 * 60 * 1000
 
@@ -245,10 +220,10 @@ const isHeld = async (context: IsolationContext, { environment, merged, options 
   }
   return others
     .filter(holds)
-    .map(({ platform, conversationId }) => no('nobody-elses', `${platform}:${conversationId} is using it`))
+    .map(({ platform, conversationId }) => no('nobody-elses', { kind: 'conversation', platform, conversationId }))
 }
 
 const notLooked = (presence: Presence): GateAnswer[] =>
   presence.state === 'missing'
-    ? [no('nothing-uncommitted', 'its directory is gone (unmounted?), so its files cannot be looked at')]
-    : [{ gate: 'nothing-uncommitted', answer: 'cannot-tell', detail: 'its files cannot be looked at' }]
+    ? [no('nothing-uncommitted', { kind: 'directory-gone' })]
+    : [cannotTell('nothing-uncommitted', { kind: 'unknown-files' })]

@@ -132,11 +132,11 @@ describe.concurrent('submodules', () => {
     lib.git('checkout', '-q', 'origin/main')
     const outcome = await remove(world, environment)
     if (outcome.outcome !== 'refused') throw new Error(outcome.outcome)
-    const [{ unreachable } = {}] = outcome.reasons
-    if (unreachable?.kind !== 'submodule-commits') throw new Error(JSON.stringify(unreachable))
-    const { submodule } = unreachable
+    const [{ fact } = {}] = outcome.reasons
+    if (fact?.kind !== 'submodule-commits') throw new Error(JSON.stringify(fact))
+    const { submodule } = fact
     expect(submodule).toMatchObject({ gitDir: expect.stringMatching(/modules\/lib$/) as string, remote: 'origin' })
-    expect(unreachable.tips).toMatchObject([{ at: 'tag', ref: 'refs/tags/mine', isFree: true }])
+    expect(fact.tips).toMatchObject([{ at: 'tag', ref: 'refs/tags/mine', isFree: true }])
     // An agent can write the address: over ssh the user's keys would be offered there.
     const origin = lib.git('remote', 'get-url', 'origin')
     lib.git('remote', 'set-url', 'origin', 'ssh://git@localhost/x.git')

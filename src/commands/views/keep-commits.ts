@@ -1,5 +1,6 @@
+import type { Fact } from '../../domain/reason.ts'
 import { shellWord } from '../../domain/shell-word.ts'
-import type { Unreachable, UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/unreachable.ts'
+import type { UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/unreachable.ts'
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 
@@ -7,8 +8,8 @@ import type { View } from './view.ts'
 export type Way = { readonly title: string; readonly how: string }
 
 /** How to keep what a removal would lose. `git` makes a command for the worktree itself. */
-export const waysToKeep = (lost: readonly Unreachable[], git: (command: string) => string, view: View): Way[] =>
-  lost.flatMap((one): Way[] => {
+export const waysToKeep = (facts: readonly Fact[], git: (command: string) => string, view: View): Way[] =>
+  facts.flatMap((one): Way[] => {
     switch (one.kind) {
       case 'detached-head':
         return [{ title: 'Keep the commits', how: git('branch <name>') }]
@@ -22,6 +23,8 @@ export const waysToKeep = (lost: readonly Unreachable[], git: (command: string) 
         const inSubmodule = gitOf(one.submodule)
         return one.worktrees.map(({ path, isLocked }) => removeWorktree(inSubmodule, path, isLocked, view))
       }
+      default:
+        return []
     }
   })
 

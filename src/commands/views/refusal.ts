@@ -1,6 +1,7 @@
 import { join } from 'node:path'
-import type { GateName, Uncommitted, Use } from '../../domain/gates.ts'
+import type { GateName } from '../../domain/gates.ts'
 import { refusals } from '../../domain/gates.ts'
+import type { Fact, Uncommitted } from '../../domain/reason.ts'
 import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
@@ -53,25 +54,19 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
   const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
-  const uncommitted = reasons.flatMap((reason) => reason.uncommitted ?? [])
+  const facts = reasons.flatMap(({ fact }) => fact ?? [])
   const git = gitThere(refusal, view)
   const ways: Way[] = []
-  if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
-  ways.push(...waysOutOfOthers(refusal, view))
-  ways.push(...waysOutOfFiles(refusal, uncommitted, git))
-  for (const one of uncommitted) {
+  ways.push(...wayOutOfUse(refusal, facts, view))
+  ways.push(...waysOutOfOthers(facts, view))
+  ways.push(...waysOutOfFiles(refusal, facts, git))
+  for (const one of facts) {
     if (one.kind === 'hidden')
       ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
     if (one.kind === 'submodule') ways.push(...waysOutOfSubmodule(one, join(environment.path, one.path), view))
   }
-  ways.push(
-    ...waysToKeep(
-      reasons.flatMap(({ unreachable }) => unreachable ?? []),
-      git,
-      view,
-    ),
-  )
+  ways.push(...waysToKeep(facts, git, view))
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
@@ -90,17 +85,18 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
 }
 
 /** What is inside it and not of it: a mount, somebody's worktree, a repository. */
-const waysOutOfOthers = ({ reasons }: Refusal, view: View): Way[] => {
-  const at = (gate: GateName) => reasons.filter((reason) => reason.gate === gate && reason.path !== undefined)
-  const mounts = at('no-mount').map(({ path = '' }) => shellPath(path, view))
-  const [repository] = at('no-repository-inside').map(({ path = '' }) => shellPath(path, view))
+const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
+  const mounts = facts.flatMap((fact) => (fact.kind === 'mount' ? [shellPath(fact.path, view)] : []))
+  const [repository] = facts.flatMap((fact) => (fact.kind === 'repository-inside' ? [shellPath(fact.path, view)] : []))
   return [
     ...(mounts.length === 0 ? [] : [{ title: 'Unmount it', how: `umount ${mounts.join(' ')}` }]),
-    ...at('no-worktree-inside').flatMap(({ path = '', repository: owner = '' }) => {
-      const git = `git -C ${shellPath(owner, view)} worktree`
+    ...facts.flatMap((fact) => {
+      if (fact.kind !== 'worktree-inside') return []
+      const git = `git -C ${shellPath(fact.repository, view)} worktree`
+      const path = shellPath(fact.path, view)
       return [
-        { title: 'Remove that worktree', how: `${git} remove ${shellPath(path, view)}` },
-        { title: 'Move it out', how: `${git} move ${shellPath(path, view)} <path>` },
+        { title: 'Remove that worktree', how: `${git} remove ${path}` },
+        { title: 'Move it out', how: `${git} move ${path} <path>` },
       ]
     }),
     ...(repository === undefined
@@ -122,13 +118,9 @@ const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
 
 const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
 
-const waysOutOfFiles = (
-  { push }: Refusal,
-  uncommitted: readonly Uncommitted[],
-  git: (command: string) => string,
-): Way[] => {
-  const hasMoved = uncommitted.some((one) => one.kind === 'submodule' && one.problem === 'is at another commit')
-  if (!hasMoved && uncommitted.every(({ kind }) => kind !== 'files')) return []
+const waysOutOfFiles = ({ push }: Refusal, facts: readonly Fact[], git: (command: string) => string): Way[] => {
+  const hasMoved = facts.some((one) => one.kind === 'submodule' && one.problem === 'is at another commit')
+  if (!hasMoved && facts.every(({ kind }) => kind !== 'changed' && kind !== 'untracked')) return []
   return [
     {
       title: push === undefined ? 'Commit' : 'Commit and push',
@@ -166,10 +158,9 @@ const waysOutOfSubmodule = (
   }
 }
 
-const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
-  const uses = refusal.reasons.flatMap(({ use }) => use ?? [])
-  const isUsed = (kind: Use['kind']): boolean => uses.some((use) => use.kind === kind)
-  const pids = uses.flatMap((use) => (use.kind === 'process' ? [use.pid] : []))
+const wayOutOfUse = (refusal: Refusal, facts: readonly Fact[], view: View): Way[] => {
+  const isUsed = (kind: 'you' | 'lock'): boolean => facts.some((fact) => fact.kind === kind)
+  const pids = facts.flatMap((fact) => (fact.kind === 'process' ? [fact.pid] : []))
   return [
     ...(isUsed('you') ? [{ title: 'Step out of it', how: stepOut(refusal, view) }] : []),
     ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),

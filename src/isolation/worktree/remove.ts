@@ -1,7 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
-import { type GateAnswer, refusals } from '../../domain/gates.ts'
+import { cannotTell, type GateAnswer, no, refusals } from '../../domain/gates.ts'
 import type { EnvironmentId } from '../../domain/names.ts'
 import type { Tree } from '../../git/door.ts'
 import { freshen } from '../base.ts'
@@ -24,7 +24,7 @@ import { judgeBranch } from './branch-fate.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, forgetRecord, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point.ts'
-import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
+import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './scripts.ts'
 import { moveToTrash } from './trash.ts'
 
@@ -82,8 +82,7 @@ const remove = async (
   const { answers, dirt, notices } = await askGates(context, subject)
   const fate = await judged
   const lock = presence.state === 'missing' ? await foreignLock(codebase, environment) : undefined
-  const byLock: GateAnswer[] =
-    lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock), use: { kind: 'lock' } }]
+  const byLock: GateAnswer[] = lock === undefined ? [] : [no('not-in-use', { kind: 'lock', reason: lock })]
   const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
   const leftOut = notKept(dirt?.special ?? [])
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
@@ -101,7 +100,7 @@ const otherBranch = (
 ): GateAnswer[] => {
   const head = dirt?.headBranch
   if (head === undefined || head === branch || (trigger !== 'merged' && trigger !== 'room')) return []
-  return [{ gate: 'nothing-uncommitted', answer: 'no', detail: `${head} is checked out in it, not ${branch}` }]
+  return [no('nothing-uncommitted', { kind: 'other-branch', head, branch })]
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
@@ -204,7 +203,7 @@ const lookAgain = async (
   const users = isFree(use) ? use : await stillInUse(context, subject, moved)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
   if (same) return reasons
-  return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
+  return [...reasons, no('nothing-uncommitted', { kind: 'changed-meanwhile' })]
 }
 
 /** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
@@ -239,5 +238,5 @@ const current = async (context: IsolationContext, id: EnvironmentId): Promise<Is
 const unanswered = (environment: IsolatedEnvironment): Refused => ({
   outcome: 'refused',
   environment,
-  reasons: [{ gate: 'ours', answer: 'cannot-tell', detail: 'cannot tell whether it is still this very worktree' }],
+  reasons: [cannotTell('ours', { kind: 'unknown-instance' })],
 })

@@ -1,3 +1,4 @@
+import { lockedBy } from '../../domain/reason.ts'
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -76,8 +77,6 @@ export const foreignLock = async (
   const lock = adminDir === undefined ? undefined : await readLock(adminDir)
   return lock?.startsWith('coppice: ') === true ? undefined : lock
 }
-
-export const lockedBy = (lock: string): string => `locked by another tool${lock === '' ? '' : `: ${lock}`}`
 
 const asMissing = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
   if (environment.status === 'missing') return environment
