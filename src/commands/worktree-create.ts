@@ -5,7 +5,7 @@ import { type BranchName, isSha, toBranchName } from '../domain/names.ts'
 import { isTrusted } from '../domain/trust.ts'
 import { taskWork, toWork, type Work, workLabel } from '../domain/work.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
-import type { LimitReport } from '../isolation/resolution.ts'
+import type { LimitReport, Resolution } from '../isolation/resolution.ts'
 import { type Call, command, isSet, listOf, textOf, type Values } from './command.ts'
 import { recogniseFullDisk } from '../isolation/disk-full.ts'
 import { exitCodes } from './views/failure.ts'
@@ -45,8 +45,7 @@ const run = async (call: Call): Promise<CreateResult> => {
     return { outcome: 'limit', report: resolution.report, staleDays: context.settings.staleDays }
   }
   const { environment, how, notices } = resolution
-  for (const notice of notices) call.notice(notice)
-  for (const notice of ignoredOptions(wanted, environment, how, notices)) call.notice(notice)
+  for (const notice of [...notices, ...ignoredOptions(wanted, resolution)]) call.notice(notice)
   if (how === 'created' && earlier !== undefined) {
     const now = await context.store.environments.get(earlier.id)
     if (now?.status === 'removed') call.notice(letGo(earlier))
@@ -59,23 +58,17 @@ const run = async (call: Call): Promise<CreateResult> => {
 /** What was asked for and had no effect, because the environment was there already. */
 const ignoredOptions = (
   { base, hints }: Wanted,
-  environment: IsolatedEnvironment,
-  how: string,
-  notices: readonly string[],
+  { environment, how, prShaUsed }: Extract<Resolution, { outcome: 'resolved' }>,
 ): string[] => {
   if (how === 'created') return []
   const { isForkPR, prBranch, prSha } = hints
-  const follows = environment.prNumber !== undefined && environment.owned
   const ignored = [
     ...(base !== undefined && base !== environment.baseBranch ? [`--base ${base}`] : []),
     ...(isForkPR === true && isTrusted(environment.trust) ? ['--fork'] : []),
     ...(prBranch !== undefined && prBranch !== environment.prBranch && prBranch !== environment.branch
       ? [`--pr-branch ${prBranch}`]
       : []),
-    // One of a pull request follows it, and says itself when it does not.
-    ...(prSha !== undefined && !follows && notices.every((notice) => !notice.includes(prSha.slice(0, 7)))
-      ? [`--pr-sha ${prSha}`]
-      : []),
+    ...(prSha !== undefined && !prShaUsed ? [`--pr-sha ${prSha}`] : []),
   ]
   return ignored.length === 0
     ? []

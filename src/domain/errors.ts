@@ -59,6 +59,20 @@ export class IsolationBlockedError extends AppError {
   }
 }
 
+/** A file or directory that git or Coppice would wait for, or could not read to the end. */
+export class UnusableFileError extends AppError {
+  readonly path: string
+  /** A FIFO or a device: deleting it loses nothing. */
+  readonly holdsNothing: boolean
+
+  constructor(path: string, problem: string, options: AppErrorOptions & { holdsNothing?: boolean } = {}) {
+    super('unusable-file', `${path} ${problem}`, options)
+    this.name = 'UnusableFileError'
+    this.path = path
+    this.holdsNothing = options.holdsNothing ?? false
+  }
+}
+
 export const isAppError = (value: unknown, code?: ErrorCode): value is AppError =>
   value instanceof AppError && (code === undefined || value.code === code)
 

@@ -1,3 +1,5 @@
+import { describeFact, type Fact } from './reason.ts'
+
 /** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
 export const gateNames = [
   'ours',
@@ -18,36 +20,22 @@ export type Answer = 'yes' | 'no' | 'cannot-tell'
 export type GateAnswer = {
   readonly gate: GateName
   readonly answer: Answer
+  /** What was found; undefined for a `yes`. */
+  readonly fact?: Fact
+  /** The fact in words. */
   readonly detail: string
-  /** The mount, worktree or repository in question: an absolute path, for the remedy. */
-  readonly path?: string
-  /** The repository that a linked worktree belongs to. */
-  readonly repository?: string
-  /** The worktree's own ref that alone holds something, for the remedy. */
-  readonly ref?: string
-  /** Of uncommitted work, for the remedy. */
-  readonly uncommitted?: Uncommitted
-  /** Of what is in use, for the remedy. */
-  readonly use?: Use
-  /** The git directory of the submodule that has the commits, and whether only tags hold them. */
-  readonly submodule?: { readonly gitDir: string; readonly onlyTags: boolean }
 }
 
-export type Use =
-  | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
-  /** By git's own means, by another tool. */
-  | { readonly kind: 'lock' }
-  /** Whoever asks stands in it. */
-  | { readonly kind: 'you' }
-  | { readonly kind: 'process'; readonly pid: number; readonly command: string }
+export const yes = (gate: GateName): GateAnswer => ({ gate, answer: 'yes', detail: '' })
+export const no = (gate: GateName, fact: Fact): GateAnswer => because(gate, 'no', fact)
+export const cannotTell = (gate: GateName, fact: Fact): GateAnswer => because(gate, 'cannot-tell', fact)
 
-export type Uncommitted =
-  /** Changed or untracked, staged or not: what `git status` shows. */
-  | { readonly kind: 'files' }
-  /** Changed, and hidden from `git status` by a bit in the index. */
-  | { readonly kind: 'hidden'; readonly paths: readonly string[] }
-  | { readonly kind: 'operation'; readonly operation: string }
-  | { readonly kind: 'submodule' }
+const because = (gate: GateName, answer: Answer, fact: Fact): GateAnswer => ({
+  gate,
+  answer,
+  fact,
+  detail: describeFact(fact),
+})
 
 /**
  * What --force may override: work that the restore point keeps, and other conversations' holds.

@@ -148,9 +148,6 @@ const busyBranches = (gitDir: string): string[] => {
 
 export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect' | 'notes merge'
 
-export const inProgress = (operation: HalfDone): string =>
-  `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`
-
 /** What was begun in a worktree and neither finished nor given up. */
 export const halfDone = (gitDir: string): HalfDone[] => {
   const has = (...parts: string[]): boolean => unlessMissingSync(() => statSync(join(gitDir, ...parts))) !== undefined

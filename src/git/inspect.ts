@@ -1,12 +1,12 @@
 import { BoundedMap } from '../domain/bounded-map.ts'
 import { type Dirent, lstatSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { AppError } from '../domain/errors.ts'
+import { AppError, UnusableFileError } from '../domain/errors.ts'
 import { maxLineBytes } from '../domain/git-link.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
-import { kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
+import { isPipeOrDevice, kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIndexBytes, maxLogBytes, maxOtherBytes, maxPackedRefsBytes } from './file-limits.ts'
 
@@ -243,7 +243,7 @@ const list = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listin
 /** Gone, or closed to git as well: git finds nothing to wait for. One that may be entered but not listed hides its files. */
 const unlisted = (path: string, cause: unknown): undefined => {
   if (isMissing(cause) || lookAt(`${path}/.`, statSync) === undefined) return undefined
-  throw new AppError('unusable-file', `${shownPath(path)} cannot be listed, so git was not started`, {
+  throw new UnusableFileError(shownPath(path), 'cannot be listed, so git was not started', {
     cause,
     remedy: `make it readable: chmod u+r ${shownPath(path)}`,
   })
@@ -251,9 +251,10 @@ const unlisted = (path: string, cause: unknown): undefined => {
 
 /** Opening a socket fails at once, and so does a link that leads nowhere: git says what is wrong. */
 export const assertHarmless = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
-  if (!found.isFIFO() && !found.isCharacterDevice() && !found.isBlockDevice()) return
+  if (!isPipeOrDevice(found)) return
   const path = shownPath(raw)
-  throw new AppError('unusable-file', `${path} is ${kindOf(found)}, which would block git`, {
+  throw new UnusableFileError(path, `is ${kindOf(found)}, which would block git`, {
+    holdsNothing: true,
     remedy: `remove it and try again, then run \`coppice doctor\``,
   })
 }
@@ -261,7 +262,7 @@ export const assertHarmless = (raw: string, found: Parameters<typeof kindOf>[0])
 export const assertSize = (raw: string, size: number, limit: number | undefined): void => {
   if (limit === undefined || size <= limit) return
   const path = shownPath(raw)
-  throw new AppError('unusable-file', `${path} is too large for git to read: ${size} bytes (limit: ${limit})`, {
+  throw new UnusableFileError(path, `is too large for git to read: ${size} bytes (limit: ${limit})`, {
     remedy: `remove ${path} or put the right file back, and try again`,
   })
 }

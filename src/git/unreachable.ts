@@ -60,16 +60,61 @@ export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Pro
  * what a reset left behind included. What `pushed` leads to is known to be on a remote.
  */
 export const countOnNoRemote = async (git: Git, repo: Repo, pushed: readonly Sha[] = []): Promise<number> => {
+  const found = Number(await listOnNoRemote(git, repo, pushed, ['--count']))
+  if (Number.isNaN(found)) throw new AppError('git-failed', 'git could not count its commits')
+  return found
+}
+
+/**
+ * The newest of those commits: pushing these pushes all of them. No more than `most`, for every `commit --amend` leaves
+ * one in the reflog.
+ */
+export const tipsOnNoRemote = async (
+  git: Git,
+  repo: Repo,
+  pushed: readonly Sha[],
+  most: number,
+): Promise<{ readonly tips: readonly Sha[]; readonly hasMore: boolean }> => {
+  const tips: Sha[] = []
+  for (;;) {
+    // In this order the first one is no other one's ancestor.
+    const next = await listOnNoRemote(git, repo, [...pushed, ...tips], ['--max-count=1', '--topo-order'])
+    if (!isSha(next)) return { tips, hasMore: false }
+    if (tips.length === most) return { tips, hasMore: true }
+    tips.push(next)
+  }
+}
+
+const listOnNoRemote = async (
+  git: Git,
+  repo: Repo,
+  pushed: readonly Sha[],
+  options: readonly string[],
+): Promise<string> => {
   const stdin = pushed.map((sha) => `^${sha}\n`).join('')
-  const count = async (revs: readonly string[]): Promise<number | undefined> => {
-    const args = ['rev-list', '--count', '--ignore-missing', ...revs, '--stdin', '--not', '--remotes', '--']
+  const list = async (revs: readonly string[]): Promise<string | undefined> => {
+    const args = ['rev-list', ...options, '--ignore-missing', ...revs, '--stdin', '--not', '--remotes', '--']
     const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, stdin, ok: [0, 128] })
-    return exitCode === 0 ? Number(stdout.trim()) : undefined
+    return exitCode === 0 ? stdout.trim() : undefined
   }
   // An unborn HEAD is no revision: only what the refs hold. Anything else that git cannot read throws.
-  const found = (await count(['--all', '--reflog', 'HEAD'])) ?? (await count(['--all', '--reflog']))
-  if (found === undefined || Number.isNaN(found)) throw new AppError('git-failed', 'git could not count its commits')
+  const found = (await list(['--all', '--reflog', 'HEAD'])) ?? (await list(['--all', '--reflog']))
+  if (found === undefined) throw new AppError('git-failed', 'git could not list its commits')
   return found
+}
+
+/** Refs at this commit, and annotated tags of it. */
+export const refsAt = async (git: Git, repo: Repo, sha: Sha): Promise<string[]> => {
+  const args = ['for-each-ref', `--points-at=${sha}`, '--format=%(refname)']
+  const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args })
+  return stdout.split('\n').filter((name) => name !== '')
+}
+
+/** Every stash, newest first: all but the newest are in the reflog alone. None where there is no `refs/stash`. */
+export const stashes = async (git: Git, repo: Repo): Promise<string[]> => {
+  const args = ['rev-list', '--walk-reflogs', 'refs/stash', '--']
+  const { stdout, exitCode } = await git.run({ operation: 'rev-list', at: repo, args, ok: [0, 128] })
+  return exitCode === 0 ? stdout.split('\n') : []
 }
 
 /** Refs outside of `refs/remotes` that lead to no commit, such as a tag on a file. Not those to `pushed` objects. */

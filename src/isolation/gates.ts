@@ -1,6 +1,8 @@
 import { join, relative } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer, GateName, Uncommitted, Use } from '../domain/gates.ts'
+import { type GateAnswer, type GateName, cannotTell, no, yes } from '../domain/gates.ts'
+import type { Uncommitted } from '../domain/reason.ts'
+import type { Unreachable } from '../domain/unreachable.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import { shownPath } from '../domain/raw-path.ts'
 import type { Tree } from '../domain/tree.ts'
@@ -18,13 +20,10 @@ import type { Presence, RemoveOptions } from './provider.ts'
 /** What an environment's files hold that removal would delete. Paths are raw. */
 export type Contents = {
   /** Uncommitted work, one reason each. */
-  readonly problems: readonly { readonly detail: string; readonly uncommitted: Uncommitted }[]
+  readonly problems: readonly Uncommitted[]
   readonly worktrees: readonly { readonly path: string; readonly repository: string }[]
   readonly repositories: readonly { readonly path: string; readonly work: string | undefined }[]
 }
-
-/** Commits, or other objects, that nothing but the environment holds. */
-export type Unreachable = Pick<GateAnswer, 'detail' | 'ref' | 'submodule'>
 
 /** How whoever serves the environment looks at it. Each throws when it cannot look. */
 export type Inspection<Look extends Contents> = {
@@ -83,19 +82,14 @@ const askAboutFiles = async <Look extends Contents>(
   const answers = await Promise.all([
     ask('nothing-uncommitted', async () => (look === undefined ? notLooked(presence) : uncommittedIn(await look))),
     ask('nothing-unreachable', async () =>
-      tree === undefined
-        ? []
-        : (await inspection.unreachable(tree)).map(({ detail, ...ref }) => ({
-            ...no('nothing-unreachable', detail),
-            ...ref,
-          })),
+      tree === undefined ? [] : (await inspection.unreachable(tree)).map((fact) => no('nothing-unreachable', fact)),
     ),
     ask('no-worktree-inside', async () => (look === undefined ? [] : worktreesIn(environment, await look))),
     ask('no-repository-inside', async () => (look === undefined ? [] : repositoriesIn(environment, await look))),
     ask('no-kept-files', async () =>
       tree === undefined
         ? []
-        : (await inspection.changedCopies(tree)).map((path) => no('no-kept-files', `${path} differs from its source`)),
+        : (await inspection.changedCopies(tree)).map((path) => no('no-kept-files', { kind: 'kept-file', path })),
     ),
   ])
   return { answers: answers.flat(), contents: await look?.catch(() => undefined) }
@@ -108,35 +102,28 @@ export const reasonsIn = (environment: IsolatedEnvironment, contents: Contents):
   ...repositoriesIn(environment, contents),
 ]
 
-const uncommittedIn = ({ problems }: Contents): GateAnswer[] =>
-  problems.map(({ detail, uncommitted }) => ({ ...no('nothing-uncommitted', detail), uncommitted }))
+const uncommittedIn = ({ problems }: Contents): GateAnswer[] => problems.map((fact) => no('nothing-uncommitted', fact))
 
 const worktreesIn = ({ path }: IsolatedEnvironment, { worktrees }: Contents): GateAnswer[] =>
-  worktrees.map((inner) => ({
-    ...no('no-worktree-inside', `there is a worktree inside: ${shownPath(inner.path)}`),
-    path: join(path, shownPath(inner.path)),
-    repository: inner.repository,
-  }))
+  worktrees.map((inner) => {
+    const name = shownPath(inner.path)
+    const { repository } = inner
+    return no('no-worktree-inside', { kind: 'worktree-inside', path: join(path, name), name, repository })
+  })
 
 const repositoriesIn = ({ path }: IsolatedEnvironment, { repositories }: Contents): GateAnswer[] =>
-  repositories.flatMap((inner) =>
-    inner.work === undefined
-      ? []
-      : [
-          {
-            ...no('no-repository-inside', `there is a repository inside: ${shownPath(inner.path)} (${inner.work})`),
-            path: join(path, shownPath(inner.path)),
-          },
-        ],
-  )
+  repositories.flatMap(({ path: raw, work }) => {
+    if (work === undefined) return []
+    const name = shownPath(raw)
+    return [no('no-repository-inside', { kind: 'repository-inside', path: join(path, name), name, work })]
+  })
 
 /** Nothing is mounted on these directories or below: deleting them would delete what is mounted there. */
 export const isUnmounted = (directories: readonly string[]): Promise<GateAnswer[]> =>
   ask('no-mount', async () =>
-    (await mountsInside(directories)).map(({ path, what }) => ({
-      ...no('no-mount', `something is mounted inside it: ${nameIn(directories, path)} (${what})`),
-      path,
-    })),
+    (await mountsInside(directories)).map(({ path, what }) =>
+      no('no-mount', { kind: 'mount', path, name: nameIn(directories, path), what }),
+    ),
   )
 
 const nameIn = (directories: readonly string[], path: string): string => {
@@ -156,33 +143,31 @@ export const stillInUse = async (
 const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promise<GateAnswer[]> => {
   try {
     const reasons = await question()
-    return reasons.length > 0 ? reasons : [{ gate, answer: 'yes', detail: '' }]
+    return reasons.length > 0 ? reasons : [yes(gate)]
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    return [{ gate, answer: 'cannot-tell', detail: `cannot tell: ${why}` }]
+    return [cannotTell(gate, { kind: 'unknown', why })]
   }
 }
-
-const no = (gate: GateName, detail: string): GateAnswer => ({ gate, answer: 'no', detail })
 
 /** Created by us, inside a root of ours, this very instance. */
 const isOurs = async (
   context: IsolationContext,
   { environment, presence }: Pick<Subject<Contents>, 'environment' | 'presence'>,
 ): Promise<GateAnswer[]> => {
-  if (environment.host !== context.host) return [no('ours', 'it lies on another host')]
-  if (!environment.owned) return [no('ours', 'it was adopted, not created')]
+  if (environment.host !== context.host) return [no('ours', { kind: 'other-host' })]
+  if (!environment.owned) return [no('ours', { kind: 'adopted' })]
   switch (presence.state) {
     case 'not-ours':
     case 'moved':
-      return [no('ours', presence.detail)]
+      return [no('ours', { kind: 'another-worktree', why: presence.detail })]
     case 'cannot-tell':
       throw new Error(presence.detail)
     case 'missing':
       return []
     case 'present':
       return (await managedRoot(environment.path, context.host)) === undefined
-        ? [no('ours', `${environment.path} is not inside a root that Coppice manages`)]
+        ? [no('ours', { kind: 'outside-root', path: environment.path })]
         : []
   }
 }
@@ -198,33 +183,23 @@ export const usesOf = async (
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
     const state = lease.host === context.host ? liveness(lease.holder) : 'cannot-tell'
     const { purpose, holder } = lease
-    if (state === 'alive') {
-      const use = { kind: 'lease', purpose, pid: holder.pid } as const
-      reasons.push(inUse(use, `in use: ${purpose} (process ${holder.pid})`))
-    }
-    if (state === 'cannot-tell') {
-      reasons.push({
-        gate: 'not-in-use',
-        answer: 'cannot-tell',
-        detail: `cannot tell whether "${lease.purpose}" still runs`,
-      })
-    }
+    if (state === 'alive') reasons.push(no('not-in-use', { kind: 'lease', purpose, pid: holder.pid }))
+    if (state === 'cannot-tell') reasons.push(cannotTell('not-in-use', { kind: 'unknown-lease', purpose }))
   }
   if (tree === undefined) return reasons
   const lock = await (await providerOf(context, environment)).lockReason(tree)
   if (lock !== undefined && !lock.startsWith('coppice: ')) {
-    reasons.push(inUse({ kind: 'lock' }, `locked by another tool${lock === '' ? '' : `: ${lock}`}`))
+    reasons.push(no('not-in-use', { kind: 'lock', reason: lock }))
   }
   const { inside, unreadable } = await processesInside([tree.path], { except: context.git.running })
   // The shell that called us and whatever started that are the user, not strangers.
   const you = inside.length === 0 ? undefined : selfAndAncestors(await processTable(), context.self.pid)
   // Files that we read ourselves to answer these very questions are not use; standing in it is.
   const users = inside.filter(({ pid, how }) => pid !== context.self.pid || how === 'cwd' || how === 'root')
-  if (users.some(({ pid }) => you?.has(pid)))
-    reasons.push(inUse({ kind: 'you' }, 'you are inside it: step out of it first'))
+  if (users.some(({ pid }) => you?.has(pid))) reasons.push(no('not-in-use', { kind: 'you' }))
   for (const { pid, command } of users) {
     if (you?.has(pid) === true) continue
-    reasons.push(inUse({ kind: 'process', pid, command }, `process ${pid} (${command}) is inside it`))
+    reasons.push(no('not-in-use', { kind: 'process', pid, command }))
   }
   if (unreadable.length > 0) {
     const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
@@ -237,8 +212,6 @@ export const usesOf = async (
   }
   return reasons
 }
-
-const inUse = (use: Use, detail: string): GateAnswer => ({ ...no('not-in-use', detail), use })
 
 const hour = 60 * 60 * 1000
 
@@ -264,10 +237,10 @@ const isHeld = async (
   }
   return others
     .filter(holds)
-    .map(({ platform, conversationId }) => no('nobody-elses', `${platform}:${conversationId} is using it`))
+    .map(({ platform, conversationId }) => no('nobody-elses', { kind: 'conversation', platform, conversationId }))
 }
 
 const notLooked = (presence: Presence): GateAnswer[] =>
   presence.state === 'missing'
-    ? [no('nothing-uncommitted', 'its directory is gone (unmounted?), so its files cannot be looked at')]
-    : [{ gate: 'nothing-uncommitted', answer: 'cannot-tell', detail: 'its files cannot be looked at' }]
+    ? [no('nothing-uncommitted', { kind: 'directory-gone' })]
+    : [cannotTell('nothing-uncommitted', { kind: 'unknown-files' })]

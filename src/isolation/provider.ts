@@ -1,4 +1,5 @@
 import type { RepoConfig } from '../domain/config/repository.ts'
+import type { RemoveTrigger } from '../domain/journal-data.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
@@ -53,7 +54,7 @@ export type LimitReached = { readonly outcome: 'limit'; readonly active: number;
 export type RemoveOptions = {
   readonly force?: boolean
   /** Why: shown in reports and given to those who are told. */
-  readonly trigger: 'command' | 'closed' | 'merged' | 'stale' | 'room' | 'fleet'
+  readonly trigger: RemoveTrigger
   /** Who or what for, in words that finish "it was removed (…)": for those who are told. */
   readonly why?: string
   /** The conversation that asks does not hold the environment against itself. */
@@ -113,7 +114,8 @@ export type Presence =
   /** Somebody moved it: it is whole, at the tree's path. `followMoves` records that. */
   | { readonly state: 'moved'; readonly tree: Tree; readonly detail: string }
   | { readonly state: 'missing' }
-  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string }
+  /** `file`: the one that kept us from looking. */
+  | { readonly state: 'not-ours' | 'cannot-tell'; readonly detail: string; readonly file?: string | undefined }
 
 /** A checkout of the codebase that a person or another tool made and that no live record knows. Never deleted. */
 export type Orphan = {

@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { readRestoreData } from '../domain/journal-data.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
@@ -134,10 +135,21 @@ export const expireRestorePoints = async (context: IsolationContext, codebase: C
     if (point.codebaseId !== codebase.id) continue
     await locked(context, codebase, 'expiring a restore point', async () => {
       const open = await context.store.journal.open(context.host)
-      if (open.some(({ id, data }) => id === point.id || data['pointId'] === point.id)) return
+      const isWanted = (entry: JournalEntry): boolean =>
+        entry.id === point.id || (entry.kind === 'restore' && mayRead(entry, point.id))
+      if (open.some(isWanted)) return
       await (await providerOf(context, point.contents.environment)).discardPoint(context, codebase, point.id)
       gone += 1
     })
   }
   return gone
+}
+
+/** Also when the entry cannot be read: nobody knows which one it needs. */
+const mayRead = (entry: JournalEntry, pointId: string): boolean => {
+  try {
+    return readRestoreData(entry).pointId === pointId
+  } catch {
+    return true
+  }
 }

@@ -24,6 +24,8 @@ export type Resolution =
       readonly how: 'conversation' | 'same-work' | 'linked' | 'adopted' | 'created'
       /** Both the environment and the message are proven to be the repository's own. */
       readonly trusted: boolean
+      /** The tree is at the commit that `prSha` named, or a notice says why not. False: nobody looked at it. */
+      readonly prShaUsed: boolean
       readonly notices: readonly string[]
     }
   /** Never a reason to fall back to the shared checkout. */

@@ -7,6 +7,7 @@ import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
 import type { IsolationContext } from './context.ts'
 import { offerMention } from './codebases/mention.ts'
+import { followsHeadOf } from './providers/checkout/follow.ts'
 import { followMoves, movedNotice } from './moved.ts'
 import { settleOrigin } from './codebases/pull-request-origin.ts'
 import { whenSettled } from './settled.ts'
@@ -15,7 +16,7 @@ import { allProviders, presenceOf, providerOf } from './served-by.ts'
 import type { Adoptable } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './room.ts'
 
-type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted'>
+type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
 
 /** Its origin is settled: `isForkPR` says what is proven. `told`: what was noticed on the way, for the user. */
 type Settled = ResolveRequest & { readonly doubt: string | undefined; readonly told: string[] }
@@ -42,6 +43,7 @@ export const resolveIsolation = async (
       : {
           ...made,
           trusted: isTrustedRun(made.environment.trust, ownMessage),
+          prShaUsed: made.how === 'created',
           notices: [...request.told, ...made.notices, ...(await offers(context, request))],
         }
   }
@@ -52,6 +54,7 @@ export const resolveIsolation = async (
   return {
     ...found,
     trusted: isTrustedRun(found.environment.trust, ownMessage || vouched),
+    prShaUsed: request.hints.prSha !== undefined && followsHeadOf(found.environment, work),
     notices: [...request.told, ...found.notices, ...moved.notices],
   }
 }

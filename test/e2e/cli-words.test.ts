@@ -100,8 +100,9 @@ test('an option that had no effect is named', async () => {
   expect(again.out).toContain('Already there: issue-60')
   expect(again.err).toBe('note: issue-60 was there already and stays as it is: --base release had no effect\n')
   await create('--pr', '9', '--fixes', '60')
-  const shared = await world.run(repo.path, 'worktree', 'create', '--pr', '9', '--fork')
-  expect(shared.err).toContain('issue-60 was there already and stays as it is: --fork had no effect')
+  const sha = repo.git('rev-parse', 'HEAD')
+  const shared = await world.run(repo.path, 'worktree', 'create', '--pr', '9', '--fork', '--pr-sha', sha)
+  expect(shared.err).toContain(`issue-60 was there already and stays as it is: --fork, --pr-sha ${sha} had no effect`)
   expect((await world.run(repo.path, 'worktree', 'create', '--issue', '60')).err).toBe('')
 })
 

@@ -6,7 +6,7 @@ import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
 import { type Chat, makeChat } from '../helpers/chat.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
-import { ask, type Inside, inside, issue } from './scene.ts'
+import { ask, type Inside, inside, issue, waysIn } from './scene.ts'
 
 /* Every refusal says what to do. Followed to the letter, as it is printed, that has to work. */
 
@@ -18,10 +18,6 @@ beforeAll(async () => {
   chat = await makeChat(world)
 })
 afterAll(() => world[Symbol.asyncDispose]())
-
-/** The ways out of a refusal by their titles. */
-const waysIn = (text: string): Map<string, string> =>
-  new Map([...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [title, how]))
 
 const paste = (command: string): void => {
   execFileSync('bash', ['-c', command.replaceAll('<name>', `kept-${count}`)], {

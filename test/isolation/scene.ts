@@ -198,3 +198,7 @@ export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
   }
   throw new Error('it did not fail')
 }
+
+/** The ways out of a refusal by their titles. */
+export const waysIn = (text: string): Map<string, string> =>
+  new Map([...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [title, how]))

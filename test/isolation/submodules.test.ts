@@ -76,7 +76,7 @@ describe.concurrent('submodules', () => {
         lib.git('tag', 'mine')
         lib.git('checkout', '-q', 'origin/main')
       },
-      '2 commits in submodule lib that no remote has': (lib) => {
+      '2 commits that only the reflog of submodule lib has': (lib) => {
         lib.commit('lib.c', 'int y;\n')
         lib.commit('lib.c', 'int z;\n')
         lib.git('reset', '-q', '--hard', 'origin/main')
@@ -132,12 +132,15 @@ describe.concurrent('submodules', () => {
     lib.git('checkout', '-q', 'origin/main')
     const outcome = await remove(world, environment)
     if (outcome.outcome !== 'refused') throw new Error(outcome.outcome)
-    const [{ submodule } = {}] = outcome.reasons
-    expect(submodule).toEqual({ gitDir: expect.stringMatching(/modules\/lib$/) as string, onlyTags: true })
+    const [{ fact } = {}] = outcome.reasons
+    if (fact?.kind !== 'submodule-commits') throw new Error(JSON.stringify(fact))
+    const { submodule } = fact
+    expect(submodule).toMatchObject({ gitDir: expect.stringMatching(/modules\/lib$/) as string, remote: 'origin' })
+    expect(fact.tips).toMatchObject([{ at: 'tag', ref: 'refs/tags/mine', isFree: true }])
     // An agent can write the address: over ssh the user's keys would be offered there.
     const origin = lib.git('remote', 'get-url', 'origin')
     lib.git('remote', 'set-url', 'origin', 'ssh://git@localhost/x.git')
-    const repo = { commonDir: toRepoPath(submodule?.gitDir ?? '') }
+    const repo = { commonDir: toRepoPath(submodule.gitDir) }
     const asked = askRemoteRefs(world.context.git, repo, 'origin', { anonymous: true })
     await expect(asked).rejects.toThrow("transport 'ssh' not allowed")
     expect((await remove(world, environment)).outcome).toBe('refused')

@@ -230,6 +230,7 @@ describe.concurrent('a head that moves', () => {
     world.repo.git('push', '-q', 'origin', `${second}:refs/heads/x`, `${second}:refs/pull/7/head`)
     const found = await resolved(world, 'pr', 7, { hints: { prBranch: 'x', prSha: second } })
     expect(gets(world, found)).toEqual(all)
+    expect(found.prShaUsed).toBe(true)
     expect(headOf(world, environment)).toBe(second)
   })
 

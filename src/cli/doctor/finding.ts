@@ -1,3 +1,5 @@
+import { UnusableFileError } from '../../domain/errors.ts'
+
 export const fix = 'coppice doctor --fix'
 
 /** One thing the doctor looked at. A problem wants somebody to act; a note is only worth knowing. */
@@ -7,6 +9,8 @@ export type Finding = {
   readonly detail: string
   /** What to do about it. */
   readonly remedy?: string
+  /** The file that is in the way of every look, so that it is reported once. */
+  readonly file?: string | undefined
 }
 
 export const ok = (about: string, detail: string): Finding => ({ state: 'ok', about, detail })
@@ -16,11 +20,12 @@ export const note = (about: string, detail: string, remedy?: string): Finding =>
   detail,
   ...(remedy !== undefined && { remedy }),
 })
-export const problem = (about: string, detail: string, remedy: string): Finding => ({
+export const problem = (about: string, detail: string, remedy: string, file?: string): Finding => ({
   state: 'problem',
   about,
   detail,
   remedy,
+  file,
 })
 
 /** A look that fails is a finding itself: the doctor never stops at the first thing that is broken. */
@@ -28,8 +33,8 @@ export const look = async (about: string, question: () => Promise<Finding[]>): P
   try {
     return await question()
   } catch (error) {
-    return [
-      problem(about, `cannot tell: ${error instanceof Error ? error.message : String(error)}`, 'look at it by hand'),
-    ]
+    const file = error instanceof UnusableFileError ? error.path : undefined
+    const why = error instanceof Error ? error.message : String(error)
+    return [problem(about, `cannot tell: ${why}`, 'look at it by hand', file)]
   }
 }

@@ -35,10 +35,8 @@ export const examineCodebase = async (context: IsolationContext, codebase: Codeb
 }
 
 /** A file in the record of a worktree is named with that worktree already. */
-const isNamed = ({ detail }: Finding, others: readonly Finding[]): boolean => {
-  const file = /^(\/.*?) is /.exec(detail)?.[1]
-  return file !== undefined && others.some((other) => other.detail.includes(file))
-}
+const isNamed = ({ file }: Finding, others: readonly Finding[]): boolean =>
+  file !== undefined && others.some((other) => other.file === file)
 
 /** What belongs to no codebase: trash, spares and clones that nobody claims. */
 export const examineHome = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Finding[]> => {

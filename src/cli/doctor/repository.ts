@@ -1,6 +1,6 @@
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
-import { type AppError, isAppError } from '../../domain/errors.ts'
+import { type AppError, isAppError, UnusableFileError } from '../../domain/errors.ts'
 import { branchNameProblem } from '../../domain/names.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { mainHead } from '../../git/admin-dir.ts'
@@ -15,7 +15,10 @@ import { type Finding, problem } from './finding.ts'
 /** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
 export const examineRepository = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
   const unusable = await unusableFile(context, codebase)
-  if (unusable !== undefined) return [problem(codebase.name, unusable.message, remedyFor(codebase, unusable))]
+  if (unusable !== undefined) {
+    const file = unusable instanceof UnusableFileError ? unusable : undefined
+    return [problem(codebase.name, unusable.message, remedyFor(codebase, unusable, file), file?.path)]
+  }
   try {
     if ((await mainHead(codebase.repoPath)) === undefined) return [brokenHead(codebase)]
     await listRefs(context.git, repoOf(codebase), ['refs/heads'])
@@ -47,12 +50,10 @@ const unusableFile = async (context: IsolationContext, codebase: Codebase): Prom
   }
 }
 
-const remedyFor = (codebase: Codebase, { message, remedy }: AppError): string => {
-  const file = /^(\/.*) is (?:a FIFO|a device)/.exec(message)?.[1]
-  // A pipe or a device holds nothing of its own, so deleting it loses nothing.
-  if (file === undefined) return remedy ?? 'restore the file from a backup'
-  const next = nextStep(codebase, file)
-  return `delete it${next === undefined ? ', then run `coppice doctor` again' : ` and ${next.what}`}: rm ${shellWord(file)}${next === undefined ? '' : ` && ${next.how}`}`
+const remedyFor = (codebase: Codebase, { remedy }: AppError, file: UnusableFileError | undefined): string => {
+  if (file?.holdsNothing !== true) return remedy ?? 'restore the file from a backup'
+  const next = nextStep(codebase, file.path)
+  return `delete it${next === undefined ? ', then run `coppice doctor` again' : ` and ${next.what}`}: rm ${shellWord(file.path)}${next === undefined ? '' : ` && ${next.how}`}`
 }
 
 const nextStep = (codebase: Codebase, file: string): { what: string; how: string } | undefined => {

@@ -44,15 +44,19 @@ const examineOne = async (
         name,
         `${branch} is missing: ${path} is not there${detail}`,
         await missingRemedy(codebase, environment, fault),
+        fileOf(fault),
       ),
     ]
   }
   if (fault !== undefined)
-    return [problem(name, `${branch}: ${fault.detail}`, repairRemedy(codebase, environment, fault))]
+    return [problem(name, `${branch}: ${fault.detail}`, repairRemedy(codebase, environment, fault), fileOf(fault))]
   if (presence.state !== 'present')
-    return [problem(name, `${branch}: ${presence.detail}`, giveUp(codebase, environment))]
+    return [problem(name, `${branch}: ${presence.detail}`, giveUp(codebase, environment), presence.file)]
   return status === 'missing' ? [problem(name, `${branch} is recorded as missing and is there`, fix)] : []
 }
+
+const fileOf = (fault: RecordFault | undefined): string | undefined =>
+  fault?.repair.kind === 'clear' ? fault.repair.file : undefined
 
 const missingRemedy = async (
   codebase: Codebase,

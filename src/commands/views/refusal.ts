@@ -1,11 +1,14 @@
-import type { GateName, Use } from '../../domain/gates.ts'
+import { join } from 'node:path'
+import type { GateName } from '../../domain/gates.ts'
 import { refusals } from '../../domain/gates.ts'
+import type { Fact, Uncommitted } from '../../domain/reason.ts'
 import { describeLeftOut } from '../../domain/restore-point.ts'
 import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { counted } from '../../domain/words.ts'
+import { type Way, waysToKeep } from './keep-commits.ts'
 import { unhide } from './unhide.ts'
 import { printable, type View } from './view.ts'
 
@@ -47,24 +50,23 @@ export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
 
 const detailsOf = ({ reasons }: Refusal): string => [...new Set(reasons.map(({ detail }) => detail))].join(', ')
 
-type Way = { readonly title: string; readonly how: string }
-
 const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal
   const branch = shellWord(environment.branch)
   const has = (gate: GateName): boolean => reasons.some((reason) => reason.gate === gate)
-  const uncommitted = reasons.flatMap((reason) => reason.uncommitted ?? [])
+  const facts = reasons.flatMap(({ fact }) => fact ?? [])
   const git = gitThere(refusal, view)
   const ways: Way[] = []
-  if (has('not-in-use')) ways.push(...wayOutOfUse(refusal, view))
-  ways.push(...waysOutOfOthers(refusal, view))
-  if (uncommitted.some(({ kind }) => kind === 'files')) ways.push(...waysOutOfFiles(refusal, git))
-  for (const one of uncommitted) {
+  ways.push(...wayOutOfUse(refusal, facts, view))
+  ways.push(...waysOutOfOthers(facts, view))
+  ways.push(...waysOutOfFiles(refusal, facts, git))
+  for (const one of facts) {
     if (one.kind === 'hidden')
       ways.push({ title: 'Show the changes to git', how: unhide(one.paths, environment.path, view) })
     if (one.kind === 'operation') ways.push({ title: `Abort the ${one.operation}`, how: git(abort(one.operation)) })
+    if (one.kind === 'submodule') ways.push(...waysOutOfSubmodule(one, join(environment.path, one.path), view))
   }
-  ways.push(...waysToKeep(refusal, git, view))
+  ways.push(...waysToKeep(facts, git, view))
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
@@ -82,33 +84,19 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   return ways
 }
 
-const waysToKeep = ({ reasons }: Refusal, git: (command: string) => string, view: View): Way[] => {
-  const lost = reasons.filter(({ gate, answer }) => gate === 'nothing-unreachable' && answer === 'no')
-  const refs = lost.flatMap(({ ref }) => ref ?? [])
-  const submodules = lost.flatMap(({ submodule }) => submodule ?? [])
-  const onHead = lost.some(({ ref, submodule }) => ref === undefined && submodule === undefined)
-  return [
-    ...(onHead ? [{ title: 'Keep the commits', how: git('branch <name>') }] : []),
-    ...submodules.map(({ gitDir, onlyTags }) => ({
-      title: "Push the submodule's commits",
-      how: `git --git-dir=${shellPath(gitDir, view)} push origin ${onlyTags ? '--tags' : 'HEAD:refs/heads/<name>'}`,
-    })),
-    ...refs.map((ref) => ({ title: `Keep ${ref}`, how: git(`tag <name> ${shellWord(ref)}`) })),
-  ]
-}
-
 /** What is inside it and not of it: a mount, somebody's worktree, a repository. */
-const waysOutOfOthers = ({ reasons }: Refusal, view: View): Way[] => {
-  const at = (gate: GateName) => reasons.filter((reason) => reason.gate === gate && reason.path !== undefined)
-  const mounts = at('no-mount').map(({ path = '' }) => shellPath(path, view))
-  const [repository] = at('no-repository-inside').map(({ path = '' }) => shellPath(path, view))
+const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
+  const mounts = facts.flatMap((fact) => (fact.kind === 'mount' ? [shellPath(fact.path, view)] : []))
+  const [repository] = facts.flatMap((fact) => (fact.kind === 'repository-inside' ? [shellPath(fact.path, view)] : []))
   return [
     ...(mounts.length === 0 ? [] : [{ title: 'Unmount it', how: `umount ${mounts.join(' ')}` }]),
-    ...at('no-worktree-inside').flatMap(({ path = '', repository: owner = '' }) => {
-      const git = `git -C ${shellPath(owner, view)} worktree`
+    ...facts.flatMap((fact) => {
+      if (fact.kind !== 'worktree-inside') return []
+      const git = `git -C ${shellPath(fact.repository, view)} worktree`
+      const path = shellPath(fact.path, view)
       return [
-        { title: 'Remove that worktree', how: `${git} remove ${shellPath(path, view)}` },
-        { title: 'Move it out', how: `${git} move ${shellPath(path, view)} <path>` },
+        { title: 'Remove that worktree', how: `${git} remove ${path}` },
+        { title: 'Move it out', how: `${git} move ${path} <path>` },
       ]
     }),
     ...(repository === undefined
@@ -130,19 +118,49 @@ const untilIdle = ({ hold: { days, mergedHours } }: Refusal): string => {
 
 const abort = (operation: string): string => (operation === 'bisect' ? 'bisect reset' : `${operation} --abort`)
 
-const waysOutOfFiles = ({ push }: Refusal, git: (command: string) => string): Way[] => [
-  {
-    title: push === undefined ? 'Commit' : 'Commit and push',
-    how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
-  },
-  // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
-  { title: 'Discard changes', how: `${git('reset --hard')} && ${git('clean -fd')}` },
-]
+const waysOutOfFiles = ({ push }: Refusal, facts: readonly Fact[], git: (command: string) => string): Way[] => {
+  const hasMoved = facts.some((one) => one.kind === 'submodule' && one.problem === 'is at another commit')
+  if (!hasMoved && facts.every(({ kind }) => kind !== 'changed' && kind !== 'untracked')) return []
+  return [
+    {
+      title: push === undefined ? 'Commit' : 'Commit and push',
+      how: [git('add -A'), git('commit -m "WIP"'), ...(push === undefined ? [] : [git(push)])].join(' && '),
+    },
+    {
+      title: 'Discard changes',
+      how: [
+        // Also what is staged, conflicted or marked with `add --intent-to-add`, which `git checkout .` leaves.
+        git('reset --hard'),
+        git('clean -fd'),
+        ...(hasMoved ? [git('submodule update --recursive --checkout')] : []),
+      ].join(' && '),
+    },
+  ]
+}
 
-const wayOutOfUse = (refusal: Refusal, view: View): Way[] => {
-  const uses = refusal.reasons.flatMap(({ use }) => use ?? [])
-  const isUsed = (kind: Use['kind']): boolean => uses.some((use) => use.kind === kind)
-  const pids = uses.flatMap((use) => (use.kind === 'process' ? [use.pid] : []))
+/** What is in a submodule is its own repository's to commit: `git add` in the worktree leaves it. */
+const waysOutOfSubmodule = (
+  { problem }: Extract<Uncommitted, { kind: 'submodule' }>,
+  path: string,
+  view: View,
+): Way[] => {
+  const at = shellPath(path, view)
+  switch (problem) {
+    case 'is at another commit':
+      return []
+    case 'has changes':
+      return [
+        { title: 'Commit in the submodule', how: `git -C ${at} add -A && git -C ${at} commit -m "WIP"` },
+        { title: "Discard the submodule's changes", how: `git -C ${at} reset --hard && git -C ${at} clean -fd` },
+      ]
+    case 'has files but no .git':
+      return [{ title: "Move the submodule's files out", how: `mv ${at} <path>` }]
+  }
+}
+
+const wayOutOfUse = (refusal: Refusal, facts: readonly Fact[], view: View): Way[] => {
+  const isUsed = (kind: 'you' | 'lock'): boolean => facts.some((fact) => fact.kind === kind)
+  const pids = facts.flatMap((fact) => (fact.kind === 'process' ? [fact.pid] : []))
   return [
     ...(isUsed('you') ? [{ title: 'Step out of it', how: stepOut(refusal, view) }] : []),
     ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),

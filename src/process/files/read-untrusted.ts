@@ -2,7 +2,7 @@ import { closeSync, constants, copyFile, type Stats, fstatSync, openSync, readSy
 import { type FileHandle, open } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { hasCode } from '../../domain/error-code.ts'
-import { AppError } from '../../domain/errors.ts'
+import { type AppError, UnusableFileError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 
 /*
@@ -113,7 +113,7 @@ const copyByName = promisify(copyFile)
 
 /** Throws unless it is a regular file; for callers that have looked at it already. */
 export const assertRegular = (path: Path, stat: Pick<Stats, 'isFile'> & Kinds): void => {
-  if (!stat.isFile()) throw notAFile(path, kindOf(stat))
+  if (!stat.isFile()) throw notAFile(path, stat)
 }
 
 type Kinds = Pick<
@@ -130,14 +130,20 @@ export const kindOf = (stat: Kinds): string => {
   return stat.isCharacterDevice() || stat.isBlockDevice() ? 'a device' : 'something else'
 }
 
-export const notAFile = (path: Path, kind: string, cause?: unknown): AppError =>
-  new AppError('unusable-file', `${String(path)} is ${kind}, not a file`, {
-    cause,
+export const isPipeOrDevice = (stat: Pick<Kinds, 'isFIFO' | 'isCharacterDevice' | 'isBlockDevice'>): boolean =>
+  stat.isFIFO() || stat.isCharacterDevice() || stat.isBlockDevice()
+
+export const notAFile = (path: Path, stat: Kinds): AppError =>
+  unusable(path, kindOf(stat), { holdsNothing: isPipeOrDevice(stat) })
+
+const unusable = (path: Path, kind: string, more: { cause?: unknown; holdsNothing?: boolean }): AppError =>
+  new UnusableFileError(String(path), `is ${kind}, not a file`, {
+    ...more,
     remedy: `remove ${String(path)} or put the file back, then try again`,
   })
 
 export const tooLarge = (path: Path, size: number, maxBytes: number): AppError =>
-  new AppError('unusable-file', `${String(path)} is too large: ${size} bytes (limit: ${maxBytes})`, {
+  new UnusableFileError(String(path), `is too large: ${size} bytes (limit: ${maxBytes})`, {
     remedy: `remove ${String(path)} or put the file back, then try again`,
   })
 
@@ -172,10 +178,10 @@ export const closedUnlessRegular = (path: Path, file: number): number => {
 
 const notOpened = (path: Path, cause: unknown): unknown => {
   // EMLINK is what FreeBSD says for a link that is not to be followed; ENXIO is the answer for a socket.
-  if (hasCode(cause, 'ELOOP') || hasCode(cause, 'EMLINK')) return notAFile(path, 'a symbolic link', cause)
-  if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV')) return notAFile(path, 'a socket or a device', cause)
+  if (hasCode(cause, 'ELOOP') || hasCode(cause, 'EMLINK')) return unusable(path, 'a symbolic link', { cause })
+  if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV')) return unusable(path, 'a socket or a device', { cause })
   if (hasCode(cause, 'EAGAIN')) {
-    return new AppError('unusable-file', `${String(path)} is locked by another program`, { cause, remedy: 'try again' })
+    return new UnusableFileError(String(path), 'is locked by another program', { cause, remedy: 'try again' })
   }
   // Not readable (EACCES, EIO): the caller knows better what that means.
   return cause
@@ -187,7 +193,7 @@ const sizeWithin = (path: Path, { size }: Stats, maxBytes: number): number => {
 }
 
 const grew = (path: Path): AppError =>
-  new AppError('unusable-file', `${String(path)} changed while it was read`, { remedy: 'try again' })
+  new UnusableFileError(String(path), 'changed while it was read', { remedy: 'try again' })
 
 const fillSync = (file: number, buffer: Buffer): number => {
   let length = 0

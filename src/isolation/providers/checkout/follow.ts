@@ -39,9 +39,7 @@ export const followPullRequest = async (
   work: Work,
   { prSha }: IsolationHints,
 ): Promise<FollowedHead> => {
-  // A stacked PR shares the tree of the one below it; its head is not that one's.
-  const ofThisTree = (work.type === 'pr' || work.type === 'review') && Number(work.id) === environment.prNumber
-  if (!ofThisTree || prSha === undefined || !isSha(prSha) || !environment.owned) return unmoved
+  if (!followsHeadOf(environment, work) || prSha === undefined || !isSha(prSha)) return unmoved
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
   return locked(context, codebase, `following PR #${work.id}`, async () => {
@@ -50,6 +48,10 @@ export const followPullRequest = async (
     return current?.status === 'active' ? follow(context, codebase, current, presence.tree, prSha) : unmoved
   })
 }
+
+/** A stacked PR shares the tree of the one below it; its head is not that one's. */
+export const followsHeadOf = ({ owned, prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
+  owned && (type === 'pr' || type === 'review') && Number(id) === prNumber
 
 const unmoved: FollowedHead = { notices: [], current: true }
 

@@ -8,7 +8,7 @@ import type { LeftOut } from '../../../domain/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Unreachable } from '../../gates.ts'
+import type { Unreachable } from '../../../domain/unreachable.ts'
 import type { FollowedRename, Presence } from '../../provider.ts'
 import type { Plan } from './plan.ts'
 
@@ -94,17 +94,6 @@ export type CheckoutKind = {
   ): Promise<{ readonly deleted: boolean; readonly note?: string; readonly notices?: readonly string[] }>
   /** What is still there after a removal, in words. */
   leftovers(codebase: Codebase, entry: JournalEntry): Promise<string[]>
-}
-
-/** What reconciliation needs to undo a half-made environment. */
-export type MakingData = {
-  readonly path: string
-  readonly leaf: string
-  readonly branch: string
-  readonly branchCreated: boolean
-  readonly start: string
-  /** Records that were there before us: an empty one of the same name that is not among them is ours. */
-  readonly adminNamesBefore: readonly string[]
 }
 
 export type Making = {

@@ -1,4 +1,5 @@
 import { lstat, mkdir } from 'node:fs/promises'
+import type { CreationData } from '../../../domain/journal-data.ts'
 import { basename } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
@@ -12,7 +13,7 @@ import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { pathCandidates } from '../../paths.ts'
 import { directoryNumber } from './making.ts'
-import type { Made, Making, MakingData } from './kind.ts'
+import type { Made, Making } from './kind.ts'
 import type { Plan } from './plan.ts'
 
 /**
@@ -95,13 +96,15 @@ const intent = async (
   { context, codebase, kind, environment, plan, pointId }: Making,
   step: string,
 ): Promise<JournalEntry> => {
-  const data: MakingData = {
+  const data: CreationData = {
     path: environment.path,
     leaf: basename(environment.path),
     branch: plan.branch,
     branchCreated: plan.origin === 'created',
     start: plan.at,
     adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
+    spare: undefined,
+    directory: undefined,
   }
   return {
     id: context.ids(),

@@ -1,7 +1,15 @@
+import { AppError } from '../../../domain/errors.ts'
+import {
+  type CreationData,
+  readCreationData,
+  readRestoreData,
+  readSpareData,
+  type RestoreData,
+} from '../../../domain/journal-data.ts'
+import type { Sha } from '../../../domain/names.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { lstat } from 'node:fs/promises'
 import { unlessMissing } from '../../../domain/missing.ts'
-import { AppError } from '../../../domain/errors.ts'
 import { resolveCommit, updateRefs } from '../../../git/refs.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Plan } from './plan.ts'
@@ -26,39 +34,42 @@ export const directoryNumber = async (path: string): Promise<string | undefined>
 
 /** What the journal says an interrupted making may have left. */
 export type MakingLeft = {
-  path: string
-  leaf: string
-  branch: string
-  branchCreated: boolean
-  start: string
-  adminNamesBefore: readonly string[]
-  spareId: string | undefined
-  spare: { path: string; adminName: string } | undefined
-  /** A second branch that a restore brought back. */
-  ownBranch: { name: string; tip: string } | undefined
-  /** Which directory it was, whatever lies at the path now. */
-  directory: string | undefined
+  readonly path: string
+  readonly leaf: string
+  /** Only if it was made here. */
+  readonly branch: string | undefined
+  readonly start: Sha
+  readonly adminNamesBefore: readonly string[]
+  readonly spareId: string | undefined
+  readonly spare: CreationData['spare']
+  readonly ownBranch: RestoreData['ownBranch']
+  readonly directory: string | undefined
 }
 
-export const readMakingData = ({ data }: JournalEntry): MakingLeft => ({
-  path: text(data['path']),
-  leaf: text(data['leaf']),
-  branch: text(data['branch']),
-  branchCreated: data['branchCreated'] === true,
-  start: text(data['start']),
-  adminNamesBefore: Array.isArray(data['adminNamesBefore']) ? data['adminNamesBefore'].map(text) : [],
-  spareId: typeof data['spareId'] === 'string' ? data['spareId'] : undefined,
-  spare: isRecord(data['spare'])
-    ? { path: text(data['spare']['path']), adminName: text(data['spare']['adminName']) }
-    : undefined,
-  ownBranch: isRecord(data['ownBranch'])
-    ? { name: text(data['ownBranch']['name']), tip: text(data['ownBranch']['tip']) }
-    : undefined,
-  directory: typeof data['directory'] === 'string' ? data['directory'] : undefined,
-})
+/** Throws when the entry is not as it was written: then nobody knows what may be taken back. */
+export const readMakingData = (entry: JournalEntry): MakingLeft => {
+  switch (entry.kind) {
+    case 'create':
+      return { ...madeBy(readCreationData(entry)), ownBranch: undefined }
+    case 'restore': {
+      const data = readRestoreData(entry)
+      return { ...madeBy(data), ownBranch: data.ownBranch }
+    }
+    case 'spare': {
+      const data = readSpareData(entry)
+      return { ...data, branch: undefined, adminNamesBefore: [], spare: undefined, ownBranch: undefined }
+    }
+    case 'remove':
+    case 'clone':
+      throw new AppError('unexpected', `journal entry ${entry.id} (${entry.kind}) makes no worktree`)
+  }
+}
 
-const text = (value: unknown): string => (typeof value === 'string' ? value : '')
-const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
+const madeBy = ({ branch, branchCreated, ...data }: CreationData): Omit<MakingLeft, 'ownBranch'> => ({
+  ...data,
+  branch: branchCreated ? branch : undefined,
+  spareId: undefined,
+})
 
 /** Whether the directory at the path is the one that was made. */
 export const isOurDirectory = async ({ directory, path }: MakingLeft): Promise<boolean> =>

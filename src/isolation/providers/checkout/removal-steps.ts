@@ -2,7 +2,6 @@ import { lstat, mkdir, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { isSha } from '../../../domain/names.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { updateRefs } from '../../../git/refs.ts'
 import type { Conversation, JournalEntry } from '../../../store/store.ts'
@@ -11,6 +10,7 @@ import type { RemoveOptions } from '../../provider.ts'
 import { endScripts, settleChild } from '../../children.ts'
 import { syncDirectory } from '../../durable.ts'
 import { besidePath, followMoves } from '../../moved.ts'
+import { readRemovalData, type RemovalData } from '../../../domain/journal-data.ts'
 import type { BranchFate } from './fate.ts'
 import type { CheckoutKind } from './kind.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -35,6 +35,8 @@ export const beginRemoval = async (
   environment: IsolatedEnvironment,
   { root, tree, fate, options }: Removal,
 ): Promise<JournalEntry> => {
+  const { status: was } = environment
+  if (was !== 'active' && was !== 'missing') throw beingChanged(environment)
   const entry: JournalEntry = {
     id: context.ids(),
     host: context.host,
@@ -43,29 +45,34 @@ export const beginRemoval = async (
     kind: 'remove',
     step: 'intent',
     data: {
-      root: root ?? null,
-      adminDir: tree?.gitDir ?? null,
-      was: environment.status,
+      root,
+      adminDir: tree?.gitDir,
+      was,
       branchGoes: fate.goes,
-      tip: fate.tip ?? null,
+      tip: fate.tip,
       note: fate.note,
-      askedBy: options.askedBy ?? null,
+      askedBy: options.askedBy,
       why: whyOf(options),
       trigger: options.trigger,
-    },
+      files: undefined,
+      deliver: undefined,
+    } satisfies RemovalData,
     holder: context.self,
     child: undefined,
     startedAt: context.clock(),
   }
   await context.store.transaction(async (store) => {
     if (!(await store.environments.transition(environment.id, environment.status, 'removing'))) {
-      throw new AppError('busy', `${environment.branch} is being changed by somebody else`)
+      throw beingChanged(environment)
     }
     await store.journal.begin(entry)
   })
   await context.failpoint('remove.intent')
   return entry
 }
+
+const beingChanged = ({ branch }: IsolatedEnvironment): AppError =>
+  new AppError('busy', `${branch} is being changed by somebody else`)
 
 /** Whether the point of no return was passed decides: until then everything can be taken back, after that nothing. */
 export const settleRemoval = async (
@@ -76,6 +83,8 @@ export const settleRemoval = async (
 ): Promise<void> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return
+  // Read first: an entry that does not fit is left alone.
+  readRemovalData(entry)
   if (!(await settleChild(context, codebase.repoPath, entry))) {
     throw new AppError('busy', 'a git process of an interrupted removal is still running')
   }
@@ -95,7 +104,7 @@ export const undoRemoval = async (
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return
-  const { root, was } = readRemoval(entry)
+  const { root, was } = readRemovalData(entry)
   const path = root === undefined ? environment.path : await putBack(context, environment, root)
   await checkout.putBack(codebase, entry, path)
   await context.failpoint('undo-remove.back')
@@ -143,7 +152,7 @@ export const finishRemoval = async (
   const entry = await context.store.journal.get(entryId)
   const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
   if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
-  const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemoval(entry)
+  const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemovalData(entry)
   const settled = await checkout.settleBranch(context, codebase, environment, {
     goes: branchGoes,
     tip,
@@ -227,19 +236,3 @@ const verifyGone = async (
   }
   return [...notices, ...(await checkout.leftovers(codebase, entry))]
 }
-
-/** What the journal says about an interrupted removal. */
-export const readRemoval = ({ data }: JournalEntry) => ({
-  root: typeof data['root'] === 'string' ? data['root'] : undefined,
-  adminDir: typeof data['adminDir'] === 'string' ? data['adminDir'] : undefined,
-  was: data['was'] === 'missing' ? ('missing' as const) : ('active' as const),
-  branchGoes: data['branchGoes'] === true,
-  tip: typeof data['tip'] === 'string' && isSha(data['tip']) ? data['tip'] : undefined,
-  note: typeof data['note'] === 'string' ? data['note'] : '',
-  askedBy: typeof data['askedBy'] === 'string' ? data['askedBy'] : undefined,
-  why: typeof data['why'] === 'string' ? data['why'] : 'on request',
-  trigger: triggers.find((one) => one === data['trigger']) ?? 'command',
-  files: Array.isArray(data['files']) ? data['files'].map(String) : [],
-})
-
-const triggers = Object.keys(reasons) as RemoveOptions['trigger'][]

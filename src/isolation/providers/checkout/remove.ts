@@ -2,7 +2,7 @@ import type { RepoConfig } from '../../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import { isMissing } from '../../../domain/missing.ts'
-import { type GateAnswer, refusals } from '../../../domain/gates.ts'
+import { type GateAnswer, refusals, cannotTell, no } from '../../../domain/gates.ts'
 import type { EnvironmentId } from '../../../domain/names.ts'
 import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
@@ -34,7 +34,7 @@ import type { BranchFate } from './fate.ts'
 import type { CheckoutKind } from './kind.ts'
 import { beginRemoval, finishRemoval, settleRemoval, undoRemoval, whyOf } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
-import { foreignLock, lockedBy, saveMissing } from './save-missing.ts'
+import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
 import { moveToTrash } from '../../trash.ts'
 
@@ -102,8 +102,7 @@ const remove = async (
   const { answers, contents: dirt, notices } = await askGates(context, subject)
   const fate = await judged
   const lock = presence.state === 'missing' ? await foreignLock(checkout, codebase, environment) : undefined
-  const byLock: GateAnswer[] =
-    lock === undefined ? [] : [{ gate: 'not-in-use', answer: 'no', detail: lockedBy(lock), use: { kind: 'lock' } }]
+  const byLock: GateAnswer[] = lock === undefined ? [] : [no('not-in-use', { kind: 'lock', reason: lock })]
   const reasons = refusals([...byLock, ...otherBranch(environment, dirt, options), ...answers], options.force === true)
   const leftOut = notKept(dirt?.special ?? [])
   if (reasons.length > 0) return { outcome: 'refused', environment, reasons, notKept: leftOut }
@@ -135,7 +134,7 @@ const otherBranch = (
 ): GateAnswer[] => {
   const head = dirt?.headBranch
   if (head === undefined || head === branch || (trigger !== 'merged' && trigger !== 'room')) return []
-  return [{ gate: 'nothing-uncommitted', answer: 'no', detail: `${head} is checked out in it, not ${branch}` }]
+  return [no('nothing-uncommitted', { kind: 'other-branch', head, branch })]
 }
 
 /** Every gate passed. From the intent on, a crash is finished or undone by reconciliation. */
@@ -238,7 +237,7 @@ const lookAgain = async (
   const users = isFree(use) ? use : await stillInUse(context, subject, moved)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
   if (same) return reasons
-  return [...reasons, { gate: 'nothing-uncommitted', answer: 'no', detail: 'it changed while it was being removed' }]
+  return [...reasons, no('nothing-uncommitted', { kind: 'changed-meanwhile' })]
 }
 
 /** Nothing in Coppice deletes an adopted worktree or its branch: it is not tracked any more, and that is all. */
@@ -273,5 +272,5 @@ const current = async (context: IsolationContext, id: EnvironmentId): Promise<Is
 const unanswered = (environment: IsolatedEnvironment): Refused => ({
   outcome: 'refused',
   environment,
-  reasons: [{ gate: 'ours', answer: 'cannot-tell', detail: 'cannot tell whether it is still this very worktree' }],
+  reasons: [cannotTell('ours', { kind: 'unknown-instance' })],
 })

@@ -5,6 +5,7 @@ import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
+import { lockedBy } from '../../../domain/reason.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
@@ -77,8 +78,6 @@ export const foreignLock = async (
   const lock = tree === undefined ? undefined : await readLock(tree.gitDir)
   return lock?.startsWith('coppice: ') === true ? undefined : lock
 }
-
-export const lockedBy = (lock: string): string => `locked by another tool${lock === '' ? '' : `: ${lock}`}`
 
 const asMissing = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
   if (environment.status === 'missing') return environment

@@ -1,8 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
-import { type BranchName, isSha, type Sha, toBranchName } from '../../../domain/names.ts'
+import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
 import type { Tree } from '../../../domain/tree.ts'
-import { counted } from '../../../domain/words.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import { branchMoves } from '../../../git/branch-log.ts'
 import { isAncestor } from '../../../git/history.ts'
@@ -10,7 +9,8 @@ import { branchNames, listRefs, readRef, type Ref, updateRefs } from '../../../g
 import { writeBranchSettings } from '../../../git/upstream.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Unreachable } from '../../gates.ts'
+import { readRemovalData } from '../../../domain/journal-data.ts'
+import type { Unreachable } from '../../../domain/unreachable.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
 import { detachedCommits } from '../checkout/look/unreachable.ts'
@@ -41,19 +41,17 @@ export const planDelivery = async (
   const refs: Delivery[] = []
   const stays: Unreachable[] = []
   const lost = await detachedCommits(context, tree)
-  if (lost > 0) stays.push({ detail: `${counted(lost, 'commit')} on a detached HEAD that no branch has` })
+  if (lost > 0) stays.push({ kind: 'detached-head', commits: lost })
   for (const ref of own) {
     if (theirs.get(ref.name) === ref.sha) continue
     const isDeliverable = /^refs\/(?:heads|tags|notes)\//.test(ref.name)
     const isFree = !theirs.has(ref.name) && blockerOf(ref.name, taken) === undefined
     if (isDeliverable && isFree) refs.push({ name: ref.name, sha: ref.sha })
-    else if (!(await isHeld(context, tree, ref, theirs))) stays.push({ detail: only(ref.name), ref: ref.name })
+    else if (!(await isHeld(context, tree, ref, theirs)))
+      stays.push({ kind: 'clone-ref', ref: ref.name, path: tree.path, repository: repo.commonDir })
   }
   return { refs, stays }
 }
-
-const only = (name: string): string =>
-  name === 'refs/stash' ? 'a stash that only this clone has' : `${name} has what only this clone has`
 
 const isItsOwn = ({ name, target }: Ref, { branch }: IsolatedEnvironment): boolean =>
   target === undefined && !/^refs\/(?:remotes|coppice)\//.test(name) && name !== `refs/heads/${branch}`
@@ -72,26 +70,13 @@ const isHeld = async (
   return Number(stdout.trim()) === 0
 }
 
-/** In the journal before anything is delivered: a crash in between is finished from it. */
-export const readDelivery = (data: Readonly<Record<string, unknown>>): Delivery[] => {
-  const { deliver } = data
-  if (deliver === undefined) return []
-  if (!Array.isArray(deliver)) throw new AppError('unexpected', 'the journal does not say what the clone delivers')
-  return deliver.map((one: unknown) => {
-    const { name, sha } = (one ?? {}) as Record<string, unknown>
-    if (typeof name !== 'string' || typeof sha !== 'string' || !isSha(sha)) {
-      throw new AppError('unexpected', 'the journal does not say what the clone delivers')
-    }
-    return { name, sha }
-  })
-}
-
 /** Everything that the clone had under its own names, then its branch. What a restore point holds is in the repository. */
 export const settleBranch: CheckoutKind['settleBranch'] = async (context, codebase, environment, options) => {
   const { goes, tip, pointId } = options
   const repo = repoOf(codebase)
   const notices: string[] = []
-  for (const { name, sha } of readDelivery((await context.store.journal.get(pointId))?.data ?? {})) {
+  const entry = await context.store.journal.get(pointId)
+  for (const { name, sha } of entry === undefined ? [] : (readRemovalData(entry).deliver ?? [])) {
     const made = await updateRefs(context.git, repo, [{ create: name, to: sha }], { reason: delivered })
     const now = made.ok ? sha : (await readRef(context.git, repo, name))?.sha
     if (now !== sha) notices.push(`${name} of the clone was not brought back: the name was taken meanwhile`)

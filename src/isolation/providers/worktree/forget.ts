@@ -10,7 +10,7 @@ import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
-import { readRemoval } from '../checkout/removal-steps.ts'
+import { readRemovalData, unreadableEntry } from '../../../domain/journal-data.ts'
 import { isUntouched, recordFiles } from '../checkout/restore-point/record-files.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
@@ -64,8 +64,10 @@ export const isForgotten = async (
 ): Promise<boolean> => {
   const adminDir = recordIn(codebase, entry)
   await removeStaleLocks(codebase, entry, { branch: await branchOf(context, entry), adminDir })
-  const { files } = readRemoval(entry)
-  if (entry.step === 'forgetting' && adminDir !== undefined && !(await isUntouched(adminDir, files))) {
+  const { files } = readRemovalData(entry)
+  if (entry.step === 'forgetting' && files === undefined) throw unreadableEntry(entry, ['files'])
+  const isForgetting = entry.step === 'forgetting' && adminDir !== undefined && files !== undefined
+  if (isForgetting && !(await isUntouched(adminDir, files))) {
     await deleteRest(context, entry, adminDir)
     return true
   }
@@ -96,6 +98,6 @@ const recordOf = async (codebase: Codebase, entry: JournalEntry): Promise<string
 
 /** By its name: the repository may have been moved since. */
 const recordIn = ({ repoPath }: Codebase, entry: JournalEntry): string | undefined => {
-  const { adminDir } = readRemoval(entry)
+  const { adminDir } = readRemovalData(entry)
   return adminDir === undefined ? undefined : join(repoPath, 'worktrees', basename(adminDir))
 }

@@ -8,6 +8,7 @@ import type { Tree } from '../../../git/door.ts'
 import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
 import type { Presence } from '../../provider.ts'
 import { isMissing } from '../../../domain/missing.ts'
+import { UnusableFileError } from '../../../domain/errors.ts'
 
 /** By git's record of the worktree, which carries our token, and the directory's link to it. Starts no program. */
 export const presenceOf = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<Presence> => {
@@ -17,7 +18,8 @@ export const presenceOf = async (codebase: Codebase, environment: IsolatedEnviro
     const tree = await movedTree(codebase, environment)
     return tree === undefined ? found : { state: 'moved', tree, detail: `it was moved to ${tree.path}` }
   } catch (error) {
-    return { state: 'cannot-tell', detail: error instanceof Error ? error.message : String(error) }
+    const detail = error instanceof Error ? error.message : String(error)
+    return { state: 'cannot-tell', detail, file: error instanceof UnusableFileError ? error.path : undefined }
   }
 }
 

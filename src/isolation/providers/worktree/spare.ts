@@ -1,4 +1,5 @@
 import { lstat, stat, utimes } from 'node:fs/promises'
+import type { SpareData } from '../../../domain/journal-data.ts'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
@@ -212,7 +213,7 @@ const spareEntry = (context: IsolationContext, codebase: Codebase, { id, path, s
   environmentId: undefined,
   kind: 'spare',
   step: 'adding',
-  data: { path, leaf: basename(path), branch: '', branchCreated: false, start: sha, adminNamesBefore: [], spareId: id },
+  data: { path, leaf: basename(path), start: sha, spareId: id, directory: undefined } satisfies SpareData,
   holder: context.self,
   child: undefined,
   startedAt: context.clock(),
@@ -272,12 +273,10 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       data: {
         path: spare.path,
         leaf: basename(spare.path),
-        branch: '',
-        branchCreated: false,
         start: spare.sha,
-        adminNamesBefore: [],
         spareId: spare.id,
-      },
+        directory: undefined,
+      } satisfies SpareData,
       holder: context.self,
       child: undefined,
       startedAt: context.clock(),

@@ -1,7 +1,6 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
-import { isSha } from '../../../domain/names.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../../store/store.ts'
@@ -31,26 +30,21 @@ export const undoMaking = async (
 ): Promise<Undone> => {
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone' }
+  const data = readMakingData(entry)
   // What failed in this very process has awaited all its children.
   const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
   if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
-  const data = readMakingData(entry)
   const admin = await findRecord(codebase, entry, data)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
-  const branch = data.branchCreated ? data.branch : undefined
+  const { branch, ownBranch } = data
   await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
   const saved = await takeBack(context, codebase, entry, data, admin, when)
   for (const path of pathsOf(data)) await removeIfEmpty(path)
-  if (data.branchCreated && saved !== 'cannot-keep' && isSha(data.start)) {
-    await dropBranch(context, codebase, data.branch, data.start)
-  }
-  const { ownBranch } = data
-  if (ownBranch !== undefined && isSha(ownBranch.tip)) {
-    await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
-  }
+  if (branch !== undefined && saved !== 'cannot-keep') await dropBranch(context, codebase, branch, data.start)
+  if (ownBranch !== undefined) await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
   await context.failpoint('undo.branch')
   await endMaking(context, entry, saved)
   return { outcome: 'undone' }

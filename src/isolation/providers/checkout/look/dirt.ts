@@ -3,11 +3,10 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RepoConfig } from '../../../../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
-import type { Uncommitted } from '../../../../domain/gates.ts'
 import type { Sha } from '../../../../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../../../../domain/raw-path.ts'
 import { trimEndOf } from '../../../../domain/trim-end.ts'
-import { type HalfDone, halfDone, inProgress } from '../../../../git/admin-dir.ts'
+import { type HalfDone, halfDone } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { convertedFiles } from '../../../../git/converted.ts'
 import { isUntouchedByStat } from '../../../../git/untouched.ts'
@@ -23,7 +22,7 @@ import { sameEntries, type Special, walk } from '../../../walk.ts'
 import { isOurAddition } from '../provision/additions.ts'
 import { recordStamp } from '../restore-point/record-files.ts'
 import { unlessMissingSync } from '../../../../domain/missing.ts'
-import { counted } from '../../../../domain/words.ts'
+import type { Uncommitted } from '../../../../domain/reason.ts'
 
 /** What a tree holds beyond its commits. All paths are raw. */
 export type Dirt = {
@@ -56,14 +55,12 @@ export type Dirt = {
   /** Of an index with flags: files with `skip-worktree` set that are there. Undefined: no flags. */
   readonly skippedButThere: readonly string[] | undefined
   /** Each a reason not to remove. */
-  readonly problems: readonly Problem[]
+  readonly problems: readonly Uncommitted[]
   /** Changes whenever any of the above does, or one of those files is written again. */
   readonly fingerprint: string
   /** What a quicker second look goes by; undefined where there was no full first one. */
   readonly glance: { readonly directories: ReadonlyMap<string, string>; readonly index: string } | undefined
 }
-
-type Problem = { readonly detail: string; readonly uncommitted: Uncommitted }
 
 /** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
 export const readDirt = async (
@@ -166,29 +163,28 @@ const changedPaths = (status: Status): string[] => [
   ...status.unmerged.map(({ bytes }) => toRaw(bytes)),
 ]
 
-const problemsOf = ({ changed, gitlinks, untracked, hidden, halfDone, submodules, repositories }: Found): Problem[] => {
-  const problems: Problem[] = []
-  const files = (detail: string): void => void problems.push({ detail, uncommitted: { kind: 'files' } })
-  if (changed.length > 0) files(`${counted(changed.length, 'file')} changed`)
+const problemsOf = ({
+  changed,
+  gitlinks,
+  untracked,
+  hidden,
+  halfDone,
+  submodules,
+  repositories,
+}: Found): Uncommitted[] => {
   // `git add` is no way out for a repository: those with work of their own are another gate's reason.
   const inner = new Set(repositories.filter(({ work }) => work !== undefined).map(({ path }) => `${path}/`))
   const plain = untracked.filter((path) => !inner.has(path))
-  if (plain.length > 0) files(`${plain.length} untracked`)
-  if (hidden.length > 0) {
-    const paths = hidden.map(shownPath)
-    problems.push({
-      detail: `${counted(hidden.length, 'file')} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${paths.slice(0, 3).join(', ')}`,
-      uncommitted: { kind: 'hidden', paths },
-    })
-  }
-  for (const operation of halfDone) {
-    problems.push({ detail: inProgress(operation), uncommitted: { kind: 'operation', operation } })
-  }
-  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }))
-  for (const { path, problem } of [...moved, ...submodules]) {
-    problems.push({ detail: `submodule ${shownPath(path)} ${problem}`, uncommitted: { kind: 'submodule' } })
-  }
-  return problems
+  const moved = gitlinks.map((path) => ({ path, problem: 'is at another commit' }) as const)
+  return [
+    ...(changed.length > 0 ? [{ kind: 'changed', count: changed.length } as const] : []),
+    ...(plain.length > 0 ? [{ kind: 'untracked', count: plain.length } as const] : []),
+    ...(hidden.length > 0 ? [{ kind: 'hidden', paths: hidden.map(shownPath) } as const] : []),
+    ...halfDone.map((operation) => ({ kind: 'operation', operation }) as const),
+    ...[...moved, ...submodules].map(
+      ({ path, problem }) => ({ kind: 'submodule', path: shownPath(path), problem }) as const,
+    ),
+  ]
 }
 
 /** A file written again in between has another time or size; directories (ignored, repositories inside) are walked. */

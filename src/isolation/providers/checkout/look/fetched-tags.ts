@@ -25,6 +25,13 @@ export const rememberTags = async ({ git }: Pick<IsolationContext, 'git'>, gitDi
   if (known.length > 0) replaceFileSync(fileIn(gitDir), `${known.join('\n')}\n`)
 }
 
+export type RemoteTags = {
+  /** The full names of the tags that the remote has. */
+  readonly names: ReadonlySet<string>
+  /** What they lead to, and what was known to be on the remote before. */
+  readonly known: readonly Sha[]
+}
+
 /**
  * Asks the submodule's remote which tags it has, and writes that down. Without credentials: the address is in a file that
  * an agent can write. Undefined when it does not answer.
@@ -32,13 +39,15 @@ export const rememberTags = async ({ git }: Pick<IsolationContext, 'git'>, gitDi
 export const askForTags = async (
   { git }: Pick<IsolationContext, 'git'>,
   gitDir: string,
-): Promise<readonly Sha[] | undefined> => {
+  remote: string | undefined,
+): Promise<RemoteTags | undefined> => {
+  if (remote === undefined) return undefined
   try {
     const options = { only: ['refs/tags/*'], anonymous: true }
-    const tags = [...(await askRemoteRefs(git, { commonDir: toRepoPath(gitDir) }, 'origin', options)).values()]
-    const known = [...new Set([...(await fetchedTags(gitDir)), ...tags])]
+    const tags = await askRemoteRefs(git, { commonDir: toRepoPath(gitDir) }, remote, options)
+    const known = [...new Set([...(await fetchedTags(gitDir)), ...tags.values()])]
     replaceFileSync(fileIn(gitDir), `${known.join('\n')}\n`)
-    return known
+    return { names: new Set(tags.keys()), known }
   } catch (error) {
     if (isAppError(error)) return undefined
     throw error

@@ -1,4 +1,5 @@
 import { lstat, readdir, readlink } from 'node:fs/promises'
+import { readRestoreData } from '../../../../domain/journal-data.ts'
 import { join } from 'node:path'
 import type { Sha } from '../../../../domain/names.ts'
 import { bytesBelow, toRaw } from '../../../../domain/raw-path.ts'
@@ -29,8 +30,8 @@ export const expectedContent = async (
   entry: JournalEntry,
   start: Sha,
 ): Promise<ExpectedContent> => {
-  const pointId = entry.data['pointId']
-  const point = typeof pointId === 'string' ? await context.store.restorePoints.get(pointId) : undefined
+  const pointId = entry.kind === 'restore' ? readRestoreData(entry).pointId : undefined
+  const point = pointId === undefined ? undefined : await context.store.restorePoints.get(pointId)
   // Not through the tree's own record: that may be half written.
   const repo = { commonDir: tree.commonDir }
   const sources = await blobsOf(context, repo, start, point)

@@ -1,0 +1,119 @@
+import type { Fact } from '../../domain/reason.ts'
+import { shellWord } from '../../domain/shell-word.ts'
+import type { UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/unreachable.ts'
+import { shellPath } from './shell.ts'
+import type { View } from './view.ts'
+
+/** One thing to do about a refusal. Pasted, with its `<name>` filled in, the command does it. */
+export type Way = { readonly title: string; readonly how: string }
+
+/** How to keep what a removal would lose. `git` makes a command for the worktree itself. */
+export const waysToKeep = (facts: readonly Fact[], git: (command: string) => string, view: View): Way[] =>
+  facts.flatMap((one): Way[] => {
+    switch (one.kind) {
+      case 'detached-head':
+        return [{ title: 'Keep the commits', how: git('branch <name>') }]
+      case 'own-ref':
+        return [{ title: `Keep ${one.ref}`, how: git(`tag <name> ${shellWord(one.ref)}`) }]
+      case 'clone-ref': {
+        const from = `${shellPath(one.path, view)} ${shellWord(one.ref)}:refs/heads/<name>`
+        return [{ title: `Keep ${one.ref}`, how: `git --git-dir ${shellPath(one.repository, view)} fetch ${from}` }]
+      }
+      case 'submodule-commits':
+        return [pushCommits(one)]
+      case 'submodule-refs':
+        return [pushRefs(one.submodule, one.refs)]
+      case 'submodule-worktrees': {
+        const inSubmodule = gitOf(one.submodule)
+        return one.worktrees.map(({ path, isLocked }) => removeWorktree(inSubmodule, path, isLocked, view))
+      }
+      default:
+        return []
+    }
+  })
+
+/**
+ * A commit counts as pushed once a remote-tracking ref has it. So each goes to a branch; a tag alone will do only where
+ * the remote can be asked for its tags.
+ */
+const pushCommits = ({ submodule, tips, hasMoreTips }: UnpushedCommits): Way => {
+  const git = gitOf(submodule)
+  const remote = shellWord(submodule.remote ?? 'origin')
+  const named = tips.map((tip, i) => ({ tip, name: placeholder(i, tips.length) }))
+  const branches = named.filter(({ tip }) => !(tip.at === 'tag' && tip.isFree))
+  const fetched = branches.map(({ name }) => `+refs/heads/${name}:refs/remotes/${remote}/${name}`)
+  return {
+    title: `Push the submodule's commits${hasMoreTips ? ` (the first ${tips.length} branches)` : ''}`,
+    how: [
+      ...addRemote(submodule, git),
+      ...named.flatMap(({ tip, name }) =>
+        tip.at === 'stash' || tip.at === 'reflog' ? [git(`branch ${name} ${tip.sha}`)] : [],
+      ),
+      git(`push ${remote} ${named.map(({ tip, name }) => refspec(tip, name)).join(' ')}`),
+      ...(submodule.tracksPushes || fetched.length === 0
+        ? []
+        : [git(`fetch --no-tags ${remote} ${fetched.join(' ')}`)]),
+    ].join(' && '),
+  }
+}
+
+const refspec = (tip: UnpushedTip, name: string): string => {
+  switch (tip.at) {
+    case 'head':
+      return `HEAD:refs/heads/${name}`
+    case 'ref':
+      return `${shellWord(tip.ref)}:refs/heads/${name}`
+    case 'tag':
+      return tip.isFree ? shellWord(tip.ref) : `${shellWord(`${tip.ref}^{commit}`)}:refs/heads/${name}`
+    case 'stash':
+    case 'reflog':
+      return `refs/heads/${name}`
+  }
+}
+
+/** No remote-tracking ref can show that the remote has what is not a commit. So it is deleted here once it is there. */
+const pushRefs = (submodule: UnpushedSubmodule, all: readonly string[]): Way => {
+  const git = gitOf(submodule)
+  const refs = all.slice(0, mostRefs)
+  const pushed = refs.map((ref, i) => `${shellWord(ref)}:refs/tags/${placeholder(i, refs.length)}`)
+  const few = refs.length < all.length ? ` (the first ${refs.length})` : ''
+  return {
+    title: refs.length === 1 ? `Push ${refs.join()} and delete it here` : `Push the refs and delete them here${few}`,
+    how: [
+      ...addRemote(submodule, git),
+      git(`push ${shellWord(submodule.remote ?? 'origin')} ${pushed.join(' ')}`),
+      ...refs.map((ref) => git(`update-ref -d ${shellWord(ref)}`)),
+    ].join(' && '),
+  }
+}
+
+const mostRefs = 10
+
+/** Moving it would not help: it needs the submodule's git directory, wherever its files are. */
+const removeWorktree = (
+  git: (command: string) => string,
+  path: string | undefined,
+  isLocked: boolean,
+  view: View,
+): Way => {
+  const title = "Remove the submodule's worktree"
+  if (path === undefined) return { title, how: git('worktree prune') }
+  const at = shellPath(path, view)
+  return {
+    title,
+    how: [...(isLocked ? [git(`worktree unlock ${at}`)] : []), git(`worktree remove ${at}`)].join(' && '),
+  }
+}
+
+/** Not `~`: a shell leaves it as it is in the middle of a word. */
+const gitOf = ({ gitDir, filesAreGone }: UnpushedSubmodule) => {
+  const dir = shellWord(gitDir)
+  const git = `git --git-dir=${dir}${filesAreGone ? ` --work-tree=${dir}` : ''}`
+  return (command: string): string => `${git} ${command}`
+}
+
+const addRemote = ({ remote }: UnpushedSubmodule, git: (command: string) => string): string[] =>
+  remote === undefined ? [git('remote add origin <url>')] : []
+
+/** Several in one command need names of their own. */
+const placeholder = (index: number, count: number): string => (count === 1 ? '<name>' : `<name>-${index + 1}`)
