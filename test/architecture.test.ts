@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, posix, relative, resolve } from 'node:path'
+import { providerNames } from '../src/domain/provider-name.ts'
+import { providers } from '../src/isolation/providers/registry.ts'
 import { describe, expect, test } from 'vitest'
 
 const root = resolve(import.meta.dirname, '..')
@@ -116,6 +118,34 @@ const importsPointDown: Rule = (file, source) => {
   })
 }
 
+/** Rooms of isolation that ask git about the repository itself; the rest asks whoever serves an environment. */
+const knowsRepositories = ['codebases', 'merge-proof']
+
+/** Who names a provider outside of the seam, and why. */
+const namesProviders: Record<string, string> = {
+  'src/main.ts': 'is where the members come in',
+  'src/cli/doctor/records.ts': "names what git's own records say that ours do not",
+  'src/cli/doctor/worktrees.ts': "names what git's own records say that ours do not",
+}
+
+/** A member of the provider seam knows its own git, and nobody else's: what two have in common is in `checkout/`. */
+const providersKeepToThemselves: Rule = (file, source) => {
+  const [, isolation, inner = '', member = ''] = file.split('/')
+  const isInside = isolation === 'isolation'
+  return imports(source).flatMap((target) => {
+    const path = posix.join(posix.dirname(file), target).split('/')
+    if (isInside && path[1] === 'git' && !['providers', ...knowsRepositories].includes(inner)) {
+      return [`${file}: asks git; only providers, codebases and merge proofs do`]
+    }
+    if (path[1] !== 'isolation' || path[2] !== 'providers') return []
+    if (isInside && inner === 'providers') {
+      const isFine = member === 'registry.ts' || path[3] === 'checkout' || path[3] === member
+      return isFine ? [] : [`${file}: a provider that imports another`]
+    }
+    return file in namesProviders ? [] : [`${file}: names a provider (${target})`]
+  })
+}
+
 const oneDoorEach: Rule = (file, source) =>
   imports(source).flatMap((target) => {
     const door = behind[posix.join(posix.dirname(file), target)]
@@ -225,6 +255,11 @@ describe('the architecture', () => {
     expect(check(importsPointDown, product)).toEqual([])
   })
 
+  test('a provider knows its own git, and the rest of isolation asks whoever serves an environment', () => {
+    expect(check(providersKeepToThemselves, product)).toEqual([])
+    expect([...providers.keys()]).toEqual(providerNames)
+  })
+
   test('no files import each other in a circle', () => {
     expect(circles(product)).toEqual([])
     const source = (target: string) => `import type { A } from './${target}.ts'`
@@ -263,6 +298,9 @@ describe('the architecture', () => {
     )
     expect(unused).toEqual([])
     expect(Object.keys(behind).filter((file) => sourceOf(file) === '')).toEqual([])
+    const names = (file: string) => providersKeepToThemselves('src/cli/doctor/other.ts', sourceOf(file))
+    const unneeded = Object.keys(namesProviders).filter((file) => file !== 'src/main.ts' && names(file).length === 0)
+    expect(unneeded).toEqual([])
   })
 
   test('no package is loaded in a way that breaks when it is bundled', () => {
@@ -285,7 +323,7 @@ describe('each rule can fail', () => {
     ['src/git/x.ts', "import type { Store } from '../store/store.ts'", 'git imports store'],
     ['src/process/x.ts', "import { git } from '../git/door.ts'", 'process imports git'],
     ['src/store/x.ts', "export { a } from '../isolation/resolve.ts'", 'store imports isolation'],
-    ['src/isolation/worktree/x.ts', "import { a } from '../../cleanup/sweep.ts'", 'isolation imports cleanup'],
+    ['src/isolation/codebases/x.ts', "import { a } from '../../cleanup/sweep.ts'", 'isolation imports cleanup'],
     ['src/isolation/x.ts', "const a = await import('../cli/run.ts')", 'isolation imports cli'],
     ['src/fleet/x.ts', "import {\n  a,\n  b,\n} from '../conversations/inbox.ts'", 'fleet imports conversations'],
     ['src/runs/x.ts', "import '../conversations/queue.ts'", 'runs imports conversations'],
@@ -307,6 +345,25 @@ describe('each rule can fail', () => {
   })
 
   test.each([
+    ['src/isolation/x.ts', "import type { Tree } from '../git/door.ts'", 'asks git'],
+    ['src/isolation/x.ts', "import { a } from './providers/worktree/spare.ts'", 'names a provider'],
+    ['src/isolation/codebases/x.ts', "import { a } from '../providers/checkout/plan.ts'", 'names a provider'],
+    ['src/isolation/providers/clone/x.ts', "import { a } from '../worktree/spare.ts'", 'imports another'],
+    ['src/isolation/providers/checkout/x.ts', "import { a } from '../clone/refs.ts'", 'imports another'],
+    ['src/commands/x.ts', "import { a } from '../isolation/providers/clone/refs.ts'", 'names a provider'],
+  ])('providers: %s with %j', (file, source, problem) => {
+    expect(providersKeepToThemselves(file, source)).toEqual([expect.stringContaining(problem)])
+  })
+
+  test.each([
+    ['src/isolation/codebases/x.ts', "import { a } from '../../git/refs.ts'"],
+    ['src/isolation/providers/clone/x.ts', "import { a } from '../checkout/plan.ts'"],
+    ['src/isolation/providers/checkout/look/x.ts', "import { a } from '../../../../git/refs.ts'"],
+  ])('providers: %s may say %j', (file, source) => {
+    expect(providersKeepToThemselves(file, source)).toEqual([])
+  })
+
+  test.each([
     ['src/isolation/x.ts', "import { spawn } from 'node:child_process'"],
     ['src/git/worktree-add.ts', "import { spawn } from 'child_process'"],
     ['src/cli/x.ts', "const { spawn } = await import('node:child_process')"],
@@ -314,7 +371,7 @@ describe('each rule can fail', () => {
     ['src/isolation/lock.ts', "import { Pool } from 'pg'"],
     ['src/cli/x.ts', "import { sql } from 'kysely'"],
     ['src/git/fetch.ts', "import { runChild } from './child.ts'"],
-    ['src/isolation/providers/checkout/create.ts', "import { open } from '../lock-file.ts'"],
+    ['src/isolation/providers/checkout/create.ts', "import { open } from '../../lock-file.ts'"],
     ['src/cli/x.ts', "import type { Migration } from 'kysely/migration'"],
   ])('doors: %s with %j', (file, source) => {
     expect(oneDoorEach(file, source)).toHaveLength(1)

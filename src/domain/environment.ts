@@ -88,3 +88,7 @@ export type Codebase = {
   readonly fetchedAt: number | undefined
   readonly createdAt: number
 }
+
+/** A stacked PR shares the tree of the one below it; its head is not that one's. */
+export const followsHeadOf = ({ owned, prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
+  owned && (type === 'pr' || type === 'review') && Number(id) === prNumber

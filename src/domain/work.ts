@@ -111,3 +111,11 @@ export const parseWorkRef = (text: string): Work | undefined => {
     return undefined
   }
 }
+
+/** A branch named as we name them says which work it is of; any other is the work `task:<branch>`. */
+export const workOfBranch = (branch: string): Work => {
+  const review = /^pr-([1-9]\d*)-review$/.exec(branch)
+  if (review) return toWork('review', review[1]!)
+  const numbered = /^(issue|pr)-[1-9]\d*$/.test(branch) ? parseWorkRef(branch) : undefined
+  return numbered ?? toWork('task', branch.replace(/^task-/, ''))
+}

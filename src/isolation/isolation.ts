@@ -1,7 +1,8 @@
+import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { CodebaseId } from '../domain/names.ts'
-import { stricter } from '../domain/provider-name.ts'
+import { type ProviderName, stricter } from '../domain/provider-name.ts'
 import type { RestorePoint } from '../domain/restore-point.ts'
 import { freshen } from './codebases/base.ts'
 import { baseAndConfig } from './codebases/base-and-config.ts'
@@ -52,6 +53,16 @@ export const createIsolation = (context: IsolationContext): Isolation => {
   }
 }
 
+/** Of the provider that makes this codebase's environments. */
+export const keepSpares = async (context: IsolationContext, codebase: Codebase): Promise<number> => {
+  const { config } = await baseAndConfig(context, codebase)
+  const provider = await providerOf(context, { provider: chosen(context, config) })
+  return provider.can.keepSpares ? provider.keepSpares(context, codebase) : 0
+}
+
+const chosen = ({ settings: { isolationProvider } }: IsolationContext, { provider }: RepoConfig): ProviderName =>
+  provider === undefined ? isolationProvider : stricter(provider, isolationProvider)
+
 /** Fetches, then asks whoever makes this repository's environments: the configuration of the home, or the repository's own. */
 const create = async (
   context: IsolationContext,
@@ -59,9 +70,7 @@ const create = async (
 ): Promise<Created | Existing | LimitReached> => {
   const offline = await freshenFor(context, request)
   const start = await baseAndConfig(context, request.codebase, request.base)
-  const { isolationProvider } = context.settings
-  const wished = start.config.provider
-  const provider = wished === undefined ? isolationProvider : stricter(wished, isolationProvider)
+  const provider = chosen(context, start.config)
   const made = await (
     await providerOf(context, { provider })
   ).create(context, { ...request, ...start, baseNamed: request.base !== undefined })

@@ -205,6 +205,8 @@ export type IsolationProvider<Context> = {
   tidy(context: Context, codebase: Codebase): Promise<void>
   /** The codebase's repository is at another place: whatever names it by its path is written anew. */
   repositoryMoved(context: Context, from: Codebase, to: Codebase): Promise<void>
+  /** Prepares checkouts ahead, as many as the settings say. Answers how many it made. */
+  keepSpares(context: Context, codebase: Codebase): Promise<number>
   /** Its spares go, with the codebase. */
   dropSpares(context: Context, codebase: Codebase): Promise<void>
 

@@ -1,5 +1,5 @@
 import { workLabel } from '../domain/work.ts'
-import { portVariables } from '../isolation/providers/checkout/provision/ports.ts'
+import { portVariables } from '../isolation/ports.ts'
 import type { RunsContext } from './context.ts'
 import type { Place } from './workspace.ts'
 import type { RunRequest } from './request.ts'

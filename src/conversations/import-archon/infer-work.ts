@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { basename } from 'node:path'
-import { toWork, type Work, type WorkType } from '../../domain/work.ts'
-import { workOfBranch } from '../../isolation/providers/worktree/adopt.ts'
+import { toWork, type Work, type WorkType, workOfBranch } from '../../domain/work.ts'
 import { hasControl } from './report.ts'
 
 export type Evidence = {

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { type Codebase, followsHeadOf, type IsolatedEnvironment } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { GateAnswer } from '../../../domain/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
@@ -48,10 +48,6 @@ export const followPullRequest = async (
     return current?.status === 'active' ? follow(context, codebase, current, presence.tree, prSha) : unmoved
   })
 }
-
-/** A stacked PR shares the tree of the one below it; its head is not that one's. */
-export const followsHeadOf = ({ owned, prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
-  owned && (type === 'pr' || type === 'review') && Number(id) === prNumber
 
 const unmoved: FollowedHead = { notices: [], current: true }
 

@@ -71,6 +71,7 @@ export const clone: Provider = {
       if (provider === 'clone' && place === host && borrowsFrom(tree, repoOf(from))) lendTo(tree, repoOf(to))
     }
   },
+  keepSpares: async () => 0,
   dropSpares: async () => undefined,
 
   discardPoint: async (context, codebase, id) =>

@@ -5,7 +5,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, type Trust } from '../../../domain/trust.ts'
 import { shellWord, writeLine } from '../../../domain/shell-word.ts'
-import { type Work, parseWorkRef, toWork } from '../../../domain/work.ts'
+import { workOfBranch } from '../../../domain/work.ts'
 import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
 import { resolveCommit } from '../../../git/refs.ts'
 import { contentTrust } from '../checkout/content-trust.ts'
@@ -200,14 +200,6 @@ const adopted = (
     prNumber: undefined,
     prBranch: undefined,
   }
-}
-
-/** A branch named as we name them says which work it is of; any other is the work `task:<branch>`. */
-export const workOfBranch = (branch: string): Work => {
-  const review = /^pr-([1-9]\d*)-review$/.exec(branch)
-  if (review) return toWork('review', review[1]!)
-  const numbered = /^(issue|pr)-[1-9]\d*$/.test(branch) ? parseWorkRef(branch) : undefined
-  return numbered ?? toWork('task', branch.replace(/^task-/, ''))
 }
 
 const taken = (environment: IsolatedEnvironment, on: string): AppError =>

@@ -60,6 +60,7 @@ export const worktree: Provider = {
   settle: async (context, codebase, entry) => (await import('./settle.ts')).settle(context, codebase, entry),
   tidy: async (context, codebase) => (await import('./settle.ts')).tidy(context, codebase),
   repositoryMoved: async (context, from, to) => (await import('./relink.ts')).relink(context, from, to),
+  keepSpares: async (context, codebase) => (await import('./spare.ts')).keepSpares(context, codebase),
   dropSpares: async (context, codebase) => (await import('./spare.ts')).dropSpares(context, codebase),
 
   discardPoint: async (context, codebase, id) =>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
 import { provisionEnvironment } from './provision.ts'
-import { portVariables } from './ports.ts'
+import { portVariables } from '../../../ports.ts'
 
 const approving = { approve: () => Promise.resolve(true) }
 

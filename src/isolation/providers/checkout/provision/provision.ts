@@ -5,7 +5,7 @@ import { layBeadsRedirect } from './beads.ts'
 import { copyFiles } from './copy-files.ts'
 import type { Provisioning } from './provisioning.ts'
 import { makeLinks } from './links.ts'
-import { leasePorts } from './ports.ts'
+import { leasePorts } from '../../../ports.ts'
 import { runSetup } from './scripts.ts'
 import { bringSubmodules } from './submodules.ts'
 

@@ -7,7 +7,7 @@ import { identifySync, liveness } from '../../../../process/identity.ts'
 import { killRun } from '../../../../process/kill.ts'
 import { scriptMark } from '../../../../process/run-mark.ts'
 import type { ProcessIdentity } from '../../../../domain/process-identity.ts'
-import { leasePorts } from './ports.ts'
+import { leasePorts } from '../../../ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
 import { untilSleeps } from '../../../../../test/helpers/shell.ts'
 

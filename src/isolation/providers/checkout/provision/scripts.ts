@@ -8,7 +8,7 @@ import { type RunMark, runVariable, scriptMark } from '../../../../process/run-m
 import { type ProgramResult, runProgram } from '../../../../process/spawn.ts'
 import { mayRunScripts } from '../../../trust.ts'
 import type { Provisioning } from './provisioning.ts'
-import { portVariables } from './ports.ts'
+import { portVariables } from '../../../ports.ts'
 import { type ScriptLog, openScriptLog } from './script-log.ts'
 
 export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {

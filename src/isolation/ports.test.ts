@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
+import { makeDressed } from '../../test/helpers/provisioned.ts'
 import { isFree, leasePorts, portVariables } from './ports.ts'
 
 const listen = (host: string, port = 0): Promise<Server> =>

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { createServer } from 'node:net'
-import { AppError } from '../../../../domain/errors.ts'
-import type { IsolatedEnvironment } from '../../../../domain/environment.ts'
-import type { EnvironmentId } from '../../../../domain/names.ts'
-import type { IsolationContext } from '../../../context.ts'
+import { AppError } from '../domain/errors.ts'
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { EnvironmentId } from '../domain/names.ts'
+import type { IsolationContext } from './context.ts'
 
 /** Below 32768, where Linux begins to hand out ports for outgoing connections. */
 const firstPort = 20_000
