@@ -53,7 +53,12 @@ const requestOf = (context: ConversationsContext, message: InboxMessage, task: M
     rules: rulesOf(asked?.command),
     needsIsolation: asked?.command.type !== 'read' || asked.command.requiresIsolation,
     agent: conversation.agent,
-    holder: { id: conversation.id, name: `${platform}:${conversationId}`, environmentId: conversation.environmentId },
+    holder: {
+      kind: 'conversation',
+      id: conversation.id,
+      name: `${platform}:${conversationId}`,
+      environmentId: conversation.environmentId,
+    },
     reportTo: { platform, conversationId, messageId: id },
     reporter: threadReporter(context, message, task),
     turns: run.turns,

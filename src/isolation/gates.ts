@@ -11,8 +11,8 @@ import { processesInside } from '../process/inside.ts'
 import { mountsInside } from '../process/files/mounts.ts'
 import { processTable } from '../process/table.ts'
 import { selfAndAncestors } from '../process/tree.ts'
-import type { Conversation } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
+import { holdersOf } from './holders.ts'
 import { isInside, managedRoot } from './paths.ts'
 import { providerOf } from './served-by.ts'
 import type { Presence, RemoveOptions } from './provider.ts'
@@ -65,7 +65,7 @@ export const askGates = async <Look extends Contents>(
   const [ours, use, others, files] = await Promise.all([
     ask('ours', () => isOurs(context, subject)),
     ask('not-in-use', () => usesOf(context, subject.environment, tree, notices)),
-    ask('nobody-elses', () => isHeld(context, subject)),
+    ask('nobody-elses', async () => (await holdersOf(context, subject)).map((fact) => no('nobody-elses', fact))),
     isFree(mounts) ? askAboutFiles(subject, tree) : { answers: [], contents: undefined },
   ])
   // Git starts the user's filters inside the tree while it looks: whoever was seen is looked for again when it is done.
@@ -211,33 +211,6 @@ export const usesOf = async (
     )
   }
   return reasons
-}
-
-const hour = 60 * 60 * 1000
-
-/**
- * A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. And while a
- * message of it waits or runs, however long ago it was accepted: that message is about to be worked on here.
- */
-const isHeld = async (
-  context: IsolationContext,
-  { environment, merged, options }: Pick<Subject<Contents>, 'environment' | 'merged' | 'options'>,
-): Promise<GateAnswer[]> => {
-  const { holdDays, holdMergedHours } = context.settings
-  const conversations = await context.store.conversations.ofEnvironments([environment.id])
-  const others = conversations.filter(({ id }) => id !== options.askedBy)
-  if (others.length === 0) return []
-  const pending = await context.store.inbox.pending(others)
-  const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
-  const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
-    if (pending.some((key) => key.platform === platform && key.conversationId === conversationId)) return true
-    // Environments of persistent platforms are their users' own: no automation removes them.
-    if (persistent && options.trigger !== 'command') return true
-    return closedAt === undefined && context.clock() - lastActivityAt < grace
-  }
-  return others
-    .filter(holds)
-    .map(({ platform, conversationId }) => no('nobody-elses', { kind: 'conversation', platform, conversationId }))
 }
 
 const notLooked = (presence: Presence): GateAnswer[] =>

@@ -2,13 +2,13 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
 import type { Work } from '../domain/work.ts'
-import type { Conversation } from '../store/store.ts'
+import type { Holder } from '../domain/holder.ts'
 
 export type ResolveRequest = {
   readonly codebase: Codebase
   readonly work: Work
   readonly hints: IsolationHints
-  readonly conversation?: Pick<Conversation, 'id' | 'environmentId'>
+  readonly holder?: Holder
   readonly branch?: BranchName
   readonly base?: string
   /** A person named the links in a command of their own, not an author in a pull request's text. */

@@ -6,6 +6,7 @@ import type { BranchName } from '../domain/names.ts'
 import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
 import type { IsolationContext } from './context.ts'
+import { clearHolder } from './holders.ts'
 import { offerMention } from './codebases/mention.ts'
 import { followMoves, movedNotice } from './moved.ts'
 import { settleOrigin } from './codebases/pull-request-origin.ts'
@@ -69,15 +70,15 @@ const isVouchedFor = ({ trust, prNumber }: IsolatedEnvironment, work: Work): boo
 const mayUse = ({ trust, prNumber }: IsolatedEnvironment, { work, hints }: Settled): boolean =>
   hints.isForkPR !== true || trust !== 'own' || prNumber !== Number(work.id)
 
-/** 1. The conversation's own. One that is gone is recorded as such and the reference cleared; nothing is deleted. */
+/** 1. The holder's own. One that is gone is recorded as such and the reference cleared; nothing is deleted. */
 const ownEnvironment = async (context: IsolationContext, request: Settled): Promise<Found | undefined> => {
-  const { conversation, codebase } = request
-  if (conversation?.environmentId === undefined) return undefined
-  const environment = await context.store.environments.get(conversation.environmentId)
+  const { holder, codebase } = request
+  if (holder?.environmentId === undefined) return undefined
+  const environment = await context.store.environments.get(holder.environmentId)
   const isHere = environment?.codebaseId === codebase.id && mayUse(environment, request)
   const usable = isHere ? await usableRow(context, request, environment) : undefined
   if (usable !== undefined) return { outcome: 'resolved', environment: usable, how: 'conversation', notices: [] }
-  await context.store.conversations.update(conversation.id, { environmentId: undefined })
+  await clearHolder(context, holder)
   return undefined
 }
 

@@ -1,9 +1,9 @@
 import type { AgentEvent, AgentRequest, AgentResult, AgentRules } from '../agents/agent.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
-import type { EnvironmentId } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Work } from '../domain/work.ts'
+import type { Holder } from '../domain/holder.ts'
 import type { Resolution } from '../isolation/resolution.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Store } from '../store/store.ts'
@@ -43,11 +43,9 @@ export type RunRequest = {
 export type RunAddress = { readonly platform: string; readonly conversationId: string; readonly messageId: string }
 
 /** Whose run it is: whoever keeps the session, uses up the budget and holds the environment. */
-export type RunHolder = {
-  readonly id: string
+export type RunHolder = Holder & {
   /** For leases and logs. */
   readonly name: string
-  readonly environmentId: EnvironmentId | undefined
 }
 
 /**

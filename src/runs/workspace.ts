@@ -53,7 +53,7 @@ const isolatedPlace = async (
     codebase,
     work,
     hints,
-    conversation: holder,
+    holder,
     createdBy: reportTo.platform,
     signal,
   })

@@ -7,7 +7,18 @@ import { toWork } from '../../src/domain/work.ts'
 import { limitMessage } from '../../src/isolation/room.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
-import { ask, branchExists, conversation, fingerprint, inside, issue, remove, removed, resolved } from './scene.ts'
+import {
+  ask,
+  branchExists,
+  conversation,
+  fingerprint,
+  inside,
+  issue,
+  remove,
+  removed,
+  resolved,
+  holder,
+} from './scene.ts'
 
 const hour = 60 * 60 * 1000
 const day = 24 * hour
@@ -30,7 +41,7 @@ describe.concurrent('1. the conversation’s own environment', () => {
     const own = await issue(world, 1)
     await issue(world, 2)
     const talk = await conversation(world, { environmentId: own.id })
-    expect(await resolved(world, 'issue', 2, { conversation: talk })).toMatchObject({
+    expect(await resolved(world, 'issue', 2, { holder: holder(talk) })).toMatchObject({
       how: 'conversation',
       environment: { id: own.id },
     })
@@ -42,7 +53,7 @@ describe.concurrent('1. the conversation’s own environment', () => {
     const talk = await conversation(world, { environmentId: own.id })
     renameSync(own.path, world.box.path('away'))
     const before = world.repo.git('worktree', 'list')
-    const found = await resolved(world, 'issue', 2, { conversation: talk })
+    const found = await resolved(world, 'issue', 2, { holder: holder(talk) })
     expect(found.how).toBe('created')
     expect((await refreshed(world, talk)).environmentId).toBeUndefined()
     expect((await world.context.store.environments.get(own.id))?.status).toBe('missing')
@@ -67,7 +78,7 @@ describe.concurrent('1. the conversation’s own environment', () => {
       checkoutPath: other.path,
     }
     await world.context.store.codebases.insert(codebase)
-    const found = await resolved(world, 'issue', 1, { codebase, conversation: talk })
+    const found = await resolved(world, 'issue', 1, { codebase, holder: holder(talk) })
     expect(found).toMatchObject({ how: 'created', environment: { codebaseId: 'other' } })
   })
 
@@ -76,7 +87,7 @@ describe.concurrent('1. the conversation’s own environment', () => {
     const own = await issue(world, 1)
     await removed(world, own)
     const talk = await conversation(world, { environmentId: own.id })
-    expect((await resolved(world, 'issue', 3, { conversation: talk })).how).toBe('created')
+    expect((await resolved(world, 'issue', 3, { holder: holder(talk) })).how).toBe('created')
     expect((await refreshed(world, talk)).environmentId).toBeUndefined()
   })
 })
@@ -275,7 +286,7 @@ describe.concurrent('5. room', () => {
     await using world = await makeWorld({ settings: { worktreesPerCodebase: 2 }, context: { clock: () => now } })
     const gone = await issue(world, 1)
     rmSync(gone.path, { recursive: true })
-    await ask(world, 'issue', 9, { conversation: await conversation(world, { environmentId: gone.id }) })
+    await ask(world, 'issue', 9, { holder: holder(await conversation(world, { environmentId: gone.id })) })
     now += 15 * day
     await issue(world, 3)
     const answer = await ask(world, 'issue', 4)
@@ -399,7 +410,7 @@ describe.concurrent('what cannot be told blocks, with a remedy, and nothing is m
     symlinkSync(project, project)
     await expect(ask(world, 'issue', 42)).rejects.toMatchObject(blocked)
     await expect(
-      ask(world, 'issue', 7, { conversation: await conversation(world, { environmentId: environment.id }) }),
+      ask(world, 'issue', 7, { holder: holder(await conversation(world, { environmentId: environment.id })) }),
     ).rejects.toMatchObject(blocked)
     expect((await world.context.store.environments.get(environment.id))?.status).toBe('active')
   })

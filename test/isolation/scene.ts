@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toWork, type WorkType } from '../../src/domain/work.ts'
+import type { Holder } from '../../src/domain/holder.ts'
 import type { Removed, RemoveOptions, RemoveOutcome } from '../../src/isolation/provider.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import type { Resolution, ResolveRequest } from '../../src/isolation/resolution.ts'
@@ -26,6 +27,13 @@ export const ask = (world: World, type: WorkType, id: string | number, more: Ask
     createdBy: 'test',
     ...more,
   })
+
+/** A conversation as the resolver knows it. */
+export const holder = ({ id, environmentId }: Pick<Conversation, 'id' | 'environmentId'>): Holder => ({
+  kind: 'conversation',
+  id,
+  environmentId,
+})
 
 export type Resolved = Extract<Resolution, { outcome: 'resolved' }>
 

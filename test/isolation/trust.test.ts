@@ -10,7 +10,7 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ask, conversation, inside, issue, remove, removed, resolved } from './scene.ts'
+import { ask, conversation, inside, issue, remove, removed, resolved, holder } from './scene.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -201,7 +201,7 @@ describe.concurrent('a head that moves', () => {
     ]
     const talk = await conversation(world, { environmentId: environment.id })
     for (const hints of said) {
-      const found = await resolved(world, 'pr', 7, { hints, conversation: talk })
+      const found = await resolved(world, 'pr', 7, { hints, holder: holder(talk) })
       expect(found.environment).toMatchObject({ branch: 'pr-7-review', work: { type: 'review', id: '7' } })
       expect(gets(world, found)).toEqual(nothing)
     }
@@ -444,7 +444,7 @@ describe.concurrent('links', () => {
     const ours = await issue(world, 50)
     const linked = await conversation(world, { environmentId: ours.id })
     const hints = { isForkPR: true }
-    const found = await resolved(world, 'pr', 98, { hints, conversation: linked })
+    const found = await resolved(world, 'pr', 98, { hints, holder: holder(linked) })
     expect(found).toMatchObject({ environment: { id: ours.id, trust: 'own' }, trusted: false })
     expect((await resolved(world, 'issue', 50)).trusted).toBe(true)
   })
@@ -453,7 +453,7 @@ describe.concurrent('links', () => {
     await using world = await withFork()
     const theirs = (await resolved(world, 'pr', 98, { hints: { isForkPR: true } })).environment
     const linked = await conversation(world, { environmentId: theirs.id })
-    expect(await resolved(world, 'issue', 50, { conversation: linked })).toMatchObject({
+    expect(await resolved(world, 'issue', 50, { holder: holder(linked) })).toMatchObject({
       environment: { id: theirs.id },
       trusted: false,
     })

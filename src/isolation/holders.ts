@@ -1,0 +1,57 @@
+import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { Holder, HolderKind } from '../domain/holder.ts'
+import type { Merged } from '../domain/merge-proof.ts'
+import type { Fact } from '../domain/reason.ts'
+import type { Conversation, Store } from '../store/store.ts'
+import type { IsolationContext } from './context.ts'
+import type { RemoveOptions } from './provider.ts'
+
+export type HoldQuestion = {
+  readonly environment: IsolatedEnvironment
+  readonly merged: () => Promise<Merged>
+  readonly options: RemoveOptions
+}
+
+/** One kind of holders. Removal asks all of them; a new kind is one more line in `holderKinds`. */
+type HolderRules = {
+  /** Which of them keep the environment, as reasons. Whoever asks for the removal does not hold it against itself. */
+  holding(context: IsolationContext, question: HoldQuestion): Promise<readonly Fact[]>
+  /** This one does not work there any more. */
+  clear(store: Store, id: string): Promise<void>
+}
+
+const hour = 60 * 60 * 1000
+
+/**
+ * A conversation holds it while it was active of late; for merged work that is an hour, not two weeks. And while a
+ * message of it waits or runs, however long ago it was accepted: that message is about to be worked on here.
+ */
+const conversations: HolderRules = {
+  holding: async (context, { environment, merged, options }) => {
+    const { holdDays, holdMergedHours } = context.settings
+    const all = await context.store.conversations.ofEnvironments([environment.id])
+    const others = all.filter(({ id }) => id !== options.askedBy)
+    if (others.length === 0) return []
+    const pending = await context.store.inbox.pending(others)
+    const grace = (await merged()).value === 'yes' ? holdMergedHours * hour : holdDays * 24 * hour
+    const holds = ({ platform, conversationId, closedAt, lastActivityAt, persistent }: Conversation): boolean => {
+      if (pending.some((key) => key.platform === platform && key.conversationId === conversationId)) return true
+      // Environments of persistent platforms are their users' own: no automation removes them.
+      if (persistent && options.trigger !== 'command') return true
+      return closedAt === undefined && context.clock() - lastActivityAt < grace
+    }
+    return others
+      .filter(holds)
+      .map(({ platform, conversationId }) => ({ kind: 'conversation', platform, conversationId }))
+  },
+  clear: async (store, id) => void (await store.conversations.update(id, { environmentId: undefined })),
+}
+
+const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations }
+
+/** Everybody who keeps the environment. */
+export const holdersOf = async (context: IsolationContext, question: HoldQuestion): Promise<Fact[]> =>
+  (await Promise.all(Object.values(holderKinds).map((kind) => kind.holding(context, question)))).flat()
+
+export const clearHolder = ({ store }: IsolationContext, { kind, id }: Holder): Promise<void> =>
+  holderKinds[kind].clear(store, id)
