@@ -44,7 +44,7 @@ const conversations: HolderRules = {
       .filter(holds)
       .map(({ platform, conversationId }) => ({ kind: 'conversation', platform, conversationId }))
   },
-  clear: async (store, id) => void (await store.conversations.update(id, { environmentId: undefined })),
+  clear: (store, id) => store.conversations.update(id, { environmentId: undefined }),
 }
 
 const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversations }
