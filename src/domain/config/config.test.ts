@@ -67,8 +67,6 @@ describe('settings of the home', () => {
       { agentDefault: 'codex', agentCommand: 'my-agent --fast' },
     ],
     ['agent:\n  claude:\n    permissionMode: plan\n', { claudePermissionMode: 'plan' }],
-    ['agent:\n  claude.permissionMode: plan\n', { claudePermissionMode: 'plan' }],
-    ['agent.claude:\n  permissionMode: plan\n', { claudePermissionMode: 'plan' }],
     ['agent: { claude: }', {}],
     ['platforms: { slack: { anything: [1, 2] } }', {}],
   ])('are read from the file: %s', async (text, expected) => {
@@ -102,19 +100,15 @@ describe('settings of the home', () => {
 
 describe('a mistake in the home config names the file, the line, the key and what would be right', () => {
   test.each([
-    [
-      'cleanup:\n  stalDays: 3\n',
-      'line 2: there is no setting "cleanup.stalDays"',
-      'did you mean "cleanup.staleDays"?',
-    ],
-    ['cleanup:\n  stale_days: 3\n', 'line 2: there is no setting "cleanup.stale_days"', '"cleanup.staleDays"'],
-    ['worktrees:\n  staleDays: 3\n', 'line 2: there is no setting "worktrees.staleDays"', '"cleanup.staleDays"'],
-    ['staleDays: 3\n', 'line 1: there is no setting "staleDays"', '"cleanup.staleDays"'],
-    ['clean:\n  staleDays: 3\n', 'there is no setting "clean"', 'cleanup'],
-    ['cleanup:\n  zzzzzzzz: 3\n', 'there is no setting "cleanup.zzzzzzzz"', 'the settings are cleanup.staleDays'],
-    ['nonsense: 3\n', 'there is no setting "nonsense"', 'database.url'],
-    ['__proto__:\n  a: 3\n', 'there is no setting "__proto__"', 'database.url'],
-    ['cleanup:\n  constructor: 3\n', 'there is no setting "cleanup.constructor"', 'cleanup.staleDays'],
+    ['cleanup:\n  stalDays: 3\n', 'line 2: unknown setting "cleanup.stalDays"', 'did you mean "cleanup.staleDays"?'],
+    ['cleanup:\n  stale_days: 3\n', 'line 2: unknown setting "cleanup.stale_days"', '"cleanup.staleDays"'],
+    ['worktrees:\n  staleDays: 3\n', 'line 2: unknown setting "worktrees.staleDays"', '"cleanup.staleDays"'],
+    ['staleDays: 3\n', 'line 1: unknown setting "staleDays"', '"cleanup.staleDays"'],
+    ['clean:\n  staleDays: 3\n', 'unknown setting "clean"', 'cleanup'],
+    ['cleanup:\n  zzzzzzzz: 3\n', 'unknown setting "cleanup.zzzzzzzz"', 'valid settings are cleanup.staleDays'],
+    ['nonsense: 3\n', 'unknown setting "nonsense"', 'database.url'],
+    ['__proto__:\n  a: 3\n', 'unknown setting "__proto__"', 'database.url'],
+    ['cleanup:\n  constructor: 3\n', 'unknown setting "cleanup.constructor"', 'cleanup.staleDays'],
     ['cleanup:\n  # why\n  staleDays: soon\n', 'line 3: cleanup.staleDays is "soon"', 'a number from 0 to 36500'],
     ['cleanup:\n  staleDays: -1\n', 'line 2: cleanup.staleDays is -1', 'a number from 0'],
     ['cleanup:\n  staleDays: "3"\n', 'cleanup.staleDays is "3"', 'a number'],
@@ -130,12 +124,24 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ['worktrees:\n  base: trees\n', 'worktrees.base is "trees"', 'an absolute path'],
     ['worktrees:\n  base: ~ada/trees\n', 'worktrees.base is "~ada/trees"', 'starts with ~/'],
     ['agent:\n  default: ""\n', 'agent.default is ""', 'not empty'],
-    ['agent:\n  claude: on\n', 'line 2: "agent.claude" is not a section', 'the keys are agent.claude.command'],
-    ['agent:\n  claude:\n    mode: plan\n', 'line 3: there is no setting "agent.claude.mode"', 'agent.claude.command'],
-    ['cleanup.staleDays: 3\n', 'line 1: "cleanup.staleDays" must be nested', '"cleanup:" → "staleDays:"'],
-    ['cleanup: 3\n', 'line 1: "cleanup" is not a section', 'cleanup.staleDays'],
-    ['- cleanup\n', 'the file is not a section', 'key: value'],
-    ['just text', 'the file is not a section', 'key: value'],
+    ['agent:\n  claude: on\n', 'line 2: "agent.claude" must be a section', 'valid keys are agent.claude.command'],
+    ['agent:\n  claude:\n    mode: plan\n', 'line 3: unknown setting "agent.claude.mode"', 'agent.claude.command'],
+    ['cleanup.staleDays: 3\n', 'line 1: "cleanup.staleDays" must be nested', '"cleanup: { staleDays: … }"'],
+    [
+      'agent.claude.permissionMode: plan\n',
+      'line 1: "agent.claude.permissionMode" must be nested, without dots',
+      'write it as "agent: { claude: { permissionMode: … } }", or as indented lines',
+    ],
+    [
+      'agent:\n  claude.permissionMode: plan\n',
+      'line 2: "agent.claude.permissionMode" must be nested, without dots',
+      'write it as "agent: { claude: { permissionMode: … } }", or as indented lines',
+    ],
+    ['agent.claude:\n  command: x\n', '"agent.claude" must be nested', '"agent: { claude: … }"'],
+    ['agent:\n  claude.mode: x\n', 'line 2: unknown setting "agent.claude.mode"', 'agent.claude.command'],
+    ['cleanup: 3\n', 'line 1: "cleanup" must be a section', 'cleanup.staleDays'],
+    ['- cleanup\n', 'the file must be a section', 'key: value'],
+    ['just text', 'the file must be a section', 'key: value'],
   ])('%j', async (text, message, remedy) => {
     const error = await failure(settings(text))
     expect(error.message).toContain(homeFile)
