@@ -45,7 +45,7 @@ export const runScheduledCleanup = async (
     const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
       ...moved.map(movedNotice),
-      ...settled.map((what) => `settled an interrupted ${what}`),
+      ...settled.map((what) => `recovered from an interrupted ${what}`),
       ...left.map((what) => `left alone: ${what}`),
     )
   }

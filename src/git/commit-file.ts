@@ -53,7 +53,7 @@ export const commitFile = async (
 
 const noBranch = (tree: Tree): AppError =>
   new AppError('unsupported', `no branch with a commit is checked out in ${tree.path}`, {
-    remedy: 'check out the branch of the environment again: git switch <branch>',
+    remedy: "check out the worktree's branch again: git switch <branch>",
   })
 
 /** Through a private index: the worktree's own may hold what somebody has staged. */

@@ -155,5 +155,5 @@ const placeFor = async (context: IsolationContext, repos: string, name: string, 
     const remote = await remoteInfo(context.git, { commonDir: path }).catch(() => undefined)
     if (remote !== undefined && sameUrl(remote.url, url)) return { path, isThere: true }
   }
-  throw new AppError('path-taken', `there is no free place for ${name} in ${repos}`)
+  throw new AppError('path-taken', `no free directory name for ${name} in ${repos}`)
 }

@@ -98,14 +98,14 @@ const usableAdminDir = async (
 ): Promise<string> => {
   const current = await store.environments.get(id)
   if (current?.status !== 'active') {
-    throw new AppError('not-found', `${branch} cannot be used: it is ${current?.status ?? 'gone'}`, {
-      remedy: 'look at coppice worktree list',
+    throw new AppError('not-found', `can't use ${branch}: it is ${current?.status ?? 'gone'}`, {
+      remedy: 'run `coppice worktree list` to see its status',
     })
   }
   const presence = await presenceOf(codebase, current)
   if (presence.state === 'present') return presence.tree.gitDir
-  const why = presence.state === 'missing' ? `${current.path} is not there` : presence.detail
-  throw new AppError('not-found', `${branch} cannot be used: ${why}`, { remedy: 'look at coppice doctor' })
+  const why = presence.state === 'missing' ? `${current.path} doesn't exist` : presence.detail
+  throw new AppError('not-found', `can't use ${branch}: ${why}`, { remedy: 'run `coppice doctor` for suggestions' })
 }
 
 const prefix = 'coppice:'

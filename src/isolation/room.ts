@@ -25,7 +25,7 @@ export const cleanupToMakeRoom = async (
   provider: IsolationProvider,
   codebase: Codebase,
 ): Promise<{ removed: number; notices: string[]; stale: string | undefined }> => {
-  context.progress(`the limit of ${codebase.name} is reached: looking for merged environments`)
+  context.progress(`${codebase.name} has reached its limit: looking for merged worktrees`)
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
   const { base, stale } = await freshBase(context, codebase, fresh)
   const notices: string[] = []

@@ -37,7 +37,7 @@ export const createEnvironment = async (
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   assertOutside(codebase, root)
   const offline = await freshenFor(context, request)
-  const purpose = `making ${request.work.type} ${request.work.id}`
+  const purpose = `creating a worktree for ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
     locked(context, codebase, purpose, () => begin(context, request, root), signal)
   let begun = await start()
@@ -88,7 +88,7 @@ const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): stri
 const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
   const holder = [checkoutPath, repoPath].find((path) => path !== undefined && isInside(path, root))
   if (holder === undefined) return
-  throw new AppError('path-outside-root', `worktrees of ${name} cannot lie inside the repository itself (${root})`, {
+  throw new AppError('path-outside-root', `worktrees of ${name} can't be inside the repository itself (${root})`, {
     remedy: 'choose another WORKTREE_BASE',
   })
 }
@@ -129,8 +129,8 @@ const begin = async (
   if (made.outcome === 'limit') {
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }
-  throw new AppError('branch-in-use', `another environment has the same ${made.on} as ${plan.branch}`, {
-    remedy: '`coppice worktree list` shows it',
+  throw new AppError('branch-in-use', `another worktree has the same ${made.on} as ${plan.branch}`, {
+    remedy: 'run `coppice worktree list` to see it',
   })
 }
 
@@ -146,8 +146,8 @@ const isBack = async (
   if (presence.state === 'present') {
     return context.store.environments.transition(environment.id, 'missing', 'active')
   }
-  throw new IsolationBlockedError(`the environment of ${environment.branch} cannot be used: ${presence.detail}`, {
-    remedy: '`coppice doctor` says what can be done',
+  throw new IsolationBlockedError(`can't use the worktree of ${environment.branch}: ${presence.detail}`, {
+    remedy: 'run `coppice doctor` for suggestions',
   })
 }
 
@@ -161,7 +161,7 @@ const freshenFor = async (
   // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
   if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
   const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
-  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
+  return fresh.outcome === 'offline' ? [`couldn't fetch (${fresh.detail}): using the local copy`] : []
 }
 
 const newEnvironment = (
