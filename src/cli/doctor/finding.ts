@@ -29,7 +29,11 @@ export const look = async (about: string, question: () => Promise<Finding[]>): P
     return await question()
   } catch (error) {
     return [
-      problem(about, `cannot tell: ${error instanceof Error ? error.message : String(error)}`, 'look at it by hand'),
+      problem(
+        about,
+        `couldn't check: ${error instanceof Error ? error.message : String(error)}`,
+        'fix that, then run `coppice doctor` again',
+      ),
     ]
   }
 }
