@@ -119,7 +119,7 @@ test.each([
   expect(told).toMatchObject({
     outcome: 'failed',
     text: 'I try.',
-    problem: expect.stringMatching(/^The agent Claude Code failed: .*\.$/),
+    problem: expect.stringMatching(/^Claude Code failed: .*\.$/),
     remedy: expect.stringMatching(row.remedy),
   })
   expect(told.problem).toMatch(row.problem)
@@ -129,9 +129,7 @@ test('a model that stalls is ended after the silence that is allowed', async () 
   const { url } = await model(() => ({ stall: 'Half a sentence' }))
   const told = await tell(claudeAt(url, stage, { silenceMs: 8_000 }), stage)
   expect(told).toMatchObject({ outcome: 'failed', text: 'Half a sentence' })
-  expect(told.problem).toBe(
-    'The agent Claude Code said nothing for 8 seconds and had no tool at work, so it was ended.',
-  )
+  expect(told.problem).toBe('Claude Code printed nothing for 8 seconds with no tool running, so it was stopped.')
   expect(told.started.map(liveness)).toEqual(['dead'])
 })
 

@@ -161,7 +161,7 @@ test.each([
   expect(told).toMatchObject({
     outcome: 'failed',
     text: 'I try.',
-    problem: expect.stringMatching(/^The agent Codex failed: .*\.$/),
+    problem: expect.stringMatching(/^Codex failed: .*\.$/),
     remedy: expect.stringMatching(row.remedy),
   })
   expect(told.problem).toMatch(row.problem)
@@ -173,7 +173,7 @@ test('a model that stalls is ended after the silence that is allowed', async () 
   )
   const told = await tell(codexAt(url, stage, { silenceMs: 8_000 }), stage)
   expect(told).toMatchObject({ outcome: 'failed', text: 'One.' })
-  expect(told.problem).toBe('The agent Codex said nothing for 8 seconds and had no tool at work, so it was ended.')
+  expect(told.problem).toBe('Codex printed nothing for 8 seconds with no tool running, so it was stopped.')
   expect(told.started.map(liveness)).toEqual(['dead'])
 })
 

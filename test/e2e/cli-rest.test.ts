@@ -81,7 +81,7 @@ describe('codebase', () => {
     await world.json('/', 0, 'codebase', 'add', `file://${repo.path}`, '--name', 'mine')
     const { path } = await world.json<EnvironmentJson>('/', 0, 'worktree', 'create', 'x', '--codebase', 'mine')
     const refused = await world.json('/', 3, 'codebase', 'remove', 'mine')
-    expect(refused).toMatchObject({ error: { code: 'codebase-in-use', message: 'mine still has environments: x' } })
+    expect(refused).toMatchObject({ error: { code: 'codebase-in-use', message: 'mine still has worktrees: x' } })
     writeIn(path, 'work', 'x')
     world.box.raw(path, 'add', '.')
     world.box.raw(path, 'commit', '-q', '-m', 'only here')
@@ -170,7 +170,7 @@ describe('cleanup', () => {
     expect(out).toMatch(/^removed {2}done {3}merged: /)
     expect(out).toContain('not kept: node_modules/ (can be made again)')
     expect(out).toContain('kept     dirty  1 untracked')
-    expect(out).toContain('project: 1 environment removed; each can be restored for 30 days.')
+    expect(out).toContain('project: 1 worktree removed; each can be restored for 30 days.')
     expect(existsSync(merged.path)).toBe(false)
     expect(existsSync(dirty.path)).toBe(true)
   })
@@ -203,7 +203,7 @@ describe('status and doctor', () => {
     const { out } = await world.run(path, 'status')
     expect(out).toMatch(/^codebase +project, /)
     expect(out).toMatch(/^environments +2 of 25: 1 active, 1 merged \(can be removed\)$/m)
-    expect(out).toMatch(/^you are in +issue-1 \(issue #1\), /m)
+    expect(out).toMatch(/^in worktree +issue-1 \(issue #1\), /m)
     expect(out).toMatch(/^database +SQLite, /m)
     expect(await world.json(path, 0, 'status')).toMatchObject({
       codebase: { name: 'project' },
@@ -249,7 +249,7 @@ describe('status and doctor', () => {
     await world.run(repo.path, 'worktree', 'list')
     renameSync(`${path}.away`, path)
     const fixed = await world.json<{ fixed: string[] }>('/', 0, 'doctor', '--fix')
-    expect(fixed.fixed).toEqual(['project: issue-1 is there again'])
+    expect(fixed.fixed).toEqual(['project: issue-1 is back'])
   })
 })
 
@@ -279,7 +279,7 @@ describe('the program itself', () => {
       env: world.env,
       encoding: 'utf8',
     })
-    expect(stdout).toContain('project has no environments yet.')
+    expect(stdout).toContain('project has no worktrees yet.')
   })
 
   test('the home is private, and its host id stays', async () => {

@@ -36,7 +36,7 @@ test('diff shows what the environment one stands in has changed, or the one that
   const { code, err } = await world.run(repo.path, 'diff')
   expect({ code, err }).toEqual({
     code: 1,
-    err: 'coppice: you are in no environment.\nName one: `coppice diff <name>`; `coppice worktree list` shows what is there.\n',
+    err: 'coppice: not inside a Coppice worktree.\nSpecify one: `coppice diff <name>`. Run `coppice worktree list` for a list.\n',
   })
 })
 
@@ -44,7 +44,7 @@ test('the words of a chat are understood', async () => {
   const added = await world.json('/', 0, 'clone', repo.path)
   expect(await world.json('/', 0, 'codebases')).toEqual([{ ...added, environments: 0 }])
   expect((await world.run('/', 'reset')).err).toContain(
-    'It is about a conversation, so say it to one: coppice chat "/reset" --conversation <id>',
+    'Send it to a conversation: coppice chat "/reset" --conversation <id>',
   )
 })
 
@@ -86,7 +86,7 @@ test('those that a cleanup lets go of are told too', async () => {
     const conversation = await store.conversations.find('slack', 'C1:1.2')
     // Merged work is held for an hour after the last word.
     await store.conversations.update(conversation?.id ?? '', { lastActivityAt: Date.now() - 2 * 60 * 60 * 1000 })
-    expect((await world.run(repo.path, 'worktree', 'cleanup', 'merged')).out).toContain('1 environment removed')
+    expect((await world.run(repo.path, 'worktree', 'cleanup', 'merged')).out).toContain('1 worktree removed')
     expect(await store.outbox.ofConversation({ platform: 'slack', conversationId: 'C1:1.2' }, 10)).toMatchObject([
       { text: expect.stringMatching(/^Worktree `landed` was removed \(.*main.*\)\. Bring it back with/) },
     ])

@@ -145,7 +145,7 @@ describe('restore', () => {
     const { code, err } = await world.run(repo.path, 'worktree', 'restore', 'issue-1')
     expect(code).toBe(1)
     expect(err).toBe(
-      `coppice: issue-1 is not restored: issue #1 has an environment again, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1\n`,
+      `coppice: can't restore issue-1: issue #1 already has a worktree, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1\n`,
     )
   })
 
@@ -177,7 +177,7 @@ describe('an environment whose directory is gone', () => {
     const { path } = await create('--issue', '72')
     renameSync(path, `${path}.away`)
     const { out } = await world.run(repo.path, 'worktree', 'remove', 'issue-72', '--force')
-    expect(out).toContain(`Let go of issue-72: ${path} was not there, so none of its files could be kept\n`)
+    expect(out).toContain(`Stopped tracking issue-72: ${path} was missing, so its files couldn't be saved\n`)
     expect(out).toContain('what git knew of it (branch, index, history) is kept for 30 days')
     expect(out).not.toContain('not kept:')
   })

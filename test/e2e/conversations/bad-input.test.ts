@@ -29,14 +29,14 @@ describe('a message that cannot be worked on is answered with what happened and 
     await using world = makeServerWorld()
     await world.project()
     expect(await told(world, {}, '/worktre list')).toEqual([
-      'There is no /worktre.\nDid you mean /worktree? `/help` shows what there is.',
+      'Unknown command "/worktre".\nDid you mean `/worktree`? Run `/help` for a list of commands.',
     ])
   })
 
   test('no codebase at all', async () => {
     await using world = makeServerWorld()
     expect(await told(world, {})).toEqual([
-      'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.',
+      'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.',
     ])
   })
 
@@ -49,16 +49,16 @@ describe('a message that cannot be worked on is answered with what happened and 
       'No codebase is bound to this conversation. Bind one with `/codebase <name>`: `one`, `two`.',
     ])
     expect(textsOf(await server.ask('somebody', '/codebase three'))).toEqual([
-      'There is no codebase "three".\nThere are one, two; bring another in with `/clone <url>`.',
+      'Unknown codebase "three".\nRegistered: one, two. Add another with `/clone <url>`.',
     ])
-    expect(textsOf(await server.ask('somebody', '/codebase two'))[0]).toMatch(/^This conversation is about `two` now/)
+    expect(textsOf(await server.ask('somebody', '/codebase two'))[0]).toMatch(/^This conversation now uses `two`/)
     const [place, answer] = await server.ask('somebody', 'go on')
     expect(place?.text).toMatch(/^Working in isolated branch `thread-/)
     expect(answer?.role).toBe('agent')
     const trees = await world.json<unknown[]>(world.box.path('one'), 'worktree', 'list')
     expect(trees).toEqual([])
     expect(textsOf(await server.ask('somebody else', 'go on', { codebase: 'three' }))).toEqual([
-      'There is no codebase `three`. There are one, two.',
+      'Unknown codebase `three`. Registered: one, two.',
     ])
   })
 
@@ -67,15 +67,15 @@ describe('a message that cannot be worked on is answered with what happened and 
     await world.project()
     const [reply, ...more] = await told(world, { env: { COPPICE_AGENT: 'claud' } })
     expect(more).toEqual([])
-    expect(reply).toMatch(/^There is no agent "claud" \(the configured default.*\)\. Choose one of: .*demo\.$/)
+    expect(reply).toMatch(/^Unknown agent "claud" \(the configured default.*\)\. Choose one of: .*demo\.$/)
     const server = await world.serve()
     expect(textsOf(await server.ask('somebody', '/agent dmo'))[0]).toMatch(
-      /^There is no agent "dmo"\.\nDid you mean demo\?/,
+      /^Unknown agent "dmo"\.\nDid you mean demo\?/,
     )
     const refused = await server.post('/api/conversations/x/messages', { message: 'go on', agent: 'claud' })
     expect([refused.status, await refused.json()]).toMatchObject([
       400,
-      { error: { message: expect.stringContaining('there is no agent') } },
+      { error: { message: expect.stringContaining('unknown agent') } },
     ])
   })
 
@@ -105,7 +105,7 @@ describe('a message that cannot be worked on is answered with what happened and 
     })
     expect(said[1]).toBe('half an answer')
     expect(said[2]).toMatch(
-      /^The agent's command ended with exit code 3: the model is not reachable\. Try the command of COPPICE_AGENT_COMMAND by hand in \S+, or send the message again\.$/,
+      /^The agent's command exited with code 3: the model is not reachable\. Send the message again, or run COPPICE_AGENT_COMMAND yourself in \S+ to see what fails\.$/,
     )
     expect(said).toHaveLength(3)
   })
@@ -121,7 +121,7 @@ describe('a message that cannot be worked on is answered with what happened and 
     await using world = makeServerWorld()
     await world.project()
     expect((await told(world, { env: { COPPICE_AGENT_COMMAND: 'true' } }))[1]).toBe(
-      'The agent ended without saying anything.',
+      'The agent finished without a reply.',
     )
   })
 
@@ -216,7 +216,7 @@ describe('a server that cannot start says why in a sentence', () => {
       await world.project()
       await fromTheFuture(world, env['COPPICE_DATABASE_URL'])
       expect(await refusal(world, '--port', '0')).toMatch(
-        /^coppice: the database was written by a newer version of coppice: it is at step 99, this version knows \d+\.\nUse the newer version; this one changed nothing\.\n$/,
+        /^coppice: the database was written by a newer version of coppice: it is at migration 99, but this version only knows \d+\.\nUse the newer version; nothing was changed\.\n$/,
       )
       expect((await world.cli(world.box.root, 'chat', 'hello')).code).toBe(1)
     })

@@ -27,7 +27,7 @@ onEachDatabase((database) => {
     expect(answers(await server.ask('T1', 'two'))).toBe(1)
     const third = await server.ask('T1', 'three')
     expect(texts(third)).toEqual([
-      'system: This conversation has spent $0.500, and its limit is $0.300. Your message is kept and was not run. Go on with `/budget raise 2`, or another amount.',
+      'system: This conversation has spent $0.500; its limit is $0.300. Your message is on hold. To run it, use `/budget raise 2` (or another amount).',
     ])
     expect(answers(await server.ask('T1', 'four'))).toBe(0)
     expect(texts(await server.ask('T1', '/budget'))[0]).toMatch(
@@ -39,7 +39,7 @@ onEachDatabase((database) => {
     expect(texts(raised)[0]).toMatch(/^system: Raised\. 2 messages that were kept go on now\./)
     // 0.50 of 0.70: one more run, and then the other one waits again.
     expect(answers(raised)).toBe(1)
-    expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750, and its limit is \$0\.700/)
+    expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750; its limit is \$0\.700/)
     expect(answers(await server.ask('T1', '/budget raise 5'))).toBe(1)
     const all = await server.messages('T1')
     expect(answers(all)).toBe(4)

@@ -49,7 +49,7 @@ onEachDatabase((database) => {
       expect(other.messages.at(-1)?.text).not.toContain(session)
 
       const demo = await chatJson(world, {}, repo.path, '--conversation', id, '--agent', 'demo', 'write it down')
-      expect(demo.messages.at(-1)?.text).toMatch(/^Done, and it is a real commit\./)
+      expect(demo.messages.at(-1)?.text).toMatch(/^Done: committed for real\./)
       const still = await chatJson(world, {}, repo.path, '--conversation', id, 'once more')
       expect(still.messages.at(-1)?.text, 'from now on').toContain('demo agent')
 
@@ -60,7 +60,7 @@ onEachDatabase((database) => {
       expect(nothing.code).toBe(2)
       const unknown = await world.cli(repo.path, 'chat', '--agent', 'nobody', 'go on')
       expect(unknown.code, `${unknown.out}${unknown.err}`).not.toBe(0)
-      expect(unknown.out + unknown.err).toMatch(/there is no agent "nobody"/i)
+      expect(unknown.out + unknown.err).toMatch(/unknown agent "nobody"/i)
       const outside = await world.cli(world.box.root, 'chat', '--codebase', 'nowhere', 'go on')
       expect([outside.code, outside.err]).toEqual([1, expect.stringContaining('nowhere')])
       const stopped = await server?.stop()

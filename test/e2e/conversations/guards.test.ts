@@ -30,7 +30,7 @@ describe('the tripwire', () => {
     expect(first).toBe(`The shared checkout at \`${repo.path}\` changed during the run (by the agent or someone else):`)
     expect(lines.toSorted()).toEqual(
       [
-        `- HEAD went from \`main\` (${before.slice(0, 10)}) to \`main\` (${repo.sha().slice(0, 10)})`,
+        `- HEAD moved from \`main\` (${before.slice(0, 10)}) to \`main\` (${repo.sha().slice(0, 10)})`,
         '- changed `README`',
         '- changed `src/lost.txt`',
         '- new `stray.txt`',

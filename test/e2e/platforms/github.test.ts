@@ -171,7 +171,7 @@ test('a token that GitHub refuses turns it off with one sentence, and the rest r
   double.trouble = () => ({ status: 401, body: { message: 'Bad credentials' } })
   const server = await serveWith(world)
   const platforms = JSON.stringify(await (await server.call('/api/platforms')).json())
-  expect(platforms).toContain('GitHub does not accept the credentials')
+  expect(platforms).toContain('GitHub rejected the credentials')
   expect((await server.ask('c', '/help')).length).toBe(1)
 })
 
