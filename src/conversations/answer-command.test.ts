@@ -84,12 +84,12 @@ describe('what cannot be', () => {
     ['/qqqqqqqq', 'Unknown command "/qqqqqqqq".\nRun `/help` for a list of commands.'],
     ['/worktree remove x --forse', 'Unknown option --forse.\nDid you mean `--force`?'],
     ['/worktree list x', 'Unexpected argument "x".\nRun `/help worktree list` for usage.'],
-    ['/codebase', 'Missing required argument: <name>.\nRun `/help codebase` for usage.'],
+    ['/codebase', 'Missing required argument: <name>\nRun `/help codebase` for usage.'],
     ['/worktree create "a', 'Missing closing ".'],
     ['/worktree remove nothing', 'has no worktree "nothing".\nRun `/worktree list` for a list'],
     ['/worktree link x --conversation test:a', 'Unknown option --conversation.'],
     ['/clone --upload-pack=x', 'Unknown option'],
-    ['/clone ext::sh', 'This cannot be cloned'],
+    ['/clone ext::sh', "Can't clone this"],
     ['/worktree cleanup all', 'Unknown cleanup type "all".\nUse `merged` or `stale`'],
   ])('%j is answered in two sentences, in the words of a chat', async (text, expected) => {
     expect(await chat.say(text)).toContain(expected)

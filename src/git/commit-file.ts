@@ -48,7 +48,7 @@ export const commitFile = async (
     })
     if (moved.ok) return { commit, branch, made: true }
   }
-  throw new AppError('busy', `the branch in ${tree.path} moves faster than a commit can be made on it`)
+  throw new AppError('busy', `the branch in ${tree.path} keeps moving, so no commit could be made on it`)
 }
 
 const noBranch = (tree: Tree): AppError =>

@@ -85,7 +85,7 @@ test('a session that is not there any more begins anew, and says so', async () =
   const told = await tell(claudeAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('began a new session')])
+  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(claudeAt(url, stage), stage, { session: '--help' })).toMatchObject({ outcome: 'done' })

@@ -100,7 +100,7 @@ test('a thread that is not there any more begins anew, and says so', async () =>
   const told = await tell(codexAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('began a new session')])
+  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(codexAt(url, stage), stage, { session: '--last' })).toMatchObject({ outcome: 'done' })

@@ -166,7 +166,10 @@ describe('what bad input gets', () => {
     const script = `rmdir '${gone}' && exec "$0" "$@"`
     const args = ['-c', script, process.execPath, main, 'worktree', 'list']
     const { status, stderr } = spawnSync('/bin/sh', args, { cwd: gone, env: world.env, encoding: 'utf8' })
-    expect({ status, stderr }).toEqual({ status: 1, stderr: expect.stringContaining('does not exist any more') })
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringContaining('the current directory no longer exists'),
+    })
   })
 })
 

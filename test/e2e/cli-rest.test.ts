@@ -54,7 +54,7 @@ describe('codebase', () => {
     })
     expect(await world.json('/', 0, 'codebase', 'add', tree.path)).toEqual(added)
     expect((await world.run('/', 'codebase', 'add', repo.path)).out).toContain('Already registered: project')
-    expect((await world.run('/', 'codebase', 'list')).out).toMatch(/^NAME +ENVIRONMENTS +PATH\nproject +0 +/)
+    expect((await world.run('/', 'codebase', 'list')).out).toMatch(/^NAME +WORKTREES +PATH\nproject +0 +/)
   })
 
   test('a second one of the same name gets a name of its own', async () => {
@@ -168,7 +168,7 @@ describe('cleanup', () => {
     const { out, code } = await world.run('/', 'cleanup')
     expect(code).toBe(0)
     expect(out).toMatch(/^removed {2}done {3}merged: /)
-    expect(out).toContain('not kept: node_modules/ (can be made again)')
+    expect(out).toContain('not kept: node_modules/ (can be regenerated)')
     expect(out).toContain('kept     dirty  1 untracked')
     expect(out).toContain('project: 1 worktree removed; each can be restored for 30 days.')
     expect(existsSync(merged.path)).toBe(false)

@@ -65,7 +65,7 @@ test('conversations that a forced removal lets go of are told in their own threa
         {
           role: 'system',
           state: 'waiting',
-          text: 'Worktree `issue-42` was removed (by the command line). Bring it back with `/worktree restore issue-42`.',
+          text: 'Worktree `issue-42` was removed (by the command line). Restore it with `/worktree restore issue-42`.',
         },
       ])
     }
@@ -88,7 +88,7 @@ test('those that a cleanup lets go of are told too', async () => {
     await store.conversations.update(conversation?.id ?? '', { lastActivityAt: Date.now() - 2 * 60 * 60 * 1000 })
     expect((await world.run(repo.path, 'worktree', 'cleanup', 'merged')).out).toContain('1 worktree removed')
     expect(await store.outbox.ofConversation({ platform: 'slack', conversationId: 'C1:1.2' }, 10)).toMatchObject([
-      { text: expect.stringMatching(/^Worktree `landed` was removed \(.*main.*\)\. Bring it back with/) },
+      { text: expect.stringMatching(/^Worktree `landed` was removed \(.*main.*\)\. Restore it with/) },
     ])
   } finally {
     await store.close()

@@ -156,14 +156,14 @@ describe('restore', () => {
     await remove('issue-1', '--force')
     const { out } = await world.run(repo.path, 'worktree', 'restore', '--list')
     expect(out).toMatch(
-      /^BRANCH +FOR +REMOVED +KEPT FOR +UNCOMMITTED +ID\nissue-1 +issue #1 +just now +30 more days +yes +\w{8}\n/,
+      /^BRANCH +FOR +REMOVED +KEPT FOR +UNCOMMITTED +ID\nissue-1 +issue #1 +just now +30 days +yes +\w{8}\n/,
     )
-    expect(out).toContain('Bring one back: coppice worktree restore <branch or id>')
+    expect(out).toContain('Restore one: coppice worktree restore <branch or id>')
     const [listed] = await world.json<{ restorePoint: string }[]>(repo.path, 0, 'worktree', 'restore', '--list')
     expect(listed).toMatchObject({ environment: { id, branch: 'issue-1' }, dirty: true })
     expect(existsSync(path)).toBe(false)
     expect((await world.run(repo.path, 'worktree', 'remove', 'issue-1')).err).toContain(
-      '`coppice worktree restore --list` what was removed',
+      'or `coppice worktree restore --list` for removed ones',
     )
     expect((await world.run(repo.path, 'worktree', 'restore', '--list', 'issue-1')).code).toBe(2)
     // By the id as the list shows it.
@@ -178,7 +178,7 @@ describe('an environment whose directory is gone', () => {
     renameSync(path, `${path}.away`)
     const { out } = await world.run(repo.path, 'worktree', 'remove', 'issue-72', '--force')
     expect(out).toContain(`Stopped tracking issue-72: ${path} was missing, so its files couldn't be saved\n`)
-    expect(out).toContain('what git knew of it (branch, index, history) is kept for 30 days')
+    expect(out).toContain("git's record of it (branch, index, history) is kept for 30 days")
     expect(out).not.toContain('not kept:')
   })
 

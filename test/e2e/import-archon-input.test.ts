@@ -76,10 +76,10 @@ describe('what a row says is looked at before it is believed', () => {
       ['../project', "its path isn't absolute"],
       ['--force', "its path isn't absolute"],
       [world.box.path('plain'), 'is not a linked worktree of shop'],
-      [`${world.box.root}/\u001b[2Jgone\nx`, 'there is nothing at'],
+      [`${world.box.root}/\u001b[2Jgone\nx`, "x doesn't exist"],
       [foreign, 'is not a linked worktree of shop'],
       [detached, 'has no branch checked out'],
-      [world.box.path('copy'), 'is about another directory'],
+      [world.box.path('copy'), 'points to another directory'],
       [odd.path, `its branch can't be used: it starts with "-"`],
     ]
     for (const [path] of paths) await environment(path)
@@ -319,7 +319,7 @@ describe('which database', () => {
     expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is empty') })
     expect(await given('', '-')).toMatchObject({ code: 2, err: expect.stringContaining('standard input is empty') })
     const other = await given('', 'mysql://root:hunter2@db/archon')
-    expect(other).toMatchObject({ code: 2, err: expect.stringContaining('neither a file nor a postgres:// URL') })
+    expect(other).toMatchObject({ code: 2, err: expect.stringContaining('not a file or a postgres:// URL') })
     expect(other.err).not.toContain('hunter2')
     const missing = await given('', 'nothing.db')
     expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('no such file') })

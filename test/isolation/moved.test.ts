@@ -274,7 +274,7 @@ describe('adopting', () => {
       const { codebase } = await addCodebase(context, world.repo.path, '/')
       return createWorktreeProvider(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
     }
-    const refused = `${one.path} was made by Coppice with another home, which may delete it`
+    const refused = `${one.path} was created with another Coppice home, which may delete it`
     expect(await messageOf(inHome('other', one.path))).toBe(refused)
     // Doctor does not advise what is refused.
     const other = await makeContext(world.box, { host: 'other' }, { store })
@@ -297,10 +297,10 @@ describe('adopting', () => {
     const { context, codebase } = world
     await keepSpares(context, codebase)
     const [spare] = await context.store.spares.list(codebase.id)
-    expect(await messageOf(claim(world, spare?.path ?? ''))).toContain('is a prepared checkout')
+    expect(await messageOf(claim(world, spare?.path ?? ''))).toContain('is a spare worktree')
     const moved = world.box.path('taken-out')
     world.repo.git('worktree', 'move', '--force', '--force', spare?.path ?? '', moved)
-    expect(await messageOf(claim(world, moved))).toContain('is a prepared checkout')
+    expect(await messageOf(claim(world, moved))).toContain('is a spare worktree')
 
     // The one that was taken out is the user's, and the next worktree is made without it.
     const removing = await issue(world, 1)

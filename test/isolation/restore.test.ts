@@ -364,7 +364,7 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     const { leftOut, restorePoint } = await removed(world, environment, { force: true })
     server.close()
     const kept = all.filter((one) => !one.startsWith('node_modules'))
-    expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be made again', 'tracked: a FIFO'].sort())
+    expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be regenerated', 'tracked: a FIFO'].sort())
     const { environment: back, notices } = await world.provider.restore(restorePoint)
     expect(notices).toContain('not restored: new/deep/pipe (a FIFO)')
     expect(inside(world, back).git('status', '--short')).toBe(' D tracked')

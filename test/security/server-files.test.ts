@@ -141,7 +141,7 @@ describe('listening', () => {
     try {
       await expect(makeServer({ listen: { port } })).rejects.toMatchObject({
         code: 'busy',
-        message: `port ${port} of 127.0.0.1 is in use`,
+        message: `port ${port} on 127.0.0.1 is in use`,
         remedy: expect.stringContaining('--port'),
       })
     } finally {

@@ -35,7 +35,7 @@ const toText = (result: CodebaseRemoved, view: View): string => {
 }
 
 const keptText = ({ branch, path }: KeptDirectory, view: View): string =>
-  `${tilde(path, view)} (${branch ?? 'a prepared checkout'})`
+  `${tilde(path, view)} (${branch ?? 'a spare worktree'})`
 
 export const codebaseRemove = command<CodebaseRemoved>({
   run,

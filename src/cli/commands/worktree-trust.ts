@@ -27,7 +27,7 @@ export const trustText = (
   if (wasTrusted) return `${branch} is already trusted.`
   const done = [
     ...(copied > 0 ? [`copied ${counted(copied, 'file')}`] : []),
-    ...(linked > 0 ? [`made ${counted(linked, 'link')}`] : []),
+    ...(linked > 0 ? [`created ${counted(linked, 'link')}`] : []),
     ...(ranSetup ? ['ran setup'] : []),
   ]
   const also = done.length === 0 ? '' : ` ${sentence(done.join(', '))}`

@@ -157,7 +157,7 @@ const assertNotInternal = async (
     (spare) => spare.path === real || join(codebase.repoPath, 'worktrees', spare.adminName) === dir,
   )
   if (isSpare || (await readToken(dir))?.startsWith(spareToken('')) === true) {
-    throw refused('is a prepared checkout that Coppice keeps for the next worktree')
+    throw refused('is a spare worktree that Coppice keeps for the next one')
   }
   if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
   if (!isInternal(real)) return
@@ -168,7 +168,7 @@ const assertNoOtherHome = async (context: IsolationContext, path: string, dir: s
   const other = await otherHomeOf(context, path, dir)
   if (other === undefined) return
   const which = other.home === undefined ? '' : ` (${other.home})`
-  throw new AppError('not-adoptable', `${path} was made by Coppice with another home${which}, which may delete it`, {
+  throw new AppError('not-adoptable', `${path} was created with another Coppice home${which}, which may delete it`, {
     remedy: other.remedy,
   })
 }

@@ -12,7 +12,7 @@ import { restoreEnvironment } from './restore.ts'
 export const createWorktreeProvider = (context: IsolationContext): IsolationProvider => {
   const codebaseOf = async (id: Codebase['id']): Promise<Codebase> => {
     const codebase = await context.store.codebases.get(id)
-    if (codebase === undefined) throw new AppError('not-found', 'its codebase is not registered any more')
+    if (codebase === undefined) throw new AppError('not-found', 'its repository is no longer registered')
     return codebase
   }
   return {

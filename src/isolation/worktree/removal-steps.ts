@@ -64,7 +64,7 @@ export const beginRemoval = async (
   }
   await context.store.transaction(async (store) => {
     if (!(await store.environments.transition(environment.id, environment.status, 'removing'))) {
-      throw new AppError('busy', `${environment.branch} is being changed by somebody else`)
+      throw new AppError('busy', `${environment.branch} is being changed by another process`)
     }
     await store.journal.begin(entry)
   })
@@ -263,7 +263,7 @@ const verifyGone = async (
 ): Promise<string[]> => {
   const notices: string[] = []
   if ((await unlessMissing(lstat(environment.path))) !== undefined) {
-    notices.push(`something is at ${environment.path} again: it is not ours and was left alone`)
+    notices.push(`${environment.path} exists again; it isn't Coppice's, so it was left alone`)
   }
   const record = await recordOf(codebase, entry)
   if (record !== undefined) notices.push(`git still has its record ${record}`)

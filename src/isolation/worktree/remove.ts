@@ -227,7 +227,7 @@ const current = async (context: IsolationContext, id: EnvironmentId): Promise<Is
   const environment = await context.store.environments.get(id)
   if (environment?.status === 'active' || environment?.status === 'missing') return environment
   if (environment?.status === 'creating' || environment?.status === 'removing') {
-    throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
+    throw new AppError('busy', `${environment.branch} is currently ${environment.status}`, {
       remedy: 'try again in a moment; if that keeps happening, run `coppice doctor --fix`',
     })
   }

@@ -19,7 +19,7 @@ export const saveMissing = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
-  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and the work was taken up anew' },
+  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and a new worktree was created' },
 ): Promise<Removed> => {
   const lock = await foreignLock(codebase, environment)
   if (lock !== undefined) {
@@ -58,7 +58,7 @@ export const saveMissing = async (
       outcome: 'removed',
       environment: { ...missing, status: 'removed' },
       restorePoint: point,
-      leftOut: [{ path: missing.path, reason: 'the directory was not there' }],
+      leftOut: [{ path: missing.path, reason: 'the directory was missing' }],
       ...finished,
     }
   } catch (error) {

@@ -46,7 +46,7 @@ describe('a message that cannot be worked on is answered with what happened and 
     await world.project('two')
     const server = await world.serve()
     expect(textsOf(await server.ask('somebody', 'go on'))).toEqual([
-      'No codebase is bound to this conversation. Bind one with `/codebase <name>`: `one`, `two`.',
+      'This conversation has no repository. Choose one with `/codebase <name>`: `one`, `two`.',
     ])
     expect(textsOf(await server.ask('somebody', '/codebase three'))).toEqual([
       'Unknown codebase "three".\nRegistered: one, two. Add another with `/clone <url>`.',
@@ -114,7 +114,7 @@ describe('a message that cannot be worked on is answered with what happened and 
     await using world = makeServerWorld()
     await world.project()
     const said = await told(world, { env: { COPPICE_AGENT_COMMAND: 'no-such-agent --fast' } })
-    expect(said[1]).toMatch(/exit code 127.*not found.*See that COPPICE_AGENT_COMMAND names a program/)
+    expect(said[1]).toMatch(/exited with code 127.*not found.*Check that COPPICE_AGENT_COMMAND is an executable/)
   })
 
   test('an agent that says nothing', async () => {
@@ -158,7 +158,7 @@ describe('a server that cannot start says why in a sentence', () => {
     await using world = makeServerWorld()
     const first = await world.serve()
     expect(await refusal(world, '--port', '0')).toBe(
-      `coppice: a server of this home is running already at ${first.url}.\nUse that one, or stop it first; another --home can have a server of its own.\n`,
+      `coppice: a server is already running for this home at ${first.url}.\nUse that server, stop it first, or start another one with a different --home.\n`,
     )
     expect((await first.call('/healthz')).status).toBe(200)
     expect(existsSync(join(world.home, 'server.json')), "the first one's record stays").toBe(true)
@@ -192,7 +192,7 @@ describe('a server that cannot start says why in a sentence', () => {
       )
       expect([code, out]).toEqual([1, ''])
       expect(err).toBe(
-        `coppice: port ${port} of 127.0.0.1 is in use.\nPerhaps by another Coppice; choose another port with --port.\n`,
+        `coppice: port ${port} on 127.0.0.1 is in use.\nAnother server may be using it; choose another port with --port.\n`,
       )
       expect(existsSync(join(world.home, 'server.json')) && runningServer(world.home)).toBeFalsy()
       expect(readFileSync(ran, 'utf8')).toBe('1\n')

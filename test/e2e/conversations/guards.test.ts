@@ -34,7 +34,7 @@ describe('the tripwire', () => {
         '- changed `README`',
         '- changed `src/lost.txt`',
         '- new `stray.txt`',
-        '- written again as committed `committed.txt`',
+        '- reset to committed content `committed.txt`',
       ].toSorted(),
     )
   })

@@ -142,7 +142,7 @@ describe('while it waits', () => {
     await server.say('one', 'first', { hints })
     await until('the first one runs', async () => existsSync(join(gate, 'began-first')) || undefined)
     await server.say('two', 'second', { hints })
-    const busy = 'Another conversation is working in `issue-7` at the moment. Your message runs next.'
+    const busy = 'Another conversation is using `issue-7`. Your message runs next.'
     await until('the second is told', async () => textsOf(await server.messages('two')).includes(busy) || undefined)
     expect(existsSync(join(gate, 'began-second'))).toBe(false)
     for (const name of ['first', 'second']) writeFileSync(join(gate, `go-${name}`), '')

@@ -94,7 +94,7 @@ test('ten conversations wait for an answer: the eleventh is worked on, and after
   await server.say('eleventh', '/agent demo')
   await server.say('eleventh', 'work')
   await until('the eleventh is worked on', async () =>
-    (await timesHeard(server, 'eleventh', 'it is a real commit')) === 1 ? true : undefined,
+    (await timesHeard(server, 'eleventh', 'Done: committed for real.')) === 1 ? true : undefined,
   )
   await server.stop('SIGKILL')
   const next = await world.serve()
@@ -117,7 +117,7 @@ test('an agent that never ends is ended at limits.runMinutes with all that it st
   const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
   expect(pids.filter(isAlive)).toEqual([])
   await server.say('T1', '/agent demo')
-  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('it is a real commit')
+  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('Done: committed for real.')
 })
 
 test('a setup command that never ends is ended at the limit, before there is an agent', async () => {

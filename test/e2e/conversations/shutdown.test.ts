@@ -118,6 +118,8 @@ onEachDatabase((database) => {
     expect(textsOf(system).join('\n')).toContain(`may be yours:\n- ${person} \`sleep\``)
     expect(cgroupsOf(world.home), 'nothing of it is left in /sys/fs/cgroup').toEqual([])
     const agents = (await next.messages('long')).filter(({ role }) => role === 'agent')
-    expect(textsOf(agents)).toEqual([expect.stringMatching(/^attempt 2\nThis request was being worked on/)])
+    expect(textsOf(agents)).toEqual([
+      expect.stringMatching(/^attempt 2\nCoppice was interrupted while this request was running/),
+    ])
   })
 })

@@ -186,7 +186,7 @@ test('a platform that cannot start is off with one sentence, the others run, and
   })
   expect((await server.ask('c', '/help')).length).toBeGreaterThan(0)
   const { out } = await server.stop()
-  expect(out).toMatch(/note: slack is off: nobody may speak/)
+  expect(out).toMatch(/note: slack is off: no allowed users configured/)
 
   const on = await world.serve()
   const root = slack.say('C1', 'U1', `${call} /help`)
