@@ -307,7 +307,7 @@ describe('adopting one of our own', () => {
     using world = makeCliWorld()
     const repo = project(world)
     const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', '7')
-    expect((await world.run(repo.path, 'worktree', 'adopt', ref(path))).out).toContain('stays yours')
+    expect((await world.run(repo.path, 'worktree', 'adopt', ref(path))).out).toContain("Coppice won't delete")
     const gone = await world.run(repo.path, 'worktree', 'remove', 'issue-7', '--force')
     expect(gone).toMatchObject({ code: 0, out: expect.stringContaining('Stopped tracking issue-7: it is yours') })
     expect(existsSync(path)).toBe(true)

@@ -220,7 +220,7 @@ describe('wrong usage', () => {
     [['worktree', 'create', 'x', '--issue', '1'], "a branch and --issue can't be combined", 'use one of them'],
     [['worktree', 'create', '--issue', '1', '--fork'], '--fork requires --pr', 'usage: --pr <number>'],
     [['worktree', 'create', 'x', 'y'], 'unexpected argument "y"', 'coppice worktree create --help'],
-    [['worktree', 'remove'], 'coppice worktree remove needs <ref>', 'coppice worktree remove --help'],
+    [['worktree', 'remove'], 'missing required argument: <ref>', 'coppice worktree remove --help'],
     [['worktree', 'cleanup', 'everything'], 'unknown cleanup type "everything"', '`merged` or `stale`'],
     [['xyzzy'], 'unknown command "xyzzy"', 'coppice --help'],
   ])('%j', async (args, message, remedy) => {

@@ -101,7 +101,7 @@ describe('codebase', () => {
   test('a clone that holds nothing of its own goes with its registration', async () => {
     await world.json('/', 0, 'codebase', 'add', `file://${repo.path}`, '--name', 'mine')
     const { out } = await world.run('/', 'codebase', 'remove', 'mine')
-    expect(out).toContain('is deleted')
+    expect(out).toContain('deleted the clone at')
     expect(existsSync(join(world.home, 'repos/mine.git'))).toBe(false)
   })
 
@@ -110,7 +110,7 @@ describe('codebase', () => {
     const { id } = await world.json<{ id: string }>('/', 0, 'codebase', 'add', repo.path)
     expect((await world.run('/', 'internal', 'keep-spares', id)).code).toBe(0)
     expect(repo.git('worktree', 'list')).toContain('.spares')
-    expect((await world.run('/', 'codebase', 'remove', 'project')).out).toContain('is not touched')
+    expect((await world.run('/', 'codebase', 'remove', 'project')).out).toContain('is unchanged')
     expect(repo.git('worktree', 'list').split('\n')).toHaveLength(1)
     expect(await world.json('/', 0, 'codebase', 'list')).toEqual([])
     expect((await world.json<{ error: { code: string } }>('/', 1, 'codebase', 'remove', 'project')).error.code).toBe(
@@ -201,8 +201,8 @@ describe('status and doctor', () => {
     const { path } = await create('--issue', '1')
     await mergedWork('done')
     const { out } = await world.run(path, 'status')
-    expect(out).toMatch(/^codebase +project, /)
-    expect(out).toMatch(/^environments +2 of 25: 1 active, 1 merged \(can be removed\)$/m)
+    expect(out).toMatch(/^repository +project, /)
+    expect(out).toMatch(/^worktrees +2 of 25: 1 active, 1 merged \(can be removed\)$/m)
     expect(out).toMatch(/^in worktree +issue-1 \(issue #1\), /m)
     expect(out).toMatch(/^database +SQLite, /m)
     expect(await world.json(path, 0, 'status')).toMatchObject({
@@ -236,7 +236,7 @@ describe('status and doctor', () => {
     )
     const problems = findings.filter(({ state }) => state === 'problem')
     expect(problems.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining('others may look into'),
+      expect.stringContaining('other users can read'),
       expect.stringContaining('issue-1 is missing'),
       expect.stringContaining('.trash/unknown'),
       expect.stringContaining('.spares/unknown'),

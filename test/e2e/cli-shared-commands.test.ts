@@ -23,7 +23,7 @@ test('diff shows what the environment one stands in has changed, or the one that
   writeIn(path, 'README', 'hello\nagain\n')
   writeIn(path, 'new', 'x')
   expect((await world.run(path, 'diff')).out).toBe(
-    'issue-42 against main: 2 files, +1 -0\n+1  -0  README  uncommitted\n        new     untracked\n',
+    'issue-42: 2 files changed since main, +1 -0\n+1  -0  README  uncommitted\n        new     untracked\n',
   )
   expect(await world.json(repo.path, 0, 'diff', 'issue-42')).toEqual({
     environment: expect.objectContaining({ branch: 'issue-42' }),

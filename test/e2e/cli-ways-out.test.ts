@@ -80,7 +80,7 @@ test('a way out keeps the codebase that was named', async () => {
     'Remove it anyway: coppice worktree remove issue-5 --force --codebase project   (kept for 30 days: coppice worktree restore issue-5 --codebase project)',
   )
   const { err } = await world.run('/', 'worktree', 'remove', 'nothing', '--codebase', 'project')
-  expect(err).toContain('`coppice worktree list --codebase project` shows')
+  expect(err).toContain('`coppice worktree list --codebase project` for a list')
   const removed = await world.run('/', 'worktree', 'remove', 'issue-5', '--force', '--codebase', 'project')
   expect(removed.out).toContain('coppice worktree restore issue-5 --codebase project')
 })

@@ -84,7 +84,7 @@ test('the list fits the terminal, and says where the paths are', async () => {
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
   expect(out).toMatch(/^issue-1 +issue #1 +1 changed, 1 untr/m)
   expect(out).toContain('…')
-  expect(lines.at(-1)).toBe('2 worktrees of project (limit 25); their paths: coppice worktree list --json')
+  expect(lines.at(-1)).toBe('2 worktrees of project (limit 25); paths: coppice worktree list --json')
 })
 
 test('adopting what cannot be adopted does not register its repository', async () => {

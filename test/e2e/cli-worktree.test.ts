@@ -295,11 +295,13 @@ describe('worktree adopt, orphans and link', () => {
     expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(/hotfix +.*hotfix\nTrack one:/)
     const adopted = await world.json<EnvironmentJson>('/', 0, 'worktree', 'adopt', tree.path)
     expect(adopted).toMatchObject({ branch: 'hotfix', owned: false, codebase: 'project' })
-    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain('no worktrees that Coppice does not know')
+    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain(
+      'Coppice tracks every worktree of project.',
+    )
     const released = await world.json(repo.path, 0, 'worktree', 'remove', 'hotfix')
     expect(released).toMatchObject({ environment: { status: 'released' }, restorePoint: null, branchDeleted: false })
     expect(existsSync(tree.path)).toBe(true)
-    expect((await world.run(repo.path, 'worktree', 'adopt', tree.path)).out).toContain('stays yours')
+    expect((await world.run(repo.path, 'worktree', 'adopt', tree.path)).out).toContain("Coppice won't delete")
   })
 
   test.each([

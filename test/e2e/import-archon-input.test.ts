@@ -105,7 +105,7 @@ describe('what a row says is looked at before it is believed', () => {
     const report = await imported()
     expect(reasons(dry)).toEqual(reasons(report))
     expect(report.leftOut.map(({ reason }) => reason)).toEqual([
-      expect.stringContaining('lies inside of one'),
+      expect.stringContaining("isn't its root"),
       expect.stringContaining('is not in a git repository'),
       "/nowhere doesn't exist",
       'its directory is not an absolute path',
@@ -149,7 +149,7 @@ describe('what a row says is looked at before it is believed', () => {
     expect(reasons(report)).toEqual([
       'conversation slack:C?]0;title?: its ID is empty, too long or has control characters',
       'conversation slack:a?b: its ID is empty, too long or has control characters',
-      expect.stringMatching(/^conversation slack:x{294}: its id is empty, too long/),
+      expect.stringMatching(/^conversation slack:x{294}: its ID is empty, too long/),
       'conversation sl ack; rm:fine: its platform name is invalid',
       "session of slack:option: its ID isn't a valid session ID",
       'session of slack:foreign: unknown agent "gemini"',
@@ -316,7 +316,7 @@ describe('which database', () => {
   })
 
   test('none, or something else, is wrong usage or one sentence', async () => {
-    expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is empty') })
+    expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is not set') })
     expect(await given('', '-')).toMatchObject({ code: 2, err: expect.stringContaining('standard input is empty') })
     const other = await given('', 'mysql://root:hunter2@db/archon')
     expect(other).toMatchObject({ code: 2, err: expect.stringContaining('not a file or a postgres:// URL') })
@@ -332,7 +332,7 @@ describe('which database', () => {
     for (const args of [[unreachable], [unreachable, '--verbose'], [unreachable, '--json']]) {
       const result = await given('', ...args)
       expect(result.code).toBe(1)
-      expect(result.out + result.err).toContain('cannot use the PostgreSQL database')
+      expect(result.out + result.err).toContain("can't use the PostgreSQL database")
       expect(result.out + result.err).not.toContain('hunter2')
     }
   })
@@ -345,8 +345,8 @@ describe('which database', () => {
       await theirs.insert('conversations', { platform_type: 'web', platform_conversation_id: 'w', codebase_id: id })
       world.env['COPPICE_DATABASE_URL'] = await server.freshDatabase()
       const direct = await given('', theirs.address)
-      expect(direct.err).toContain('can be read by everybody')
-      expect(direct.out).toBe('Took over 1 codebase and 1 conversation\n')
+      expect(direct.err).toContain("don't put passwords on the command line")
+      expect(direct.out).toBe('Imported 1 codebase and 1 conversation\n')
       const piped = await given(theirs.address, '-')
       expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Known already') })
       const password = new URL(theirs.address).password

@@ -31,7 +31,7 @@ onEachDatabase((database) => {
     ])
     expect(answers(await server.ask('T1', 'four'))).toBe(0)
     expect(texts(await server.ask('T1', '/budget'))[0]).toMatch(
-      /Here.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*Kept.*2/,
+      /Conversation.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*On hold.*2 messages/,
     )
     expect(answers(await server.ask('T2', 'another conversation has its own'))).toBe(1)
     expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/"nothing" is no amount/)

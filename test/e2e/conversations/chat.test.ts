@@ -54,7 +54,7 @@ onEachDatabase((database) => {
       expect(still.messages.at(-1)?.text, 'from now on').toContain('demo agent')
 
       const command = await world.cli(repo.path, 'chat', '--conversation', id, '/status')
-      expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Codebase.*`project`/)])
+      expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Repository.*`project`/)])
       expect(command.out).not.toContain('Continue with')
       const nothing = await world.cli(repo.path, 'chat')
       expect(nothing.code).toBe(2)

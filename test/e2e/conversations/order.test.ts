@@ -109,7 +109,7 @@ onEachDatabase((database) => {
     await server.say('slow', '/help')
     expect(await replies(/\/worktree create/)).toMatch(/\/stop/)
     await server.say('slow', '/status')
-    expect(await replies(/Worktrees/)).toMatch(/Codebase.*`project`/)
+    expect(await replies(/Worktrees/)).toMatch(/Repository.*`project`/)
     expect(family.every(isAlive), 'neither of them disturbed it').toBe(true)
     // This one changes the conversation: it keeps its place, behind what runs.
     await server.say('slow', '/reset')

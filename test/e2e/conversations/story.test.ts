@@ -111,7 +111,7 @@ onEachDatabase((database) => {
     expect(shared?.conversations?.toSorted()).toEqual(['test:acme/app#42', 'test:acme/app#99'])
 
     expect(textsOf(await server.close('acme/app#42'))).toEqual([
-      'Worktree `issue-42` stays: test:acme/app#99 still uses it.',
+      'Worktree `issue-42` was kept: test:acme/app#99 still uses it.',
     ])
     expect(existsSync(join(path, 'notes.txt'))).toBe(true)
     expect((await listed(world, repo))[0]?.conversations).toEqual(['test:acme/app#99'])
@@ -166,7 +166,7 @@ onEachDatabase((database) => {
     expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('Fix the login\nSay why\n')
 
     expect(textsOf(await server.close('acme/app#42'))).toEqual([
-      'Worktree `issue-42` stays: test:C123:1712.34 still uses it.',
+      'Worktree `issue-42` was kept: test:C123:1712.34 still uses it.',
     ])
     world.box.raw(path, 'push', '-q', 'origin', 'issue-42')
     const squashed = squashMerge(world, repo, 'issue-42')

@@ -120,7 +120,7 @@ test('with a bad token, or without anybody who may speak, Discord is off in one 
   const server = await world.serve()
   expect((await server.call('/healthz')).status).toBe(200)
   const { out, err } = await server.stop()
-  expect(out + err).toContain('discord is off: Discord rejected the bot token; make a new one')
+  expect(out + err).toContain('discord is off: Discord rejected the bot token; create a new one')
   expect(out + err).not.toContain('another.token')
 
   const nobody = await world.serve({ env: { DISCORD_ALLOWED_USERS: '' } })

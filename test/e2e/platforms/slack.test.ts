@@ -182,7 +182,7 @@ test('a platform that cannot start is off with one sentence, the others run, and
   expect(off.server).toBe(server.url)
   expect(off.platforms.find(({ platform }) => platform === 'slack')).toMatchObject({
     state: 'off',
-    lastError: expect.stringMatching(/^no allowed users configured in Slack; list who may/) as string,
+    lastError: expect.stringMatching(/^no allowed users configured; list their user IDs/) as string,
   })
   expect((await server.ask('c', '/help')).length).toBeGreaterThan(0)
   const { out } = await server.stop()
