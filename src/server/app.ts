@@ -109,7 +109,7 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
         // Not as the header is written: that is what the redaction of every answer hides.
         remedy:
-          'send the header `Authorization: Bearer <token>`; the token is in the file `token` in the home directory',
+          'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` in the home directory',
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }

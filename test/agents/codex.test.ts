@@ -308,7 +308,7 @@ test('where it cannot fence off its commands it works in a container, and reads 
   writeFileSync(command, `#!/bin/sh\n[ "$1" = sandbox ] && exit 1\nexec '${programs().codex}' "$@"\n`, { mode: 0o755 })
   const { url, asked } = await model(inTurn({ call: exec('touch written') }, { say: 'Done.' }))
   const rules = { access: 'read', allowedTools: [], disallowedTools: [] } as const
-  const refused = { outcome: 'failed', problem: expect.stringContaining('cannot fence off') }
+  const refused = { outcome: 'failed', problem: expect.stringContaining("can't sandbox its commands") }
   const outside = codexAt(url, stage, { command, inContainer: false })
   expect(await tell(outside, stage)).toMatchObject({
     ...refused,
