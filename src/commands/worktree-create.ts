@@ -83,7 +83,7 @@ const ignoredOptions = (
 }
 
 const letGo = ({ branch, path }: IsolatedEnvironment): string =>
-  `the earlier ${branch} was let go of, for ${path} was not there; should it come back, git does not know it any more and its files are yours to copy`
+  `stopped tracking the earlier ${branch}, because ${path} was missing. If that directory comes back, copy what you need: git no longer knows it`
 
 type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
 

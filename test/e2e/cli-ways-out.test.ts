@@ -188,7 +188,7 @@ describe('an environment whose directory is gone', () => {
     const { err, code } = await world.run(repo.path, 'worktree', 'create', '--issue', '70')
     expect({ code, err }).toEqual({
       code: 0,
-      err: expect.stringContaining(`the earlier issue-70 was let go of, for ${path} was not there`),
+      err: expect.stringContaining(`stopped tracking the earlier issue-70, because ${path} was missing.`),
     })
   })
 })

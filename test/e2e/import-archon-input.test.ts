@@ -348,7 +348,7 @@ describe('which database', () => {
       expect(direct.err).toContain("don't put passwords on the command line")
       expect(direct.out).toBe('Imported 1 codebase and 1 conversation\n')
       const piped = await given(theirs.address, '-')
-      expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Known already') })
+      expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Already imported') })
       const password = new URL(theirs.address).password
       expect(direct.out + direct.err + piped.out).not.toContain(password)
       // A table in another schema of the same name is not mixed in.

@@ -283,7 +283,7 @@ describe('adopting', () => {
     expect(about?.detail).toContain('is a worktree of another Coppice home')
     expect(about?.remedy).toMatch(/to track it here, delete that home's mark first: rm .*issue-1\/coppice$/)
     const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
-    expect(await messageOf(inHome('other', to))).toContain(`another home (${world.box.path('first')})`)
+    expect(await messageOf(inHome('other', to))).toContain(`another Coppice home (${world.box.path('first')})`)
     rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))
     expect(await inHome('other', to)).toMatchObject({ path: to, owned: false })
     await remove(world, one, { force: true })

@@ -34,7 +34,7 @@ onEachDatabase((database) => {
       /Conversation.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*On hold.*2 messages/,
     )
     expect(answers(await server.ask('T2', 'another conversation has its own'))).toBe(1)
-    expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/"nothing" is no amount/)
+    expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/Invalid amount "nothing"/)
     const raised = await server.ask('T1', '/budget raise $0.40')
     expect(texts(raised)[0]).toMatch(/^system: Limit raised\. Running 2 held messages now\./)
     // 0.50 of 0.70: one more run, and then the other one waits again.
