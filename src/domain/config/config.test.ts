@@ -139,6 +139,7 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ],
     ['agent.claude:\n  command: x\n', '"agent.claude" must be nested', '"agent: { claude: … }"'],
     ['agent:\n  claude.mode: x\n', 'line 2: unknown setting "agent.claude.mode"', 'agent.claude.command'],
+    ['agent: { acp: { acp: { command: [x] } } }\n', 'agent.acp is', "can't be acp, claude, codex, command or demo"],
     ['cleanup: 3\n', 'line 1: "cleanup" must be a section', 'cleanup.staleDays'],
     ['- cleanup\n', 'the file must be a section', 'key: value'],
     ['just text', 'the file must be a section', 'key: value'],

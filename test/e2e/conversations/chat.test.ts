@@ -56,6 +56,7 @@ onEachDatabase((database) => {
       const command = await world.cli(repo.path, 'chat', '--conversation', id, '/status')
       expect([command.code, command.out]).toEqual([0, expect.stringMatching(/Repository.*`project`/)])
       expect(command.out).not.toContain('Continue with')
+      expect(command.out, 'a terminal shows no Markdown').not.toContain('**')
       const nothing = await world.cli(repo.path, 'chat')
       expect(nothing.code).toBe(2)
       const unknown = await world.cli(repo.path, 'chat', '--agent', 'nobody', 'go on')
