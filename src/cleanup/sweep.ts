@@ -120,7 +120,7 @@ const writable = (report: CleanupReport): Draft => ({
 const isMissing = async (codebase: Codebase, environment: IsolatedEnvironment): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(codebase, environment)).state === 'missing'
 
-/** Adopted ones are left: nothing in Coppice deletes them, and letting go of one unasked would only confuse. */
+/** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
 const judge = (
   context: IsolationContext,
   mergeStatus: MergeStatus,

@@ -55,7 +55,7 @@ const run = async (call: Call): Promise<AgentResult> => {
   return { current, set: name !== undefined, agents }
 }
 
-/** Another agent cannot go on with what this one remembers: the session ends. */
+/** Another agent can't resume this one's session, so it ends. */
 const choose = async ({ conversation, context }: ChatCall, name: string): Promise<void> => {
   const { store, clock } = context.isolation
   const names = [...context.agents.keys()]

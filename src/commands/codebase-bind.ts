@@ -10,7 +10,7 @@ import { onlyInChat } from './only-in-chat.ts'
 export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }
 
 /**
- * Binds the conversation. Another codebase is another place: the environment of the former one is let go of (it stays,
+ * Binds the conversation. Another codebase is another place: the conversation leaves the environment of the former one (it stays,
  * with all that is in it) and the session ends.
  */
 export const bindCodebase = async (

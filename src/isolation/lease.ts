@@ -19,7 +19,7 @@ export type HeldLease = Lease & {
 export type LeaseRequest = {
   /** What for, in words that other tools show: "agent run for slack". */
   readonly purpose: string
-  /** Who has to be dead before the lease may be dropped; this process unless said. */
+  /** Who has to be dead before the lease may be dropped (default: this process). */
   readonly holder?: ProcessIdentity
   readonly signal?: AbortSignal
 }

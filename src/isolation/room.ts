@@ -31,7 +31,7 @@ export const cleanupToMakeRoom = async (
   const notices: string[] = []
   if (stale !== undefined) return { removed: 0, notices, stale }
   for (const { environment, merged } of await mergeStatuses(context, codebase, base)) {
-    // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
+    // Adopted ones are left, as in the sweep: to stop tracking one unasked would make room by forgetting.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
       const outcome = await provider.destroy(environment, { trigger: 'room' })
