@@ -64,7 +64,7 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
 /** A message may begin with a name, which is written as it is; these words are none. */
 const begun = (text: string): string =>
   text.replace(
-    /^(?:an?|another|can't|cannot|clone|couldn't|invalid|it|missing|no|not|specify|the|there|these|this|unexpected|unknown)(?= )/,
+    /^(?:an?|another|can't|cannot|clone|couldn't|invalid|its?|missing|no|not|specify|that|the|there|these|this|unexpected|unknown)(?= )/,
     (word) => word.charAt(0).toUpperCase() + word.slice(1),
   )
 
