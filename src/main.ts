@@ -66,7 +66,7 @@ for (const stream of [process.stdout, process.stderr]) {
     if (unwritten || stream === process.stderr) return
     unwritten = true
     const why = error.message.replace(/^[A-Z]+: /, '').replace(/, write$/, '')
-    process.stderr.write(`coppice: the answer could not be written: ${why}.\n`)
+    process.stderr.write(`coppice: couldn't write the output: ${why}.\n`)
   })
 }
 
@@ -113,7 +113,8 @@ function version(): string {
 async function open({ home: named, verbose, near }: OpenOptions): Promise<Workplace> {
   const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named), (made) => {
     // Whoever named it may have mistyped it, and would wonder where everything is.
-    if (named !== undefined || env['COPPICE_HOME']) process.stderr.write(`Made a new home at ${printable(made)}\n`)
+    if (named !== undefined || env['COPPICE_HOME'])
+      process.stderr.write(`Created a new home directory at ${printable(made)}\n`)
   })
   const { homeFile, homeText } = homeConfig(home)
   apiToken = homeToken(home)
@@ -235,9 +236,9 @@ function cwd(): string {
   try {
     return process.cwd()
   } catch (cause) {
-    throw new AppError('not-a-repository', 'the directory you are in does not exist any more', {
+    throw new AppError('not-a-repository', 'the current directory no longer exists', {
       cause,
-      remedy: 'go into one that does: cd ~',
+      remedy: 'change to another directory: cd ~',
     })
   }
 }

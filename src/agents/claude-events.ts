@@ -67,7 +67,7 @@ export const createClaudeReader = (
       case 'system':
         if (event['subtype'] === 'init' && session !== undefined) emit({ type: 'session', id: session })
         // It tries for minutes before it gives up, and says nothing else meanwhile.
-        if (event['subtype'] === 'api_retry') reply.tool('the model did not answer; trying again')
+        if (event['subtype'] === 'api_retry') reply.tool("the model didn't respond; retrying")
         return
       case 'stream_event':
         if (own) onStream(fieldsOf(event['event']))

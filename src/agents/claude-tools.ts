@@ -26,7 +26,7 @@ export const claudeDeed = (tool: string, input: Fields, directory: string): Deed
       return deed('searched the web for', 'search the web for', textOf(input['query']) ?? 'something')
     case 'Agent':
     case 'Task':
-      return deed('let a helper', 'let a helper', textOf(input['description']) ?? 'work')
+      return deed('started a subagent:', 'start a subagent:', textOf(input['description']) ?? 'work')
     default:
       return used(tool)
   }

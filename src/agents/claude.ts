@@ -10,6 +10,7 @@ import { asClause, endFailure, type Failure } from './program-failure.ts'
 import { type ProgramEnd, runAgentProgram } from './program.ts'
 import { createReply } from './reply.ts'
 import { resumable } from './resumable.ts'
+import { notInstalled, TRY_LATER } from './texts.ts'
 
 export type ClaudeAgentOptions = {
   /** A program on the PATH, or its path. */
@@ -96,11 +97,8 @@ const words = {
 const LOG_IN = 'Run claude on the server and log in (/login), or set ANTHROPIC_API_KEY.'
 
 const ownWords = ({ words: said, apiStatus }: ClaudeEnding): Failure => ({
-  problem: `The agent Claude Code failed: ${asClause(said)}.`,
-  remedy:
-    apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(said)
-      ? LOG_IN
-      : 'Send the message again in a while; what was done so far is in the environment.',
+  problem: `Claude Code failed: ${asClause(said)}.`,
+  remedy: apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(said) ? LOG_IN : TRY_LATER,
 })
 
 const availability = async (installed: Installed): Promise<AgentAvailability> => {
@@ -109,8 +107,7 @@ const availability = async (installed: Installed): Promise<AgentAvailability> =>
     askProgram(installed, ['auth', 'status']).then((answer) => answer?.stdout ?? ''),
   ])
   if (version === undefined) {
-    const problem = `Claude Code is not installed (no program ${installed.command})`
-    return { state: 'missing', problem, remedy: `install it with ${words.install}, or name it in ${words.setting}` }
+    return { state: 'missing', ...notInstalled(words, installed.command) }
   }
   // Only what says so is logged out: a version that does not know the question has its own words for it when it runs.
   if (!/"loggedIn":\s*false/.test(login)) return { state: 'ready', version }

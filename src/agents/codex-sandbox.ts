@@ -28,10 +28,10 @@ export const chooseSandbox = async ({
   if (mode === 'danger-full-access' || (await works())) return mode
   if (mode === 'workspace-write' && wanted === undefined && inContainer) return 'danger-full-access'
   return {
-    problem: `The agent Codex cannot fence off its commands on this machine, and the sandbox ${mode} needs that.`,
+    problem: `Codex can't sandbox its commands on this machine, which ${mode} requires.`,
     remedy:
       mode === 'read-only'
-        ? 'Allow user namespaces for the server, or let another agent read: /agent.'
+        ? 'Allow user namespaces for the server, or use another agent: /agent.'
         : 'Allow user namespaces for the server, or set agent.codex.sandbox to danger-full-access in config.yaml.',
   }
 }

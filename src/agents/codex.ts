@@ -14,6 +14,7 @@ import { asClause, endFailure, type Failure } from './program-failure.ts'
 import { runAgentProgram } from './program.ts'
 import { createReply } from './reply.ts'
 import { resumable } from './resumable.ts'
+import { notInstalled, TRY_LATER } from './texts.ts'
 
 export type CodexAgentOptions = {
   /** A program on the PATH, or its path. */
@@ -92,12 +93,10 @@ const message = ({ prompt, context, rules }: AgentRequest, mark: string): string
 }
 
 const toolRules = ({ allowedTools, disallowedTools }: AgentRules): string[] => [
-  ...(allowedTools.length === 0
-    ? []
-    : [`Use no tools or commands but those that correspond to: ${allowedTools.join(', ')}`]),
+  ...(allowedTools.length === 0 ? [] : [`Use only tools and commands that correspond to: ${allowedTools.join(', ')}`]),
   ...(disallowedTools.length === 0
     ? []
-    : [`Use no tool or command that corresponds to: ${disallowedTools.join(', ')}`]),
+    : [`Don't use tools or commands that correspond to: ${disallowedTools.join(', ')}`]),
 ]
 
 const words = {
@@ -107,10 +106,10 @@ const words = {
 }
 
 const ownWords = ({ words: said }: Extract<CodexEnding, { readonly failed: true }>): Failure => ({
-  problem: `The agent Codex failed: ${asClause(said)}.`,
+  problem: `Codex failed: ${asClause(said)}.`,
   remedy: /\b40[13]\b|api key|log ?in|unauthorized/i.test(said)
     ? 'Run codex login on the server, or set CODEX_API_KEY.'
-    : 'Send the message again in a while; what was done so far is in the environment.',
+    : TRY_LATER,
 })
 
 const availability = async (installed: Installed): Promise<AgentAvailability> => {
@@ -120,8 +119,7 @@ const availability = async (installed: Installed): Promise<AgentAvailability> =>
     hasOwnProvider(installed.own),
   ])
   if (version === undefined) {
-    const problem = `Codex is not installed (no program ${installed.command})`
-    return { state: 'missing', problem, remedy: `install it with ${words.install}, or name it in ${words.setting}` }
+    return { state: 'missing', ...notInstalled(words, installed.command) }
   }
   const loggedOut = /not logged in/i.test(`${login?.stdout ?? ''}${login?.stderr ?? ''}`)
   if (!loggedOut || elsewhere || installed.granted['CODEX_API_KEY'] !== undefined) return { state: 'ready', version }

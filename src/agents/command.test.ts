@@ -153,10 +153,10 @@ test('the problem names exit code or signal and the last words on standard error
   expect(failed).toMatchObject({
     outcome: 'failed',
     text: 'partly\n',
-    problem: "The agent's command ended with exit code 7: 999 · 1000 · API key expired.",
+    problem: "The agent's command exited with code 7: 999 · 1000 · API key expired.",
   })
   expect(failed.remedy).toContain(directory)
-  expect((await run('kill -9 $$')).problem).toContain('was ended by SIGKILL and said nothing')
+  expect((await run('kill -9 $$')).problem).toContain('was killed by SIGKILL without an error message')
   const long = await run('head -c 20000 /dev/zero | tr "\\0" x >&2; exit 1')
   expect(long.problem?.length).toBeLessThan(700)
 })

@@ -7,6 +7,7 @@ import { type ProgramResult, runProgram } from '../process/spawn.ts'
 import type { Agent, AgentRequest, AgentResult } from './agent.ts'
 import { createReply, type ReplyText } from './reply.ts'
 import { endStrays } from './strays.ts'
+import { CHECK_WORKTREE, exitText } from './texts.ts'
 
 export type CommandAgentOptions = {
   /** Run through `sh -c` in the environment. */
@@ -90,15 +91,14 @@ const variables = (
 const result = (ended: ProgramResult, reply: ReplyText, { directory }: AgentRequest): AgentResult => {
   const text = reply.end()
   if (ended.exitCode === 0) return { outcome: 'done', text }
-  const how = ended.exitCode === null ? `was ended by ${ended.signal}` : `ended with exit code ${ended.exitCode}`
   const said = lastLines(ended.stderr)
   return {
     outcome: 'failed',
     text,
-    problem: `The agent's command ${how}${said === '' ? ' and said nothing on standard error' : `: ${said}`}.`,
+    problem: `The agent's command ${exitText(ended)}${said === '' ? ' without an error message' : `: ${said}`}.`,
     remedy: isNotFound(ended)
-      ? 'See that COPPICE_AGENT_COMMAND names a program that is on the PATH of the server and may be run.'
-      : `Try the command of COPPICE_AGENT_COMMAND by hand in ${directory}, or send the message again.`,
+      ? "Check that COPPICE_AGENT_COMMAND is an executable on the server's PATH."
+      : `Send the message again, or run COPPICE_AGENT_COMMAND yourself in ${directory} to see what fails.`,
   }
 }
 
@@ -123,7 +123,7 @@ const notRun = (error: unknown, reply: ReplyText): AgentResult => {
   return {
     outcome: 'failed',
     text: reply.end(),
-    problem: `The agent's command could not be started: ${fault.message}.`,
-    remedy: 'See that the environment is there (/status), and send the message again.',
+    problem: `The agent's command couldn't be started: ${fault.message}.`,
+    remedy: CHECK_WORKTREE,
   }
 }

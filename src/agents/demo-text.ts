@@ -36,7 +36,7 @@ export const withNote = (before: string | undefined, note: DemoNote): string => 
 
 const HEADING = `# Coppice demo
 
-Written by the demo agent, which has no model behind it: it takes down what it was asked, and commits it.
+Written by the demo agent, which has no model: it writes down each request and commits it.
 `
 
 const section = (note: DemoNote): string => {
@@ -54,25 +54,25 @@ const hasNote = (text: string, { message }: DemoNote): boolean =>
 export type DemoDone = DemoNote & { readonly branch: string; readonly commit: string; readonly rerun: boolean }
 
 export const doneReply = ({ prompt, number, branch, commit, rerun }: DemoDone): string =>
-  `${rerun ? 'I was interrupted and asked again: the commit is there already, so I made no second one.' : 'Done, and it is a real commit.'}
+  `${rerun ? 'I was interrupted and asked again. The commit already exists, so I made no second one.' : 'Done: committed for real.'}
 
 > ${cut(firstLine(prompt), 200)}
 
 - branch: \`${branch}\`
 - commit: \`${commit.slice(0, 7)}\`, "demo: ${cut(firstLine(prompt), 60)}"
-- file: \`${DEMO_FILE}\`, which quotes what you asked for
+- file: \`${DEMO_FILE}\`, which quotes your request
 
-This is message ${number} of our conversation. I am the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout was not touched.
+This is message ${number} of our conversation. I'm the demo agent: I have no model and need no account, so all I do is write things down. Your own checkout is unchanged.
 
-To try next: \`/diff\` shows the change, \`/status\` shows where it is, \`/worktree remove\` takes it away again. For an agent that does the work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`/agents\` says what is missing.
+Try next: \`/diff\` shows the change, \`/status\` shows where it is, \`/worktree remove\` removes the worktree. For an agent that does real work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`/agents\` shows what is missing.
 `
 
 export const wouldDoReply = (prompt: string, branch: string | undefined): string =>
-  `I may only read here, so I changed nothing.
+  `I have read-only access here, so I changed nothing.
 
 > ${cut(firstLine(prompt), 200)}
 
-With the right to write I would add this request to \`${DEMO_FILE}\` and commit it${branch === undefined ? '' : ` on \`${branch}\``}. I am the demo agent: I have no model and need no account.
+With write access, I would add this request to \`${DEMO_FILE}\` and commit it${branch === undefined ? '' : ` on \`${branch}\``}. I'm the demo agent: I have no model and need no account.
 `
 
 const firstLine = (prompt: string): string =>

@@ -64,7 +64,7 @@ const work = async (options: DemoAgentOptions, request: AgentRequest, session: s
   const staged = await settleIndexEntry(options.git, tree, commit, DEMO_FILE, { signal })
   await settleFile(tree, { ...note, number })
   request.emit({ type: 'tool', line: `committed ${DEMO_FILE} to ${branch} as ${commit.slice(0, 7)}` })
-  if (!staged) request.emit({ type: 'tool', line: `left ${DEMO_FILE} in the index as somebody has staged it` })
+  if (!staged) request.emit({ type: 'tool', line: `left the staged version of ${DEMO_FILE} as it was` })
   return doneReply({ ...note, number, branch, commit, rerun })
 }
 
@@ -128,7 +128,7 @@ const settleFile = async (tree: Tree, note: DemoNote): Promise<void> => {
 const refuseOddFile = async (tree: Tree): Promise<void> => {
   const found = await lstat(join(tree.path, DEMO_FILE)).catch(() => undefined)
   if (found === undefined || found.isFile()) return
-  throw new AppError('unsupported', `${DEMO_FILE} is not a plain file here`, {
+  throw new AppError('unsupported', `${DEMO_FILE} isn't a regular file here`, {
     remedy: `move ${DEMO_FILE} out of the way`,
   })
 }
@@ -142,8 +142,8 @@ const environmentAt = async (git: Git, directory: string, signal: AbortSignal): 
   const gitDir = await readWorktreeLink(path)
   const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
   if (gitDir === undefined || dirname(gitDir) !== join(commonDir, 'worktrees') || record?.worktreePath !== path) {
-    throw new AppError('unsupported', `${directory} is not an isolated environment, so nothing was committed there`, {
-      remedy: 'let Coppice make one: /worktree create <branch>',
+    throw new AppError('unsupported', `${directory} isn't an isolated worktree, so nothing was committed there`, {
+      remedy: 'create one: /worktree create <branch>',
     })
   }
   return { commonDir, gitDir, path }
@@ -168,7 +168,7 @@ const notDone = (error: unknown): AgentResult => {
   return {
     outcome: 'failed',
     text: '',
-    problem: `The demo agent could not commit: ${message}.`,
-    remedy: `${remedy ?? 'see /status for where the environment is, and send the message again'}.`,
+    problem: `The demo agent couldn't commit: ${message}.`,
+    remedy: `${remedy ?? 'see /status for the path of the worktree, and send the message again'}.`,
   }
 }

@@ -1,4 +1,5 @@
 import type { ProgramEnd } from './program.ts'
+import { CHECK_WORKTREE, exitText } from './texts.ts'
 
 export type Failure = { readonly problem: string; readonly remedy: string }
 
@@ -17,26 +18,25 @@ export const endFailure = (end: Exclude<ProgramEnd, { readonly how: 'cancelled' 
   switch (end.how) {
     case 'not-started':
       return {
-        problem: `The agent ${title} could not be started: ${end.problem}.`,
-        remedy: 'See that the environment is there (/status), and send the message again.',
+        problem: `${title} couldn't be started: ${end.problem}.`,
+        remedy: CHECK_WORKTREE,
       }
     case 'silent':
       return {
-        problem: `The agent ${title} said nothing for ${duration(words.silenceMs)} and had no tool at work, so it was ended.`,
-        remedy: 'Send the message again; agent.silenceMinutes in config.yaml says how long to wait.',
+        problem: `${title} printed nothing for ${duration(words.silenceMs)} with no tool running, so it was stopped.`,
+        remedy: 'Send the message again, or raise agent.silenceMinutes in config.yaml.',
       }
     case 'ended': {
       if (end.exitCode === 127 || end.exitCode === 126) {
         return {
-          problem: `The agent ${title} could not be started: its program was not found or may not be run.`,
-          remedy: `Install it with ${install}, or name it in ${setting}.`,
+          problem: `${title} couldn't be started: its program was not found or isn't executable.`,
+          remedy: `Install it with ${install}, or set ${setting} to its path.`,
         }
       }
-      const how = end.exitCode === null ? `was ended by ${end.signal}` : `ended with exit code ${end.exitCode}`
       const said = lastLines(end.stderr)
       return {
-        problem: `The agent ${title} ${how}${said === '' ? ' without saying why' : `: ${said}`}.`,
-        remedy: `Send the message again, or try the program by hand in ${directory}.`,
+        problem: `${title} ${exitText(end)}${said === '' ? ' without an error message' : `: ${said}`}.`,
+        remedy: `Send the message again, or run the program yourself in ${directory} to see what fails.`,
       }
     }
   }

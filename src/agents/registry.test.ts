@@ -33,7 +33,7 @@ test('the command is there only if one is configured, and the demo is last', () 
 test('the nearest word counts: the conversation, then the codebase, then the configuration', async () => {
   const settings = { agentDefault: 'command' }
   expect(await choose({ wanted: 'demo', codebaseDefault: 'command', settings })).toMatch(/^demo, .*conversation/)
-  expect(await choose({ codebaseDefault: 'demo', settings })).toMatch(/^demo, .*codebase/)
+  expect(await choose({ codebaseDefault: 'demo', settings })).toMatch(/^demo, .*repository/)
   expect(await choose({ settings: { agentDefault: 'demo' } })).toMatch(/^demo, .*COPPICE_AGENT/)
 })
 
@@ -59,7 +59,7 @@ test('one that was named is taken even if it is not ready: its own failure says 
 test('an unknown name is an error that names the known ones and where it came from', async () => {
   await expect(choose({ wanted: 'clod' })).rejects.toMatchObject({
     code: 'not-found',
-    message: 'there is no agent "clod" (as this conversation asked for)',
+    message: 'unknown agent "clod" (chosen in this conversation)',
     remedy: 'choose one of: command, claude, codex, demo',
   })
   await expect(choose({ codebaseDefault: '__proto__' })).rejects.toMatchObject({ code: 'not-found' })

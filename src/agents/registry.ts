@@ -112,8 +112,8 @@ export type ChosenAgent = {
 /** What somebody named, the nearest word first; else the first that can work. A name that nobody knows is an error. */
 export const chooseAgent = async (choice: AgentChoice): Promise<ChosenAgent> => {
   const { agents, wanted, codebaseDefault, settings } = choice
-  if (wanted !== undefined) return named(agents, wanted, 'as this conversation asked for')
-  if (codebaseDefault !== undefined) return named(agents, codebaseDefault, 'the default of this codebase')
+  if (wanted !== undefined) return named(agents, wanted, 'chosen in this conversation')
+  if (codebaseDefault !== undefined) return named(agents, codebaseDefault, "this repository's default")
   if (settings.agentDefault !== undefined) {
     return named(agents, settings.agentDefault, 'the configured default (COPPICE_AGENT or agent.default)')
   }
@@ -130,7 +130,7 @@ const named = (agents: ReadonlyMap<string, Agent>, name: string, reason: string)
       remedy: `${member.remedy}, or choose one of: ${known}`,
     })
   }
-  throw new AppError('not-found', `there is no agent "${name.slice(0, 80)}" (${reason})`, {
+  throw new AppError('not-found', `unknown agent "${name.slice(0, 80)}" (${reason})`, {
     remedy: `choose one of: ${known}`,
   })
 }

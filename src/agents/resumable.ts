@@ -12,10 +12,15 @@ export const resumable = async (
   const given = session !== undefined && isSessionId(session) ? request : { ...rest, session: undefined }
   const first = await run(given)
   if (first !== 'no-such-session') return first
-  request.emit({ type: 'tool', line: 'began a new session: the earlier one is not there any more' })
+  request.emit({ type: 'tool', line: 'started a new session: the previous one no longer exists' })
   const second = await run({ ...rest, session: undefined })
   if (second !== 'no-such-session') return second
-  return { outcome: 'failed', text: '', problem: 'The agent knows no session.', remedy: 'Send the message again.' }
+  return {
+    outcome: 'failed',
+    text: '',
+    problem: "The agent couldn't start a session.",
+    remedy: 'Send the message again.',
+  }
 }
 
 /** It becomes an argument of a program: never one of its options. */

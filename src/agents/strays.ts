@@ -11,10 +11,10 @@ export const endStrays = async (mark: RunMark, clock: Clock): Promise<void> => {
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid)
   throw pids.length === 0
-    ? new AppError('busy', 'something the agent started could not be ended, and no pid names it', {
-        remedy: 'run /stop; if that does not help, restart the machine',
+    ? new AppError('busy', "something the agent started couldn't be stopped, and Coppice has no process ID for it", {
+        remedy: "run /stop; if that doesn't help, restart the machine",
       })
-    : new AppError('busy', `the agent started processes that could not be ended: ${pids.join(', ')}`, {
+    : new AppError('busy', `the agent started processes that couldn't be stopped: ${pids.join(', ')}`, {
         remedy: `run: kill -9 ${pids.join(' ')}`,
       })
 }

@@ -44,7 +44,7 @@ export const runScheduledCleanup = async (
     const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
       ...moved.map(movedNotice),
-      ...settled.map((what) => `settled an interrupted ${what}`),
+      ...settled.map((what) => `recovered from an interrupted ${what}`),
       ...left.map((what) => `left alone: ${what}`),
     )
   }
@@ -123,7 +123,7 @@ const isMissing = async (
 ): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
-/** Adopted ones are left: nothing in Coppice deletes them, and letting go of one unasked would only confuse. */
+/** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
 const judge = (
   context: IsolationContext,
   mergeStatus: MergeStatus,

@@ -1,6 +1,6 @@
 import type { CommandWords, OptionRow } from '../commands/command.ts'
 import { sentence } from '../domain/words.ts'
-import { commands, everywhere } from './table.ts'
+import { commands, everywhere, groups } from './table.ts'
 import { type Paint, wrapped } from '../commands/views/view.ts'
 
 /** What help is written on. */
@@ -23,25 +23,34 @@ export const helpFor = (row: CommandWords, sheet: Sheet): string => {
   ].join('\n')
 }
 
-export const overview = (sheet: Sheet, group?: string): string => {
-  const { paint } = sheet
-  const rows = commands.filter(
-    ({ hidden, name }) => hidden !== true && (group === undefined || name.startsWith(`${group} `)),
-  )
+export const overview = (sheet: Sheet, group?: string): string =>
+  group === undefined
+    ? [
+        ...titled('coppice', 'an isolated git worktree for every piece of work', '', sheet),
+        '',
+        sheet.paint('bold', 'Start here'),
+        '  coppice chat "fix the login bug"        let an agent work in its own worktree',
+        '  coppice worktree create --issue 42      create a worktree to work in yourself',
+        '  coppice <command> --help                show options and examples',
+        '',
+        'Exit codes: 0 success, 1 failure, 2 usage error, 3 refused for safety.',
+      ].join('\n')
+    : [
+        ...titled(`coppice ${group}`, groups[group] ?? '', `${group} `, sheet),
+        '',
+        `Run \`coppice ${group} <command> --help\` for options and examples.`,
+      ].join('\n')
+
+/** The commands whose names begin so, under a title. */
+const titled = (called: string, summary: string, prefix: string, sheet: Sheet): string[] => {
+  const rows = commands.filter(({ hidden, name }) => hidden !== true && name.startsWith(prefix))
   const longest = Math.max(...rows.map(({ name }) => name.length))
   return [
-    `${paint('bold', `coppice ${group ?? ''}`.trim())}: an isolated git environment for every piece of work`,
+    `${sheet.paint('bold', called)}: ${summary}`,
     '',
-    ...rows.map(({ name, summary }) => described(name.padEnd(longest), summary, sheet, 'cyan')),
+    ...rows.map((row) => described(row.name.padEnd(longest), row.summary, sheet, 'cyan')),
     ...optionsOf('Global options', everywhere, sheet),
-    '',
-    paint('bold', 'Start here'),
-    '  coppice chat "fix the login bug"        in any git repository',
-    '  coppice worktree create --issue 42      a tree to work in yourself',
-    '  coppice <command> --help                options and examples of one command',
-    '',
-    'Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused for safety.',
-  ].join('\n')
+  ]
 }
 
 const optionsOf = (title: string, options: Readonly<Record<string, OptionRow>>, sheet: Sheet): string[] => {
@@ -67,5 +76,5 @@ const described = (name: string, summary: string, { paint, columns }: Sheet, sty
 
 const refHint = ({ usage }: CommandWords): string[] =>
   usage.includes('ref>') || usage.includes('[ref]')
-    ? ['', '<ref> is an id, a branch, a path, or a work such as issue-42, pr-99 or task-add-dark-mode.']
+    ? ['', '<ref> is an ID, a branch, a path, or a name such as issue-42, pr-99 or task-add-dark-mode.']
     : []

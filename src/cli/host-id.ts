@@ -12,7 +12,7 @@ export const prepareHome = (home: string, onMade: (home: string) => void = () =>
     if (made) onMade(real)
     return real
   } catch (cause) {
-    throw new AppError('config-invalid', `the home ${home} cannot be used: ${reason(cause)}`, {
+    throw new AppError('config-invalid', `can't use the home directory ${home}: ${reason(cause)}`, {
       cause,
       remedy: 'choose another one with --home or COPPICE_HOME',
     })
@@ -37,7 +37,7 @@ export const hostId = (home: string, random: () => string): string => {
   const id = read(path)
   if (id === undefined) {
     throw new AppError('config-invalid', `${path} is empty or damaged`, {
-      remedy: 'put back the id from a copy; a new one would make all environments look like those of another host',
+      remedy: "restore it from a backup; with a new ID, all worktrees would look like another host's",
     })
   }
   return id

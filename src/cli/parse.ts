@@ -11,8 +11,6 @@ const grammar: Grammar<CliRow> = {
   everywhere,
   say: (command) => `coppice ${command}`,
   elsewhere: (word) =>
-    aboutConversations.has(word)
-      ? `it is about a conversation, so say it to one: coppice chat "/${word}" --conversation <id>`
-      : undefined,
+    aboutConversations.has(word) ? `send it to a conversation: coppice chat "/${word}" --conversation <id>` : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),
 }

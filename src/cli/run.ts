@@ -125,7 +125,7 @@ const runCommand = async (
       terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
     } else {
       const text = terminal.secrets.redactKnown(answered.text(view))
-      // A refusal is no answer to go on with: it must not end up in a pipe or a variable.
+      // A refusal isn't a result to work with: it must not end up in a pipe or a variable.
       const write = answered.exitCode === exitCodes.refused ? terminal.err : terminal.out
       if (text !== '') write(`${text}\n`)
     }
@@ -158,7 +158,7 @@ const viewOf = (terminal: Pick<Terminal, 'paint' | 'clock' | 'env' | 'columns'>,
   columns: terminal.columns,
 })
 
-/** A command to go on with is about the same codebase and the same home, or it would hit another one's. */
+/** A command that we suggest keeps the codebase and the home, or it would act on another one's. */
 const sayWith =
   (values: Values): View['say'] =>
   (text) => {

@@ -12,7 +12,7 @@ test('every command is summed up in one lower-case line of at most 60 characters
 test.each([
   ['import archon', 'standard input'],
   ['import archon', 'ARCHON_DATABASE_URL'],
-  ['chat', 'Exits with 0'],
+  ['chat', 'Exit status: 0'],
 ])('the help of `%s` mentions %s', (name, text) => {
   const row = commands.find((one) => one.name === name)
   expect(row && helpFor(row, { paint: plain, columns: 80 })).toContain(text)

@@ -6,13 +6,13 @@ import { worktreeList } from '../commands/worktree-list.ts'
 /** Every command takes these. */
 export const everywhere: Readonly<Record<string, OptionRow>> = {
   json: { type: 'boolean', summary: 'output JSON' },
-  codebase: { type: 'string', value: 'name', summary: "use this codebase (default: the current directory's)" },
+  codebase: { type: 'string', value: 'name', summary: "use this repository (default: the current directory's)" },
   home: {
     type: 'string',
     value: 'dir',
     summary: 'data directory (default: $COPPICE_HOME or ~/.coppice; /.coppice in a container)',
   },
-  verbose: { type: 'boolean', summary: 'show more about errors' },
+  verbose: { type: 'boolean', summary: 'show details of errors' },
   help: { type: 'boolean', short: 'h', summary: 'show this help' },
 }
 
@@ -21,23 +21,30 @@ export const opensFirst: ReadonlySet<string> = new Set(['worktree list'])
 
 export type CliRow = CommandRow<CliCall>
 
+/** What the commands that share a first word are for. */
+export const groups: Readonly<Record<string, string>> = {
+  worktree: 'create, list, remove and restore worktrees',
+  codebase: 'register and manage repositories',
+  import: 'import worktrees and conversations from other tools',
+}
+
 /** All commands, in the order in which the help shows them. */
 export const commands: readonly CliRow[] = [
   {
     name: 'serve',
-    usage: '[--port n] [--host address]',
+    usage: '[--port <port>] [--host <address>]',
     summary: 'start the server',
     options: {
-      port: { type: 'string', value: 'n', summary: 'port, or 0 for any free one (default: 4780)' },
+      port: { type: 'string', value: 'port', summary: 'port, or 0 for any free one (default: 4780)' },
       host: { type: 'string', value: 'address', summary: 'address to listen on (default: 127.0.0.1)' },
-      'allow-remote': { type: 'boolean', summary: 'listen beyond this machine; put TLS in front of it' },
+      'allow-remote': { type: 'boolean', summary: 'accept connections from other machines (put TLS in front)' },
       'allow-host': {
         type: 'string',
         multiple: true,
         value: 'name',
         summary: 'accept this Host header, behind a proxy',
       },
-      grace: { type: 'string', value: 's', summary: 'seconds to let running work finish on shutdown (default: 30)' },
+      grace: { type: 'string', value: 'seconds', summary: 'time to let running work finish on shutdown (default: 30)' },
       'test-platform': { type: 'boolean', summary: 'accept POST /test/message, for tests' },
     },
     words: [0, 0],
@@ -46,10 +53,9 @@ export const commands: readonly CliRow[] = [
   },
   {
     name: 'chat',
-    usage: '<message> [--conversation id] [--agent name]',
+    usage: '<message> [--conversation <id>] [--agent <name>]',
     summary: 'send a message and wait for the reply',
-    details:
-      'Exits with 0 when the agent or a slash command has answered, whatever the answer, with 1 when none did, and with 130 after Ctrl-C.',
+    details: 'Exit status: 0 if the agent or a slash command answered, 1 if nothing did, 130 after Ctrl-C.',
     options: {
       conversation: { type: 'string', value: 'id', summary: 'continue this conversation (default: a new one)' },
       agent: { type: 'string', value: 'name', summary: 'use this agent in the conversation from now on' },
@@ -70,7 +76,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'worktree adopt',
     usage: '<path or name>',
-    summary: 'track a worktree that Coppice must never delete',
+    summary: 'track an existing worktree (Coppice never deletes it)',
     options: {},
     words: [1, 1],
     examples: ['coppice worktree adopt ../project-hotfix', 'coppice worktree adopt issue-42'],
@@ -91,7 +97,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'cleanup',
     usage: '[--dry-run]',
-    summary: 'run cleanup once (outside a repository: for all)',
+    summary: 'clean up now (outside a repository: all of them)',
     options: { 'dry-run': dryRun },
     words: [0, 0],
     examples: ['coppice cleanup --dry-run'],
@@ -102,7 +108,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'codebase trust',
     usage: '<name>',
-    summary: "approve a repository's setup, teardown and allowForks",
+    summary: "approve a repository's setup and teardown commands",
     options: {},
     words: [1, 1],
     examples: ['coppice codebase trust project'],
@@ -125,7 +131,7 @@ export const commands: readonly CliRow[] = [
   {
     name: 'platforms',
     usage: '',
-    summary: 'list platforms, their connection and last error',
+    summary: 'list platforms and their connection status',
     options: {},
     words: [0, 0],
     examples: ['coppice platforms'],
@@ -144,16 +150,16 @@ export const commands: readonly CliRow[] = [
     name: 'doctor',
     usage: '[--fix]',
     summary: 'check your setup and suggest fixes',
-    options: { fix: { type: 'boolean', summary: 'finish or undo what was interrupted' } },
+    options: { fix: { type: 'boolean', summary: 'finish or undo interrupted operations' } },
     words: [0, 0],
     examples: ['coppice doctor', 'coppice doctor --fix'],
     load: async () => (await import('./commands/doctor.ts')).doctor,
   },
   {
     name: 'import archon',
-    usage: '[sqlite file | postgres url | -] [--dry-run]',
+    usage: '[<sqlite file> | <postgres url> | -] [--dry-run]',
     summary: 'import from Archon (read-only)',
-    details: 'With -, the URL is read from standard input (default: ARCHON_DATABASE_URL).',
+    details: 'With -, reads the URL from standard input. Without an argument, uses ARCHON_DATABASE_URL.',
     options: { 'dry-run': dryRun },
     words: [0, 1],
     examples: [

@@ -5,8 +5,8 @@ export const tokenHost = (apiUrl: string | undefined): string => {
   if (apiUrl === undefined || apiUrl === '') return 'github.com'
   const host = URL.parse(apiUrl)?.host
   if (host === undefined || host === '') {
-    throw new AppError('config-invalid', 'GITHUB_API_URL is not a URL', {
-      remedy: 'GITHUB_API_URL must be like https://api.github.com or https://github.example.com/api/v3',
+    throw new AppError('config-invalid', "GITHUB_API_URL isn't a valid URL", {
+      remedy: 'set it to a URL such as https://api.github.com or https://github.example.com/api/v3',
     })
   }
   return host === 'api.github.com' ? 'github.com' : host

@@ -2,6 +2,7 @@ import type { AgentAvailability } from '../agents/agent.ts'
 import { chooseAgent } from '../agents/registry.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
+import { sentence } from '../domain/words.ts'
 import { type Call, type ChatCall, command } from './command.ts'
 import { boundCodebase } from './target.ts'
 import { onlyInChat } from './only-in-chat.ts'
@@ -54,14 +55,14 @@ const run = async (call: Call): Promise<AgentResult> => {
   return { current, set: name !== undefined, agents }
 }
 
-/** Another agent cannot go on with what this one remembers: the session ends. */
+/** Another agent can't resume this one's session, so it ends. */
 const choose = async ({ conversation, context }: ChatCall, name: string): Promise<void> => {
   const { store, clock } = context.isolation
   const names = [...context.agents.keys()]
   if (!names.includes(name)) {
     const guess = nearest(name, names)
-    throw new AppError('not-found', `there is no agent ${JSON.stringify(name.slice(0, 80))}`, {
-      remedy: `${guess === undefined ? '' : `did you mean ${guess}? `}There are ${names.join(', ') || 'none'}`,
+    throw new AppError('not-found', `unknown agent ${JSON.stringify(name.slice(0, 80))}`, {
+      remedy: `${guess === undefined ? '' : `did you mean ${guess}? `}Available: ${names.join(', ') || 'none'}`,
     })
   }
   await store.transaction(async (inside) => {
@@ -74,21 +75,21 @@ const choose = async ({ conversation, context }: ChatCall, name: string): Promis
 const toText = ({ current, set, agents }: AgentResult, view: View): string => {
   const chosen = agents.find(({ name }) => name === current.name)?.availability
   const wrong =
-    chosen === undefined || chosen.state === 'ready' ? [] : [`It cannot work yet: ${chosen.problem}. ${chosen.remedy}`]
+    chosen === undefined || chosen.state === 'ready' ? [] : [`It isn't ready: ${chosen.problem}. ${chosen.remedy}`]
   if (set && current.name !== undefined) {
-    return [`${code(current.name, view)} answers in this conversation from now on.`, ...wrong].join('\n')
+    return [`This conversation now uses ${code(current.name, view)}.`, ...wrong].join('\n')
   }
   return [
     current.name === undefined
-      ? `No agent can answer here: ${current.problem}.`
-      : `${code(current.name, view)} answers here: ${current.reason}.`,
+      ? sentence(current.problem)
+      : `This conversation uses ${code(current.name, view)}: ${current.reason}.`,
     ...wrong,
     table(
       ['AGENT', 'STATE'],
       agents.map(({ name, availability }) => [{ text: name }, { text: stateOf(availability) }]),
       view,
     ),
-    `Choose another: ${code('/agent <name>', view)}`,
+    `To switch: ${code('/agent <name>', view)}`,
   ].join('\n')
 }
 

@@ -31,13 +31,13 @@ test('shows every agent, its version, which one answers and why, and what fixes 
   expect(text).toMatch(/codex +not ready/)
   expect(text).toMatch(/claude \* +ready +2\.1/)
   expect(text).toMatch(/gemini +not logged in/)
-  expect(text).toMatch(/`claude` answers here: the first one that is ready/)
+  expect(text).toMatch(/`claude` is used here: the first one that is ready/)
   expect(text).toContain('Codex is not installed. Install codex.')
   expect(text).toContain('Gemini is not logged in. Run `gemini` and log in.')
-  expect(text).toContain('Odd cannot be looked at: it bit me.')
+  expect(text).toContain("Couldn't check odd: it bit me.")
 })
 
 test('says so when none can answer', async () => {
   const chat = await makeChat(world, { agents: [missingAgent('codex')] })
-  expect(await chat.say('/agents')).toContain('No agent answers: no agent is ready')
+  expect(await chat.say('/agents')).toContain('No agent is ready')
 })

@@ -47,8 +47,8 @@ const lookAt = async (agent: Agent): Promise<AgentAvailability> => {
   } catch (error) {
     return {
       state: 'missing',
-      problem: `${agent.name} cannot be looked at: ${toAppError(error).message}`,
-      remedy: toAppError(error).remedy ?? 'Look into the log.',
+      problem: `couldn't check ${agent.name}: ${toAppError(error).message}`,
+      remedy: toAppError(error).remedy ?? 'See the log.',
     }
   }
 }
@@ -65,8 +65,8 @@ const toText = ({ agents, chosen, chat }: AgentsResult, view: View): string =>
       view,
     ),
     chosen.name === undefined
-      ? `No agent answers: ${chosen.problem}.`
-      : `* ${code(chosen.name, view)} answers ${chat ? 'here' : 'unless another is asked for'}: ${chosen.reason}.`,
+      ? sentence(chosen.problem)
+      : `* ${code(chosen.name, view)} is ${chat ? 'used here' : 'the default agent'}: ${chosen.reason}.`,
     ...agents.flatMap(({ found }) =>
       found.state === 'ready' ? [] : [`${sentence(found.problem)} ${sentence(found.remedy)}`],
     ),

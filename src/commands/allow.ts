@@ -10,11 +10,7 @@ const answering = (agreed: boolean) =>
       return { agreed, outcome: controls.answer?.(agreed) ?? 'nothing-asked' }
     },
     toText: ({ outcome }) =>
-      outcome === 'nothing-asked'
-        ? 'Nobody asks anything here at the moment.'
-        : agreed
-          ? 'Allowed, this once.'
-          : 'Denied.',
+      outcome === 'nothing-asked' ? 'No pending permission request.' : agreed ? 'Allowed once.' : 'Denied.',
     toJson: ({ outcome }) => ({ outcome, agreed }),
   })
 

@@ -63,13 +63,13 @@ const raiseBudget = async (
 
 /** `5`, `$2.50`, `20 turns`. */
 const raiseOf = (word: string, amount: string): Raise => {
-  const how = 'say how much: `/budget raise 5` for five dollars, `/budget raise 20 turns` for twenty turns'
-  if (word.toLowerCase() !== 'raise') throw usage(`/budget does not know ${JSON.stringify(word.slice(0, 40))}`, how)
+  const how = 'for example, `/budget raise 5` for 5 dollars, or `/budget raise 20 turns`'
+  if (word.toLowerCase() !== 'raise') throw usage(`unexpected argument ${JSON.stringify(word.slice(0, 40))}`, how)
   const turns = /^(\d{1,7}) ?(?:t|turns?)$/i.exec(amount)?.[1]
   if (turns !== undefined && Number(turns) > 0) return { micros: 0, turns: Number(turns) }
   const usd = /^\$?(\d{1,6}(?:\.\d{1,6})?)\$?$/.exec(amount)?.[1]
   if (usd !== undefined && Number(usd) > 0) return { micros: toMicros(Number(usd)), turns: 0 }
-  throw usage(amount === '' ? 'how much more?' : `${JSON.stringify(amount.slice(0, 40))} is no amount`, how)
+  throw usage(amount === '' ? 'missing amount' : `invalid amount ${JSON.stringify(amount.slice(0, 40))}`, how)
 }
 
 const toText = ({ budget, paused, resumed }: BudgetResult, view: View): string => {
@@ -77,16 +77,21 @@ const toText = ({ budget, paused, resumed }: BudgetResult, view: View): string =
   const raised =
     resumed === undefined
       ? []
-      : [
-          `Raised.${resumed === 0 ? '' : ` ${resumed === 1 ? 'The message that was kept goes' : `${resumed} messages that were kept go`} on now.`}`,
-        ]
+      : [`Limit raised.${resumed === 0 ? '' : ` Running ${counted(resumed, 'held message')} now.`}`]
   return [
     ...raised,
     facts(
       [
-        ['Here', `${spentText(conversation)}${limitText(limits.conversationMicros, limits.conversationTurns)}`],
+        ['Conversation', `${spentText(conversation)}${limitText(limits.conversationMicros, limits.conversationTurns)}`],
         ['Today', `${spentText(day)}${limitText(limits.dayMicros, limits.dayTurns)}`],
-        ...(paused === 0 ? [] : [['Kept', `${paused}: ${code('/budget raise <amount>', view)}`] as const]),
+        ...(paused === 0
+          ? []
+          : [
+              [
+                'On hold',
+                `${counted(paused, 'message')}; continue with ${code('/budget raise <amount>', view)}`,
+              ] as const,
+            ]),
       ],
       view,
     ),
@@ -129,9 +134,9 @@ export const budgetNotice = ({ of, unit, spent, limit }: BudgetReached): string 
       : `${Math.max(10, spent - limit + 10)} turns`
   return [
     of === 'conversation'
-      ? `This conversation has spent ${text(spent)}, and its limit is ${text(limit)}.`
-      : `Today ${text(spent)} went into all conversations together, and the limit of a day is ${text(limit)}.`,
-    `Your message is kept and was not run. Go on with \`/budget raise ${more}\`, or another amount.`,
+      ? `This conversation has spent ${text(spent)}; its limit is ${text(limit)}.`
+      : `All conversations together have spent ${text(spent)} today; the daily limit is ${text(limit)}.`,
+    `Your message is on hold. To run it, use \`/budget raise ${more}\` (or another amount).`,
   ].join(' ')
 }
 

@@ -6,7 +6,7 @@ const chatOnly = {
   help: {
     name: 'help',
     usage: '[command]',
-    summary: 'list commands, or show how one is used',
+    summary: 'list commands, or show help for one',
     options: {},
     words: [0, 2],
     examples: [],
@@ -15,7 +15,7 @@ const chatOnly = {
   codebase: {
     name: 'codebase',
     usage: '<name>',
-    summary: 'switch to a codebase (another one ends the session)',
+    summary: 'switch to another repository (ends the session)',
     options: {},
     words: [1, 1],
     examples: ['coppice codebase project'],
@@ -24,7 +24,7 @@ const chatOnly = {
   agent: {
     name: 'agent',
     usage: '[name]',
-    summary: 'show or change the agent (a change ends the session)',
+    summary: 'show or change the agent (changing it ends the session)',
     options: {},
     words: [0, 1],
     examples: ['coppice agent demo'],
@@ -42,7 +42,7 @@ const chatOnly = {
   allow: {
     name: 'allow',
     usage: '',
-    summary: 'allow what the agent asked for, once',
+    summary: "allow the agent's pending request, once",
     options: {},
     words: [0, 0],
     examples: [],
@@ -51,7 +51,7 @@ const chatOnly = {
   deny: {
     name: 'deny',
     usage: '',
-    summary: 'deny what the agent asked for',
+    summary: "deny the agent's pending request",
     options: {},
     words: [0, 0],
     examples: [],
@@ -60,7 +60,7 @@ const chatOnly = {
   budget: {
     name: 'budget',
     usage: '[raise <amount>]',
-    summary: 'show what was spent; raise the limit to continue',
+    summary: 'show spending, or raise the limit to continue',
     options: {},
     words: [0, 3],
     examples: ['coppice budget raise 5', 'coppice budget raise 20 turns'],
@@ -69,7 +69,7 @@ const chatOnly = {
   stop: {
     name: 'stop',
     usage: '',
-    summary: 'stop the running agent and all it has started',
+    summary: 'stop the agent and everything it started',
     options: {},
     words: [0, 0],
     examples: [],
@@ -127,7 +127,7 @@ export const sayInChat = (command: string): string => {
 
 export const chatGrammar: Grammar<CommandRow> = {
   rows: chatCommands,
-  everywhere: { help: { type: 'boolean', short: 'h', summary: 'show how it is used' } },
+  everywhere: { help: { type: 'boolean', short: 'h', summary: 'show this help' } },
   say: (command) => `/${command}`,
   help: (name) => ['/help', ...(name === undefined ? [] : [name])].join(' '),
 }

@@ -22,7 +22,7 @@ const run = async (call: Call): Promise<AddResult> => {
     ...(github !== undefined && { github }),
   })
   if (!added.isNew && name !== undefined && name !== added.codebase.name) {
-    call.notice(`it is registered as ${added.codebase.name} already, and keeps that name`)
+    call.notice(`already registered as ${added.codebase.name}; --name has no effect`)
   }
   return { ...added, bound: false }
 }
@@ -39,7 +39,7 @@ const clone = async (call: Call, chat: ChatCall): Promise<AddResult> => {
 
 const toText = ({ codebase, isNew, bound }: AddResult, view: View): string => {
   if (bound) {
-    return `${isNew ? 'Cloned' : 'It is there already as'} ${code(codebase.name, view)}: this conversation is about it now.`
+    return `${isNew ? 'Cloned' : 'Already registered:'} ${code(codebase.name, view)}. This conversation now uses it.`
   }
   return [
     `${view.paint('green', isNew ? 'Registered' : 'Already registered:')} ${code(codebase.name, view)}`,

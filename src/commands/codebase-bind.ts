@@ -10,7 +10,7 @@ import { onlyInChat } from './only-in-chat.ts'
 export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }
 
 /**
- * Binds the conversation. Another codebase is another place: the environment of the former one is let go of (it stays,
+ * Binds the conversation. Another codebase is another place: the conversation leaves the environment of the former one (it stays,
  * with all that is in it) and the session ends.
  */
 export const bindCodebase = async (
@@ -34,11 +34,11 @@ const run = async (call: Call): Promise<BindResult> => {
   if (codebase === undefined || codebase.id !== chat.conversation.codebaseId) assertWholeServer(chat, '/codebase')
   if (codebase !== undefined) return bindCodebase(context, chat, codebase)
   const names = (await context.store.codebases.list(context.host)).map((one) => one.name)
-  throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
+  throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
     remedy:
       names.length === 0
-        ? 'bring one in with `/clone <url>`'
-        : `there are ${names.join(', ')}; bring another in with \`/clone <url>\``,
+        ? 'clone one with `/clone <url>`'
+        : `registered: ${names.join(', ')}. Add another with \`/clone <url>\``,
   })
 }
 
@@ -46,7 +46,7 @@ export const codebaseBind = command<BindResult>({
   run,
   toText: ({ codebase, changed }, view) =>
     changed
-      ? `This conversation is about ${code(codebase.name, view)} now (${code(tilde(codebase.checkoutPath ?? codebase.repoPath, view), view)}).`
-      : `This conversation is about ${code(codebase.name, view)} already.`,
+      ? `This conversation now uses ${code(codebase.name, view)} (${code(tilde(codebase.checkoutPath ?? codebase.repoPath, view), view)}).`
+      : `This conversation already uses ${code(codebase.name, view)}.`,
   toJson: ({ codebase, changed }) => ({ codebase: codebaseJson(codebase), changed }),
 })

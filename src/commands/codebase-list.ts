@@ -19,9 +19,9 @@ const run = async (call: Call): Promise<Row[]> => {
 
 const toText = (rows: readonly Row[], view: View): string => {
   if (rows.length === 0)
-    return `No codebase is registered yet.\nRegister one: ${view.say('codebase add <path or URL>')}`
+    return `No repositories registered yet.\nRegister one: ${view.say('codebase add <path or URL>')}`
   return table(
-    ['NAME', 'ENVIRONMENTS', 'PATH', 'REMOTE'],
+    ['NAME', 'WORKTREES', 'PATH', 'REMOTE'],
     rows.map(({ codebase, environments }) => [
       { text: codebase.name, style: 'bold' },
       { text: String(environments) },

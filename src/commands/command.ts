@@ -31,7 +31,7 @@ export type CommandWords = {
 }
 
 export type ChatForm = Partial<Pick<CommandWords, 'name' | 'aliases' | 'usage' | 'summary' | 'words' | 'examples'>> & {
-  /** Those of its options that mean something there; all unless said. */
+  /** Those of its options that mean something there (default: all). */
   readonly options?: readonly string[]
 }
 
@@ -113,7 +113,7 @@ export type Implementation<Result, C extends Call = Call> = {
   readonly toText: (result: Result, view: View) => string
   /** The view is that of a program: plain, with whole paths. */
   readonly toJson: (result: Result, view: View) => unknown
-  /** 0 unless said. */
+  /** Default: 0. */
   readonly exitCode?: (result: Result) => number
 }
 

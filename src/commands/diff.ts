@@ -68,8 +68,8 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   if (own !== undefined) return own
   throw new AppError(
     'not-found',
-    call.chat === undefined ? 'you are in no environment' : 'this conversation has no worktree, so nothing has changed',
-    { remedy: 'name one: `coppice diff <name>`; `coppice worktree list` shows what is there' },
+    call.chat === undefined ? 'not inside a Coppice worktree' : 'this conversation has no worktree yet',
+    { remedy: 'specify one: `coppice diff <name>`. Run `coppice worktree list` for a list' },
   )
 }
 
@@ -78,8 +78,8 @@ const treeOf = async ({ context, codebase }: Target, environment: IsolatedEnviro
   if (presence.state === 'present') return presence.tree
   throw new AppError(
     'not-found',
-    presence.state === 'missing' ? `${environment.path} is not there` : `${environment.branch}: ${presence.detail}`,
-    { remedy: '`coppice worktree list` shows how it stands' },
+    presence.state === 'missing' ? `${environment.path} doesn't exist` : `${environment.branch}: ${presence.detail}`,
+    { remedy: 'run `coppice worktree list` to see its status' },
   )
 }
 
@@ -88,7 +88,7 @@ const mostFiles = 50
 
 const toText = ({ environment, base, files }: DiffResult, view: View): string => {
   const branch = code(environment.branch, view)
-  if (files.length === 0) return `${branch} is as ${code(base, view)} was when it began: nothing has changed.`
+  if (files.length === 0) return `${branch}: no changes since ${code(base, view)}.`
   const sum = (key: 'added' | 'removed'): number => files.reduce((total, file) => total + (file[key] ?? 0), 0)
   const rows = files
     .slice(0, mostFiles)
@@ -99,7 +99,7 @@ const toText = ({ environment, base, files }: DiffResult, view: View): string =>
       { text: state === 'committed' ? '' : state, style: 'yellow' as const },
     ])
   return [
-    `${branch} against ${code(base, view)}: ${counted(files.length, 'file')}, +${sum('added')} -${sum('removed')}`,
+    `${branch}: ${counted(files.length, 'file')} changed since ${code(base, view)}, +${sum('added')} -${sum('removed')}`,
     aligned(rows, view),
     ...(files.length > mostFiles ? [`… and ${counted(files.length - mostFiles, 'more file', 'more files')}`] : []),
   ].join('\n')

@@ -39,15 +39,15 @@ const toText = ({ of, commands, codebase, own }: HelpResult, view: View): string
   if (of !== undefined && typeof of !== 'string') return helpFor(of, view)
   const rows = commands.filter(({ name }) => of === undefined || name.startsWith(`${of} `))
   const lines = rows.map(({ name, usage, summary }) => described(`/${name} ${usage}`, summary, view))
-  if (of !== undefined) return [...lines, '', `More about one: ${code(`/help ${of} <word>`, view)}`].join('\n')
+  if (of !== undefined) return [...lines, '', `For details: ${code(`/help ${of} <command>`, view)}`].join('\n')
   return [
-    'Whatever is not a command is worked on by the agent, in a worktree of its own.',
+    "Anything that isn't a command goes to the agent, which works in its own worktree.",
     '',
     view.paint('bold', 'Commands'),
     ...lines,
     ...ownLines(codebase, own, view),
     '',
-    `More about one: ${code('/help <command>', view)}`,
+    `For details: ${code('/help <command>', view)}`,
   ].join('\n')
 }
 
@@ -55,14 +55,14 @@ const ownLines = (codebase: string | undefined, own: RepoCommands | undefined, v
   if (own === undefined || own.commands.size + own.problems.size === 0) return []
   return [
     '',
-    view.paint('bold', `Commands of ${codebase ?? 'the repository'}`),
+    view.paint('bold', `Commands from ${codebase ?? 'the repository'}`),
     ...[...own.commands.values()].map(({ name, description }) =>
       described(`/${name} …`, printable(description ?? ''), view),
     ),
     ...[...own.problems].map(([name, problem]) =>
       name === ''
-        ? `- cannot be read: ${printable(problem.message)}`
-        : described(`/${name}`, `cannot be used: ${printable(problem.message)}`, view),
+        ? `- couldn't be read: ${printable(problem.message)}`
+        : described(`/${name}`, `can't be used: ${printable(problem.message)}`, view),
     ),
   ]
 }

@@ -5,7 +5,7 @@ import { usage } from './grammar/usage.ts'
 export const onlyInChat = ({ chat }: Pick<Call, 'chat'>, name: string): ChatCall => {
   if (chat !== undefined) return chat
   throw usage(
-    `/${name} is about a conversation`,
-    `say it to one: coppice chat ${JSON.stringify(`/${name}`)} --conversation <id>`,
+    `/${name} only works in a conversation`,
+    `send it to one: coppice chat ${JSON.stringify(`/${name}`)} --conversation <id>`,
   )
 }

@@ -45,14 +45,14 @@ describe('a command file', () => {
   })
 
   test.each([
-    ['---\ntyp: read\n---\nx', `${file}: there is no key "typ"`, 'did you mean "type"?'],
+    ['---\ntyp: read\n---\nx', `${file}: unknown key "typ"`, 'did you mean "type"?'],
     ['---\ntype: readonly\n---\nx', `${file}: type is "readonly"`, 'type must be read, write or mixed'],
     ['---\nrequiresIsolation: maybe\n---\nx', `${file}: requiresIsolation is "maybe"`, 'true or false'],
-    ['---\nallowedTools: {a: 1}\n---\nx', `${file}: allowedTools is`, 'names of tools'],
+    ['---\nallowedTools: {a: 1}\n---\nx', `${file}: allowedTools is`, 'a list of tool names'],
     ['---\n- a\n---\nx', `the front matter of ${file} has no keys`, 'description, type'],
-    ['---\na: [\n---\nx', `the front matter of ${file} cannot be read`, 'correct the YAML'],
-    ['---\ntype: read\nx', `the front matter of ${file} has no end`, 'a line of ---'],
-    ['---\ntype: read\n---\n  \n', `${file} has no text for the agent`, 'write the prompt'],
+    ['---\na: [\n---\nx', `couldn't parse the front matter of ${file}`, 'fix the YAML'],
+    ['---\ntype: read\nx', `the front matter of ${file} isn't closed`, 'a --- line'],
+    ['---\ntype: read\n---\n  \n', `${file} has no prompt`, 'write the prompt'],
   ])('%j is refused by a sentence that names file and key', async (source, message, remedy) => {
     await expect(parse(source)).rejects.toSatisfy(
       (error) =>
@@ -102,23 +102,21 @@ describe('the commands of a repository', () => {
 
   test('are shown in the help, the broken ones with what is wrong', async () => {
     const text = await chat.say('/help')
-    expect(text).toContain('**Commands of project**\n')
+    expect(text).toContain('**Commands from project**\n')
     expect(text).toContain('- `/fix …` Fix an issue')
-    expect(text).toMatch(
-      /- `\/broken` cannot be used: \.coppice\/commands\/broken\.md \(at \w{7}\): type is "nonsense"/,
-    )
-    expect(text).toMatch(/- `\/large` cannot be used: .* has 70000 bytes/)
+    expect(text).toMatch(/- `\/broken` can't be used: \.coppice\/commands\/broken\.md \(at \w{7}\): type is "nonsense"/)
+    expect(text).toMatch(/- `\/large` can't be used: .* is too large: 70000 bytes/)
     expect(text).not.toMatch(/never|notes|inside|Bad Name/)
   })
 
   test('that cannot be used say why, and a mistyped one is found', async () => {
     expect(await chat.say('/broken')).toContain('type is "nonsense".\nType must be read, write or mixed.')
-    expect(await chat.say('/fxi')).toContain('There is no /fxi.\nDid you mean /fix?')
-    expect(await chat.say('/inside')).toContain('There is no /inside')
+    expect(await chat.say('/fxi')).toContain('Unknown command "/fxi".\nDid you mean `/fix`?')
+    expect(await chat.say('/inside')).toContain('Unknown command "/inside"')
   })
 
   test('never take the place of one of ours', async () => {
-    expect(await chat.say('/status')).toContain('**Codebase**')
+    expect(await chat.say('/status')).toContain('**Repository**')
   })
 
   test("come from base and never from the work's branch or the checkout", async () => {

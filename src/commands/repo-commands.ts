@@ -93,13 +93,14 @@ const readCommands = async (git: Git, repo: Repo, sha: Sha, options: CallOptions
 }
 
 const entryProblem = ({ mode, size }: Pick<FolderEntry, 'mode' | 'size'>, file: string): AppError | undefined => {
-  if (!mode.startsWith('100')) return invalid(`${file} is not a regular file`, 'make it one on the base branch')
-  if ((size ?? 0) > mostBytes) return invalid(`${file} has ${size} bytes`, `a command may have ${mostBytes} at most`)
+  if (!mode.startsWith('100'))
+    return invalid(`${file} is not a regular file`, 'replace it with a regular file on the base branch')
+  if ((size ?? 0) > mostBytes) return invalid(`${file} is too large: ${size} bytes`, `the limit is ${mostBytes} bytes`)
   return undefined
 }
 
 const decode = (bytes: Buffer | undefined, file: string): string => {
-  if (bytes === undefined) throw new AppError('git-failed', `${file} is recorded in git but its content is not there`)
+  if (bytes === undefined) throw new AppError('git-failed', `git has no content for ${file}`)
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
@@ -110,7 +111,7 @@ const decode = (bytes: Buffer | undefined, file: string): string => {
 /** Markdown with front matter between two lines of `---`. */
 export const parseRepoCommand = async (name: string, file: string, source: string): Promise<RepoCommand> => {
   const { front, body } = splitFront(source, file)
-  if (body.trim() === '') throw invalid(`${file} has no text for the agent`, 'write the prompt below the front matter')
+  if (body.trim() === '') throw invalid(`${file} has no prompt`, 'write the prompt below the front matter')
   const given = new Map(await entriesOf(front, file))
   const unknown = [...given.keys()].find((key) => !(key in rules))
   if (unknown !== undefined) throw unknownKey(file, unknown)
@@ -135,10 +136,10 @@ const maxFrontLength = 8 * 1024
 const splitFront = (source: string, file: string): { front: string; body: string } => {
   if (!/^---[ \t]*\r?\n/.test(source)) return { front: '', body: source }
   const match = /^---[ \t]*\r?\n(?:([\s\S]*?)\r?\n)?---[ \t]*(?:\r?\n|$)/.exec(source)
-  if (match === null) throw invalid(`the front matter of ${file} has no end`, 'end it with a line of ---')
+  if (match === null) throw invalid(`the front matter of ${file} isn't closed`, 'close it with a --- line')
   const front = match[1] ?? ''
   if (front.length > maxFrontLength) {
-    throw invalid(`the front matter of ${file} is too large`, `it may have ${maxFrontLength} characters at most`)
+    throw invalid(`the front matter of ${file} is too large`, `the limit is ${maxFrontLength} characters`)
   }
   return { front, body: source.slice(match[0].length) }
 }
@@ -150,7 +151,7 @@ const kind: Rule<RepoCommand['type']> = {
 
 /** A list, or one line with commas as agents' own files have it: `Read, Grep, Bash(git log:*)`. */
 const tools: Rule<readonly string[]> = {
-  expected: 'the names of tools, as a list or with commas between them',
+  expected: 'a list of tool names, or tool names separated by commas',
   read: (value) => list(text, 100).read(typeof value === 'string' ? atCommas(value) : value),
 }
 
@@ -184,9 +185,9 @@ const entriesOf = async (front: string, file: string): Promise<[string, unknown]
     plain = document.toJS({ maxAliasCount: 50 })
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw new AppError('config-invalid', `the front matter of ${file} cannot be read: ${why}`, {
+    throw new AppError('config-invalid', `couldn't parse the front matter of ${file}: ${why}`, {
       cause: error,
-      remedy: 'correct the YAML there',
+      remedy: 'fix the YAML',
     })
   }
   if (plain === null || plain === undefined) return []
@@ -202,8 +203,8 @@ const unknownKey = (file: string, given: string): AppError => {
   const key = given.slice(0, 80)
   const guess = nearest(key, known)
   return invalid(
-    `${file}: there is no key "${key}"`,
-    guess === undefined ? `the keys are ${known.join(', ')}` : `did you mean "${guess}"?`,
+    `${file}: unknown key "${key}"`,
+    guess === undefined ? `valid keys are ${known.join(', ')}` : `did you mean "${guess}"?`,
   )
 }
 

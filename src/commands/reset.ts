@@ -9,7 +9,7 @@ export const reset = command<boolean>({
   },
   toText: (ended) =>
     ended
-      ? 'The session has ended: the next message starts afresh. The worktree stays as it is.'
-      : 'There is no session: the next message starts one.',
+      ? 'Session ended. The next message starts a new one; the worktree is unchanged.'
+      : 'No active session. The next message starts one.',
   toJson: (ended) => ({ ended }),
 })

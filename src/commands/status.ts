@@ -9,7 +9,6 @@ import { mergeStatuses } from '../isolation/merge-proof/merge-status.ts'
 import type { Session } from '../store/store.ts'
 import type { Spent } from '../runs/budget.ts'
 import { spentText } from './budget.ts'
-import { counted } from '../domain/words.ts'
 import { type CodebaseBinding, codebaseBinding, type GoneCodebase, goneBecause } from './codebase-binding.ts'
 import { type CurrentAgent, currentAgent } from './agent.ts'
 import { type Call, type ChatCall, command } from './command.ts'
@@ -108,16 +107,16 @@ const toText = (result: StatusResult, view: View): string => {
   return facts(
     [
       ...(codebase === undefined
-        ? [['codebase', `none here (${counted(result.codebases, 'codebase')} registered)`] as const]
+        ? [['repository', `none in this directory (${result.codebases} registered)`] as const]
         : codebaseLines(result, codebase, view)),
       [
-        'you are in',
+        'in worktree',
         environment === undefined
-          ? 'no environment'
+          ? 'none'
           : `${environment.branch} (${workLabel(environment.work)}), ${tilde(environment.path, view)}`,
       ],
       ['home', tilde(result.home, view)],
-      ['worktrees', tilde(result.worktrees, view)],
+      ['worktree root', tilde(result.worktrees, view)],
       ['database', result.database],
     ],
     view,
@@ -133,15 +132,15 @@ const chatText = (
   return facts(
     [
       [
-        'Codebase',
+        'Repository',
         codebase === undefined
-          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}: bind one with ${view.say('codebase <name>')}`
+          ? `${binding.kind === 'gone' ? goneText(binding, view) : 'none'}; choose one with ${view.say('codebase <name>')}`
           : code(codebase.name, view),
       ],
       [
-        'Environment',
+        'Worktree',
         environment === undefined
-          ? 'none yet: the first message gets one'
+          ? 'none yet; the first message creates one'
           : `${workLabel(environment.work)}, ${code(tilde(environment.path, view), view)}${environment.status === 'active' ? '' : ` (${environment.status})`}`,
       ],
       ...(environment === undefined ? [] : [['Branch', code(environment.branch, view)] as const]),
@@ -174,11 +173,11 @@ const codebaseLines = (
   codebase: Codebase,
   view: View,
 ): (readonly [string, string])[] => [
-  ['codebase', `${codebase.name}, ${tilde(codebase.checkoutPath ?? codebase.repoPath, view)}`],
+  ['repository', `${codebase.name}, ${tilde(codebase.checkoutPath ?? codebase.repoPath, view)}`],
   ['remote', codebase.remoteUrl ?? 'none'],
   ...(counts === undefined
     ? []
-    : [['environments', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
+    : [['worktrees', `${counts.total} of ${limit}${breakdown(counts, staleDays)}`] as const]),
   ['restorable', `${restorePoints}${restorePoints > 0 ? `: ${view.say('worktree restore --list')}` : ''}`],
 ]
 

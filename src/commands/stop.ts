@@ -26,7 +26,7 @@ export const leftNotice = ({ own, unknown, unnamed, problem }: Leftovers): strin
           ...pids(unknown),
           `If not: \`kill ${unknown.map(({ pid }) => pid).join(' ')}\``,
         ]),
-    ...(problem === undefined ? [] : [`Coppice could not check which processes the agent left running: ${problem}`]),
+    ...(problem === undefined ? [] : [`Coppice couldn't check which processes the agent left running: ${problem}`]),
   ].join('\n')
 
 /** What `/stop` answers. */
@@ -42,13 +42,13 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
     ...(own.length === 0
       ? [
           unnamed === true
-            ? `Stopped the agent, but something it started could not be ended: ${NO_PID}. Run \`/stop\` again; if that does not help, restart the machine.`
+            ? `Stopped the agent, but something it started couldn't be stopped: ${NO_PID}. Run \`/stop\` again; if that doesn't help, restart the machine.`
             : problem === undefined
               ? everythingEnded()
               : 'Stopped the agent.',
         ]
       : [
-          `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started could not be ended:`,
+          `Stopped the agent, but ${counted(own.length, 'process', 'processes')} it started couldn't be stopped:`,
           ...pids(own),
           `Try: \`kill -9 ${own.map(({ pid }) => pid).join(' ')}\``,
         ]),
@@ -60,7 +60,7 @@ export const stopNotice = ({ outcome, left, scripts }: Stopped): string => {
 }
 
 /** Why there is nothing to give to `kill`. */
-const NO_PID = 'no pid names it, because it keeps forking or is in another pid namespace'
+const NO_PID = 'Coppice has no process ID for it, because it keeps forking or runs in another PID namespace'
 
 const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly string[] => [
   ...(unnamed === true
@@ -84,7 +84,7 @@ const fromScripts = ({ ended, running, unnamed }: Stopped['scripts']): readonly 
 const everythingEnded = (): string =>
   process.platform === 'linux'
     ? 'Stopped: the agent and all processes it started have ended.'
-    : 'Stopped: the agent and its child processes have ended. On this system Coppice cannot find processes that it moved to the background outside of the worktree.'
+    : "Stopped: the agent and its child processes have ended. On this system, Coppice can't find background processes it started outside the worktree."
 
 const pids = (left: readonly LeftProcess[]): readonly string[] =>
   listed(

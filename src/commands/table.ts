@@ -12,23 +12,23 @@ export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'allow'
 export const shared = {
   worktreeCreate: {
     name: 'worktree create',
-    usage: '[branch] [--issue n | --pr n | --review n | --thread id | --task text]',
+    usage: '[branch] [--issue <number> | --pr <number> | --review <number> | --thread <id> | --task <text>]',
     summary: 'create a worktree, or reuse an existing one',
     options: {
-      issue: { type: 'string', value: 'n', summary: 'for issue n' },
-      pr: { type: 'string', value: 'n', summary: 'for pull request n' },
-      'pr-branch': { type: 'string', value: 'branch', summary: "the pull request's own branch" },
-      'pr-sha': { type: 'string', value: 'sha', summary: 'the commit it is at' },
-      fork: { type: 'boolean', summary: 'it comes from a fork' },
+      issue: { type: 'string', value: 'number', summary: 'work on this issue' },
+      pr: { type: 'string', value: 'number', summary: 'work on this pull request' },
+      'pr-branch': { type: 'string', value: 'branch', summary: "the pull request's branch" },
+      'pr-sha': { type: 'string', value: 'sha', summary: "the pull request's head commit" },
+      fork: { type: 'boolean', summary: 'the pull request comes from a fork' },
       fixes: {
         type: 'string',
         multiple: true,
-        value: 'n',
-        summary: 'it fixes issue n, and shares its tree (repeatable)',
+        value: 'number',
+        summary: 'share the worktree of the issue that it fixes (repeatable)',
       },
-      review: { type: 'string', value: 'n', summary: 'for a review of pull request n' },
-      thread: { type: 'string', value: 'id', summary: 'for a thread of a chat' },
-      task: { type: 'string', value: 'text', summary: 'for a task, named by its text' },
+      review: { type: 'string', value: 'number', summary: 'review this pull request' },
+      thread: { type: 'string', value: 'id', summary: 'work on this chat thread' },
+      task: { type: 'string', value: 'text', summary: 'work on this task' },
       base: {
         type: 'string',
         value: 'ref',
@@ -44,7 +44,7 @@ export const shared = {
     ],
     chat: {
       usage: '<branch>',
-      summary: 'work on this branch in its own worktree from now on',
+      summary: 'move this conversation to a worktree for this branch',
     },
     load: async () => (await import('./worktree-create.ts')).worktreeCreate,
   },
@@ -62,7 +62,7 @@ export const shared = {
     name: 'worktree remove',
     usage: '<ref> [--force]',
     summary: 'remove a worktree if that is provably safe',
-    options: { force: { type: 'boolean', summary: 'remove it even with uncommitted work (kept in a restore point)' } },
+    options: { force: { type: 'boolean', summary: 'remove even with uncommitted changes (saved for restore)' } },
     words: [1, 1],
     examples: ['coppice worktree remove issue-42', 'coppice worktree remove issue-42 --force'],
     chat: {
@@ -94,14 +94,14 @@ export const shared = {
   },
   worktreeLink: {
     name: 'worktree link',
-    usage: '<ref> --conversation platform:id',
+    usage: '<ref> --conversation <platform:id>',
     summary: 'attach a conversation to a worktree',
-    options: { conversation: { type: 'string', value: 'platform:id', summary: 'the conversation' } },
+    options: { conversation: { type: 'string', value: 'platform:id', summary: 'the conversation to attach' } },
     words: [1, 1],
     examples: ['coppice worktree link issue-42 --conversation slack:C123:1712.34'],
     chat: {
       usage: '<issue-42|pr-99|thread-…|task-…>',
-      summary: 'continue in the worktree of this work',
+      summary: 'continue in this worktree',
       options: [],
       examples: ['coppice worktree link issue-42'],
     },
@@ -120,11 +120,11 @@ export const shared = {
   codebaseAdd: {
     name: 'codebase add',
     aliases: ['clone'],
-    usage: '<path|url> [--name n] [--github owner/name]',
+    usage: '<path|url> [--name <name>] [--github <owner/name>]',
     summary: 'register a repository; clone it if given a URL',
     options: {
       name: { type: 'string', value: 'name', summary: 'name to use' },
-      github: { type: 'string', value: 'owner/name', summary: 'its GitHub repository (default: from the remote)' },
+      github: { type: 'string', value: 'owner/name', summary: 'GitHub repository (default: taken from the remote)' },
     },
     words: [1, 1],
     examples: ['coppice codebase add .', 'coppice codebase add https://github.com/owner/name --name project'],
@@ -162,11 +162,11 @@ export const shared = {
   status: {
     name: 'status',
     usage: '',
-    summary: 'show the codebase, environments, limits and paths',
+    summary: 'show the repository, its worktrees, limits and paths',
     options: {},
     words: [0, 0],
     examples: ['coppice status'],
-    chat: { summary: 'show codebase, environment, branch, session and agent', examples: [] },
+    chat: { summary: 'show repository, worktree, branch, session and agent', examples: [] },
     load: async () => (await import('./status.ts')).status,
   },
   diff: {

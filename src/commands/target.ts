@@ -26,7 +26,7 @@ export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<T
   const found = await resolveTarget(call, cwd)
   const { settleInterrupted } = await import('../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
-  for (const what of settled) call.notice(`settled an interrupted ${what}`)
+  for (const what of settled) call.notice(`recovered from an interrupted ${what}`)
   for (const what of left) call.notice(`left alone: ${what}`)
   return found
 }
@@ -95,7 +95,7 @@ export const visibleCodebases = async (
 /** A thread of a repository is about that one; what else is on this server is not its readers' business. */
 export const assertWholeServer = ({ conversation }: Pick<ChatCall, 'conversation'>, command: string): void => {
   if (reachOf(conversation) === 'server') return
-  throw new AppError('usage', `${command} isn't available here: this conversation is about its own repository`, {
+  throw new AppError('usage', `${command} isn't available here: this conversation belongs to one repository`, {
     remedy: 'use another chat or a terminal for other repositories',
   })
 }
@@ -106,12 +106,12 @@ const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebas
   const names = (await visibleCodebases(workplace.context, chat)).map(({ name }) => name)
   const message =
     binding.kind === 'none'
-      ? 'this conversation has no codebase yet'
-      : `this conversation's codebase is ${goneBecause(binding)}`
+      ? 'this conversation has no repository yet'
+      : `this conversation's repository is ${goneBecause(binding)}`
   throw new AppError('not-found', message, {
     remedy:
       names.length === 0
-        ? 'bring one in with `/clone <url>`'
-        : `bind one with \`/codebase <name>\` (there are ${names.join(', ')}), or bring one in with \`/clone <url>\``,
+        ? 'clone one with `/clone <url>`'
+        : `choose one with \`/codebase <name>\` (registered: ${names.join(', ')}), or clone one with \`/clone <url>\``,
   })
 }

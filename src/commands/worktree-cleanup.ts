@@ -7,7 +7,7 @@ import { type CleanupResult, cleanupExit, cleanupJson, cleanupText, tellNotices 
 const run = async (call: Call): Promise<CleanupResult> => {
   const [only] = call.words
   if (only !== 'merged' && only !== 'stale') {
-    throw usage(`cleanup ${JSON.stringify(only)} is not known`, 'it is `merged` or `stale`')
+    throw usage(`unknown cleanup type ${JSON.stringify(only)}`, 'use `merged` or `stale`')
   }
   const dryRun = isSet(call.values, 'dry-run')
   const { context, provider, codebase, nameOf } = await (dryRun ? resolveTarget(call) : resolveTargetForWrite(call))

@@ -76,7 +76,7 @@ const ignoredOptions = (
 }
 
 const letGo = ({ branch, path }: IsolatedEnvironment): string =>
-  `the earlier ${branch} was let go of, for ${path} was not there; should it come back, git does not know it any more and its files are yours to copy`
+  `stopped tracking the earlier ${branch}, because ${path} was missing. If that directory comes back, copy what you need: git no longer knows it`
 
 type Wanted = { work: Work; hints: IsolationHints; branch?: BranchName; base?: string }
 
@@ -86,14 +86,17 @@ const wantedOf = ({ words: [branch], values }: Call): Wanted => {
     ...kinds.filter((kind) => values[kind] !== undefined).map((kind) => `--${kind}`),
   ]
   if (given.length === 0) {
-    throw usage('say which work it is for', 'give a branch, or one of --issue, --pr, --review, --thread, --task')
+    throw usage(
+      'specify a branch, --issue, --pr, --review, --thread or --task',
+      'run `coppice worktree create --help` for usage',
+    )
   }
-  if (given.length > 1) throw usage(`${given.join(' and ')} name different works`, 'give one of them')
+  if (given.length > 1) throw usage(`${given.join(' and ')} can't be combined`, 'use one of them')
   onlyWithPr(values)
   const base = textOf(values, 'base')
   if (base?.startsWith('-') === true || base === '') {
-    throw new AppError('name-invalid', `${JSON.stringify(base)} cannot be a base`, {
-      remedy: 'name a branch, tag or commit',
+    throw new AppError('name-invalid', `invalid --base ${JSON.stringify(base)}`, {
+      remedy: 'use a branch, tag or commit',
     })
   }
   const hints = hintsOf(values)
@@ -110,7 +113,11 @@ const kinds = ['issue', 'pr', 'review', 'thread', 'task'] as const
 const workOf = (values: Values): Work => {
   const kind = kinds.find((name) => values[name] !== undefined) ?? 'task'
   const id = textOf(values, kind) ?? ''
-  if (id.trim() === '') throw usage(`--${kind} needs a value`, `give it: --${kind} <${kind === 'task' ? 'text' : 'n'}>`)
+  if (id.trim() === '')
+    throw usage(
+      `--${kind} needs a value`,
+      `usage: --${kind} <${kind === 'task' ? 'text' : kind === 'thread' ? 'id' : 'number'}>`,
+    )
   // `#42` is how people write it.
   return kind === 'task' ? taskWork(id) : toWork(kind, kind === 'thread' ? id : id.replace(/^#/, ''))
 }
@@ -118,7 +125,7 @@ const workOf = (values: Values): Work => {
 const onlyWithPr = (values: Values): void => {
   const stray = ['pr-branch', 'pr-sha', 'fork', 'fixes'].find((name) => values[name] !== undefined)
   if (stray !== undefined && values['pr'] === undefined) {
-    throw usage(`--${stray} belongs to --pr`, 'give the number of the pull request too: --pr 123')
+    throw usage(`--${stray} requires --pr`, 'usage: --pr <number>')
   }
 }
 
@@ -127,7 +134,7 @@ const hintsOf = (values: Values): IsolationHints => {
   const prSha = textOf(values, 'pr-sha')
   if (prSha !== undefined && !isSha(prSha)) {
     throw new AppError('name-invalid', `${JSON.stringify(prSha.slice(0, 80))} is not a full commit id`, {
-      remedy: 'give all 40 digits: git rev-parse <commit>',
+      remedy: 'use all 40 digits: git rev-parse <commit>',
     })
   }
   const fixes = listOf(values, 'fixes').map((text) => Number(toWork('issue', text.replace(/^#/, '')).id))
@@ -146,7 +153,7 @@ const toText = (result: CreateResult, view: View): string => {
   return [
     `${view.paint(how === 'created' ? 'green' : 'cyan', said[how])} ${code(branch, view)} for ${workLabel(work)}`,
     view.chat === true
-      ? `This conversation works there from now on: ${code(tilde(path, view), view)}`
+      ? `This conversation now works there: ${code(tilde(path, view), view)}`
       : `  cd ${shellPath(path, view)}`,
   ].join('\n')
 }
@@ -155,8 +162,8 @@ const said = {
   created: 'Created',
   adopted: 'Adopted',
   linked: 'Shared',
-  'same-work': 'Already there:',
-  conversation: 'Already there:',
+  'same-work': 'Using existing worktree',
+  conversation: 'Using existing worktree',
 } as const
 
 export const worktreeCreate = command<CreateResult>({

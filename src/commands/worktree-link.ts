@@ -59,7 +59,7 @@ const bind = async (
 const conversationOf = (text: string | undefined): ConversationKey => {
   const [, platform, conversationId] = /^([a-z][a-z0-9-]{0,30}):(.{1,500})$/.exec(text ?? '') ?? []
   if (platform === undefined || conversationId === undefined) {
-    throw usage('--conversation names the conversation', 'give it as platform:id, such as slack:C123:1712.34')
+    throw usage('--conversation is required', 'usage: --conversation <platform:id>, such as slack:C123:1712.34')
   }
   return { platform, conversationId }
 }
@@ -69,8 +69,8 @@ export const worktreeLink = command<LinkResult>({
   toText: ({ environment, conversation, conversations }, view) =>
     conversation === undefined
       ? [
-          `Linked this conversation to ${code(environment.branch, view)}: it works there from now on.`,
-          ...(conversations.length > 1 ? [`It is shared by ${printable(conversations.join(', '))}.`] : []),
+          `Linked this conversation to ${code(environment.branch, view)}. It now works there.`,
+          ...(conversations.length > 1 ? [`Shared by ${printable(conversations.join(', '))}.`] : []),
         ].join('\n')
       : `${view.paint('green', 'Linked')} ${printable(conversation)} to ${code(environment.branch, view)}`,
   toJson: ({ environment, codebase, conversations }) => ({

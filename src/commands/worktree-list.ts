@@ -46,7 +46,7 @@ const recorded = async (context: IsolationContext, facts: EnvironmentFacts): Pro
 
 const toText = ({ codebase, environments, limit }: ListResult, view: View): string => {
   if (environments.length === 0) {
-    return `${codebase} has no environments yet.\nMake one: ${view.say('worktree create --issue 42')}`
+    return `${codebase} has no worktrees yet.\nCreate one: ${view.say('worktree create --issue 42')}`
   }
   const headings = ['', 'BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'ACTIVE', 'USED BY', 'PATH']
   const rows = environments.map((one) => rowOf(one, view))
@@ -54,13 +54,13 @@ const toText = ({ codebase, environments, limit }: ListResult, view: View): stri
   const paths = dropped.includes('PATH') ? `; ${elsewhere(view)}` : ''
   return [
     text,
-    view.paint('dim', `${counted(environments.length, 'environment')} of ${codebase} (limit ${limit})${paths}`),
+    view.paint('dim', `${counted(environments.length, 'worktree')} of ${codebase} (limit ${limit})${paths}`),
   ].join('\n')
 }
 
 /** A chat has no `--json`, and people there cannot go into most of these directories anyway. */
 const elsewhere = ({ chat, say }: View): string =>
-  chat === true ? `this conversation's path: ${say('status')}` : `their paths: ${say('worktree list --json')}`
+  chat === true ? `this conversation's path: ${say('status')}` : `paths: ${say('worktree list --json')}`
 
 /** At 80 columns there is room for what somebody decides by, and not for where it lies. */
 const fit = { drop: ['PATH', 'ACTIVE'], cut: ['BRANCH', 'FOR', 'FILES', 'COMMITS', 'MERGED', 'USED BY'] }
@@ -83,7 +83,7 @@ const rowOf = (facts: EnvironmentFacts, view: View): Cell[] => {
 const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
   if (environment.status !== 'active') return { text: environment.status, style: 'red' }
   if (health === 'not-ours') return { text: 'replaced', style: 'red' }
-  if (dirty === undefined) return { text: 'cannot tell', style: 'yellow' }
+  if (dirty === undefined) return { text: 'unknown', style: 'yellow' }
   const parts = [
     ...(dirty.changed > 0 ? [`${dirty.changed} changed`] : []),
     ...(dirty.untracked > 0 ? [`${dirty.untracked} untracked`] : []),
@@ -98,7 +98,9 @@ const files = ({ environment, health, dirty }: EnvironmentFacts): Cell => {
 const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => {
   if (detached > 0) return `${detached} on detached HEAD`
   if (ahead === undefined || behind === undefined) return '?'
-  return [...(ahead > 0 ? [`${ahead} ahead`] : []), ...(behind > 0 ? [`${behind} behind`] : [])].join(', ') || 'even'
+  return (
+    [...(ahead > 0 ? [`${ahead} ahead`] : []), ...(behind > 0 ? [`${behind} behind`] : [])].join(', ') || 'up to date'
+  )
 }
 
 const merged = (answer: Merged): Cell => {
@@ -108,9 +110,9 @@ const merged = (answer: Merged): Cell => {
     case 'no':
       return { text: 'no' }
     case 'empty':
-      return { text: 'nothing yet', style: 'dim' }
+      return { text: '–', style: 'dim' }
     case 'cannot-tell':
-      return { text: 'cannot tell', style: 'yellow' }
+      return { text: 'unknown', style: 'yellow' }
   }
 }
 

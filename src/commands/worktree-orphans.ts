@@ -12,7 +12,7 @@ const run = async (call: Call): Promise<OrphansResult> => {
 }
 
 const toText = ({ codebase, orphans }: OrphansResult, view: View): string => {
-  if (orphans.length === 0) return `${codebase} has no worktrees that Coppice does not know.`
+  if (orphans.length === 0) return `Coppice tracks every worktree of ${codebase}.`
   const rows = orphans.map(({ path, branch, locked, missing, otherHome }) => [
     { text: branch ?? '(no branch)', style: 'bold' as const },
     {

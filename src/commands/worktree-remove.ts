@@ -81,7 +81,7 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   const own = await currentEnvironment(call, place)
   if (own !== undefined) return own
   throw new AppError('not-found', 'this conversation has no worktree', {
-    remedy: 'name one: `coppice worktree remove <name>`; `coppice worktree list` shows what is there',
+    remedy: 'specify one: `coppice worktree remove <name>`. Run `coppice worktree list` for a list',
   })
 }
 
@@ -92,7 +92,7 @@ const toText = (result: RemoveResult, view: View): string => {
     case 'refused':
       return refusalText(result, view)
     case 'released':
-      return `${paint('green', 'Stopped tracking')} ${code(branch, view)}: it is yours, so ${tilde(path, view)} stays as it is.`
+      return `${paint('green', 'Stopped tracking')} ${code(branch, view)}. Its files are still at ${tilde(path, view)}.`
     case 'removed':
       return [
         ...headline(result, view),
@@ -100,7 +100,7 @@ const toText = (result: RemoveResult, view: View): string => {
         ...result.leftOut
           .filter((left) => left.path !== path)
           .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),
-        ...(result.letGo.length === 0 ? [] : [`  ${counted(result.letGo.length, 'conversation')} let go of it`]),
+        ...(result.letGo.length === 0 ? [] : [`  detached ${counted(result.letGo.length, 'conversation')} from it`]),
       ].join('\n')
   }
 }
@@ -116,8 +116,8 @@ const headline = ({ environment, restorePoint, restoreDays, leftOut }: RemovedRe
     return [`${paint('green', 'Removed')} ${code(branch, view)}${restorePoint === undefined ? '' : ` (${restore})`}`]
   }
   return [
-    `${paint('green', 'Let go of')} ${code(branch, view)}: ${tilde(path, view)} was not there, so none of its files could be kept`,
-    ...(restorePoint === undefined ? [] : [`  what git knew of it (branch, index, history) is ${restore}`]),
+    `${paint('green', 'Stopped tracking')} ${code(branch, view)}: ${tilde(path, view)} was missing, so its files couldn't be saved`,
+    ...(restorePoint === undefined ? [] : [`  git's record of it (branch, index, history) is ${restore}`]),
   ]
 }
 

@@ -50,7 +50,7 @@ export const restoreWorktree = async (
 }
 
 const list = async (call: Call): Promise<RestoreResult> => {
-  if (call.words.length > 0) throw usage('--list shows all that can be restored', 'give --list or a <ref>, not both')
+  if (call.words.length > 0) throw usage("--list can't be combined with a <ref>", 'pass one or the other')
   const { context, codebase } = await resolveTarget(call)
   return { kind: 'list', points: await restorablePoints(context, codebase), codebase: codebase.name }
 }
@@ -61,7 +61,7 @@ const assertNotBack = async (context: IsolationContext, codebase: Codebase, poin
   if (live === undefined) return
   throw new AppError(
     'restore-failed',
-    `${branch} is not restored: ${workLabel(work)} has an environment again, ${live.branch} at ${live.path}`,
+    `can't restore ${branch}: ${workLabel(work)} already has a worktree, ${live.branch} at ${live.path}`,
     { remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}` },
   )
 }
@@ -74,7 +74,7 @@ const toText = (result: RestoreResult, view: View): string => {
     return [
       `${view.paint('green', 'Restored')} ${code(branch, view)} for ${workLabel(work)}`,
       ...(view.chat === true ? [] : [`  cd ${shellPath(path, view)}`]),
-      ...(result.moved ? ['This conversation works there from now on.'] : []),
+      ...(result.moved ? ['This conversation now works there.'] : []),
     ].join('\n')
   }
   const { points, codebase } = result
@@ -83,14 +83,14 @@ const toText = (result: RestoreResult, view: View): string => {
     { text: environment.branch, style: 'bold' as const },
     { text: workLabel(environment.work) },
     { text: ago(createdAt, view.now) },
-    { text: counted(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'more day') },
+    { text: counted(Math.max(0, Math.ceil((expiresAt - view.now) / day)), 'day') },
     { text: dirty ? 'yes' : 'no' },
     { text: id.slice(0, 8), style: 'dim' as const },
   ])
   const headings = ['BRANCH', 'FOR', 'REMOVED', 'KEPT FOR', 'UNCOMMITTED', 'ID']
   return [
     fittedTable(headings, rows, view, { drop: ['FOR'], cut: ['BRANCH'] }).text,
-    `Bring one back: ${view.say('worktree restore <branch or id>')}`,
+    `Restore one: ${view.say('worktree restore <branch or id>')}`,
   ].join('\n')
 }
 

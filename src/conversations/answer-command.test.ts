@@ -73,24 +73,24 @@ describe('help', () => {
     expect(one).toContain('`--force`')
     expect(one).toContain('`/worktree remove issue-42 --force`')
     expect(await chat.say('/worktree remove --help')).toBe(one)
-    expect(await chat.say('/help nonsense')).toContain('There is no command `/nonsense`')
+    expect(await chat.say('/help nonsense')).toContain('Unknown command "/nonsense"')
   })
 })
 
 describe('what cannot be', () => {
   test.each([
-    ['/wroktree list', 'There is no /wroktree.\nDid you mean /worktree?'],
-    ['/worktree lsit', 'There is no command `/worktree lsit`.\nDid you mean `/worktree list`?'],
-    ['/qqqqqqqq', 'There is no /qqqqqqqq.\n`/help` shows what there is.'],
-    ['/worktree remove x --forse', 'There is no option --forse.\nDid you mean `--force`?'],
-    ['/worktree list x', '"x" is one word too many.\n`/help worktree list` shows how it is used.'],
-    ['/codebase', '/codebase needs <name>.\n`/help codebase` shows how it is used.'],
-    ['/worktree create "a', 'A " is missing.'],
-    ['/worktree remove nothing', 'has no environment "nothing".\n`/worktree list` shows what is there'],
-    ['/worktree link x --conversation test:a', 'There is no option --conversation.'],
-    ['/clone --upload-pack=x', 'There is no option'],
-    ['/clone ext::sh', 'This cannot be cloned'],
-    ['/worktree cleanup all', 'Cleanup "all" is not known.\nIt is `merged` or `stale`'],
+    ['/wroktree list', 'Unknown command "/wroktree".\nDid you mean `/worktree`?'],
+    ['/worktree lsit', 'Unknown command "/worktree lsit".\nDid you mean `/worktree list`?'],
+    ['/qqqqqqqq', 'Unknown command "/qqqqqqqq".\nRun `/help` for a list of commands.'],
+    ['/worktree remove x --forse', 'Unknown option --forse.\nDid you mean `--force`?'],
+    ['/worktree list x', 'Unexpected argument "x".\nRun `/help worktree list` for usage.'],
+    ['/codebase', 'Missing required argument: <name>\nRun `/help codebase` for usage.'],
+    ['/worktree create "a', 'Missing closing ".'],
+    ['/worktree remove nothing', 'has no worktree "nothing".\nRun `/worktree list` for a list'],
+    ['/worktree link x --conversation test:a', 'Unknown option --conversation.'],
+    ['/clone --upload-pack=x', 'Unknown option'],
+    ['/clone ext::sh', "Can't clone this"],
+    ['/worktree cleanup all', 'Unknown cleanup type "all".\nUse `merged` or `stale`'],
   ])('%j is answered in two sentences, in the words of a chat', async (text, expected) => {
     expect(await chat.say(text)).toContain(expected)
   })
@@ -99,11 +99,11 @@ describe('what cannot be', () => {
     const unbound = await makeChat(world, { id: 'T2', bound: false })
     for (const text of ['/worktree list', '/worktree create x', '/diff']) {
       expect(await unbound.say(text)).toBe(
-        'This conversation has no codebase yet.\nBind one with `/codebase <name>` (there are project), or bring one in with `/clone <url>`.',
+        'This conversation has no repository yet.\nChoose one with `/codebase <name>` (registered: project), or clone one with `/clone <url>`.',
       )
     }
-    expect(await unbound.say('/status')).toContain('**Codebase**: none: bind one with /codebase <name>')
-    expect(await unbound.say('/codebase nope')).toContain('There is no codebase "nope".\nThere are project')
+    expect(await unbound.say('/status')).toContain('**Repository**: none; choose one with /codebase <name>')
+    expect(await unbound.say('/codebase nope')).toContain('Unknown codebase "nope".\nRegistered: project. Add another')
   })
 
   test('whatever is said is answered, in plain text', async () => {
@@ -148,11 +148,13 @@ describe('worktree', () => {
     expect(environmentId).toBe(environment?.id)
     expect(environment?.createdBy).toBe('test:T1')
     expect(await chat.session()).toMatchObject({ agentSessionId: 'its-own-id', directory: environment?.path })
-    expect(await chat.say('/worktree create my-branch')).toContain('Already there: `my-branch`')
+    expect(await chat.say('/worktree create my-branch')).toContain('Using existing worktree `my-branch`')
   })
 
   test('create without a branch says what is missing', async () => {
-    expect(await chat.say('/worktree create')).toContain('Say which work it is for.')
+    expect(await chat.say('/worktree create')).toContain(
+      'Specify a branch, --issue, --pr, --review, --thread or --task.',
+    )
   })
 
   test('list marks the own one, in a block of code', async () => {
@@ -163,14 +165,14 @@ describe('worktree', () => {
     expect(text).toMatch(/^\* {2}two /m)
     expect(text).toMatch(/^ +one /m)
     // What it names has to be a command of a chat: --json is none.
-    expect(text).toContain("2 environments of project (limit 25); this conversation's path: /status")
+    expect(text).toContain("2 worktrees of project (limit 25); this conversation's path: /status")
     expect(text).not.toContain('--json')
     expect(text).not.toContain('**')
   })
 
   test('remove without a name is the own one, and ends the session', async () => {
     expect(await chat.say('/worktree remove')).toContain(
-      'This conversation has no worktree.\nName one: `/worktree remove <name>`; `/worktree list` shows what is there.',
+      'This conversation has no worktree.\nSpecify one: `/worktree remove <name>`. Run `/worktree list` for a list.',
     )
     await chat.say('/worktree create mine')
     const { environmentId } = await chat.conversation()
@@ -193,7 +195,7 @@ describe('worktree', () => {
     expect(await chat.session()).toBeUndefined()
     expect(await chat.say('/worktree remove --force')).toContain('Removed `mine`')
     const restored = await chat.say('/worktree restore')
-    expect(restored).toBe('Restored `mine` for task mine\nThis conversation works there from now on.')
+    expect(restored).toBe('Restored `mine` for task mine\nThis conversation now works there.')
     expect((await chat.conversation()).environmentId).toBeDefined()
     expect(await chat.say('/diff')).toContain('new  untracked')
   })
@@ -212,14 +214,14 @@ describe('worktree', () => {
     const other = await makeChat(world, { id: 'T2' })
     await other.startSession('/elsewhere')
     expect(await other.say('/worktree link shared')).toBe(
-      'Linked this conversation to `shared`: it works there from now on.\nIt is shared by test:T1, test:T2.',
+      'Linked this conversation to `shared`. It now works there.\nShared by test:T1, test:T2.',
     )
     expect(await other.session()).toBeUndefined()
     await other.startSession(await ownPath())
     expect(await chat.say('/worktree remove')).toContain('test:T2 is using it')
     await chat.say('/worktree remove --force')
     expect(await toldIn(world, 'T2')).toEqual([
-      'Worktree `shared` was removed (by test:T1). Bring it back with `/worktree restore shared`.',
+      'Worktree `shared` was removed (by test:T1). Restore it with `/worktree restore shared`.',
     ])
     expect(await toldIn(world, 'T1')).toEqual([])
     expect((await other.conversation()).environmentId).toBeUndefined()
@@ -232,7 +234,7 @@ describe('worktree', () => {
     await chat.say('/worktree link by-hand')
     expect(await chat.ask('/worktree remove')).toEqual({
       kind: 'answer',
-      text: expect.stringMatching(/^Stopped tracking `by-hand`: it is yours, so .* stays as it is\.$/),
+      text: expect.stringMatching(/^Stopped tracking `by-hand`\. Its files are still at .*\.$/),
     })
     expect(await toldIn(world, 'T1')).toEqual([])
     expect((await chat.conversation()).environmentId).toBeUndefined()
@@ -255,7 +257,7 @@ describe('worktree', () => {
     expect(await chat.say('/worktree orphans')).toMatch(
       /^```\n[\s\S]*by-hand[\s\S]*\n```\n.*coppice worktree adopt <path>$/,
     )
-    expect(await chat.say('/worktree cleanup merged')).toContain('project: 0 environments removed.')
+    expect(await chat.say('/worktree cleanup merged')).toContain('project: 0 worktrees removed.')
   })
 
   test('the limit is told as everywhere', async () => {
@@ -278,12 +280,12 @@ describe('worktree', () => {
 
 describe('status', () => {
   test('names codebase, environment, branch, session, agent and how many worktrees there are', async () => {
-    expect(await chat.say('/status')).toContain('**Environment**: none yet: the first message gets one')
+    expect(await chat.say('/status')).toContain('**Worktree**: none yet; the first message creates one')
     await chat.say('/worktree create mine')
     await chat.startSession(await ownPath())
     const text = await chat.say('/status')
-    expect(text).toContain('**Codebase**: `project`')
-    expect(text).toContain('**Environment**: task mine, `')
+    expect(text).toContain('**Repository**: `project`')
+    expect(text).toContain('**Worktree**: task mine, `')
     expect(text).toContain('**Branch**: `mine`')
     expect(text).toContain('**Session**: demo, last used just now')
     expect(text).toContain('**Worktrees**: 1 of 25: 0 merged, 0 stale (no activity in 14+ days), 1 active')
@@ -298,7 +300,7 @@ describe('status', () => {
     await world.context.store.environments.transition(environmentId, 'active', 'released')
     await world.context.store.codebases.remove(world.codebase.id)
     expect(await chat.say('/status')).toContain(
-      '**Codebase**: `project`, no longer registered: bind one with /codebase',
+      '**Repository**: `project`, no longer registered; choose one with /codebase',
     )
   })
 
@@ -306,8 +308,8 @@ describe('status', () => {
     const { codebases } = world.context.store
     const answers = async () => [await chat.say('/status'), await chat.say('/worktree list')]
     const gone = (why: string) => [
-      expect.stringContaining(`**Codebase**: \`project\`, ${why}: bind one`),
-      expect.stringContaining(`This conversation's codebase is ${why}.`),
+      expect.stringContaining(`**Repository**: \`project\`, ${why}; choose one`),
+      expect.stringContaining(`This conversation's repository is ${why}.`),
     ]
     await codebases.remove(world.codebase.id)
     expect(await answers()).toEqual(gone('no longer registered'))
@@ -316,8 +318,8 @@ describe('status', () => {
     await codebases.remove(world.codebase.id)
     await codebases.insert(world.codebase)
     expect(await answers()).toEqual([
-      expect.stringContaining('**Codebase**: `project`\n'),
-      expect.stringContaining('project has no environments yet'),
+      expect.stringContaining('**Repository**: `project`\n'),
+      expect.stringContaining('project has no worktrees yet'),
     ])
   })
 })
@@ -334,13 +336,13 @@ describe('codebase', () => {
     writeFileSync(ssh, '#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n', { mode: 0o700 })
     appendFileSync(join(world.box.home, '.gitconfig'), `[core]\n\tsshCommand = ${ssh}\n[ssh]\n\tvariant = simple\n`)
     const cloned = await chat.say(`/clone ssh://git@203.0.113.7${world.box.path('remote.git')}`)
-    expect(cloned).toBe('Cloned `remote`: this conversation is about it now.')
+    expect(cloned).toBe('Cloned `remote`. This conversation now uses it.')
     expect(await chat.session()).toBeUndefined()
     expect((await chat.conversation()).environmentId).toBeUndefined()
     expect((await world.context.store.environments.get(environmentId ?? ('' as never)))?.status).toBe('active')
     expect(await chat.say('/codebases')).toMatch(/^```\n[\s\S]*project[\s\S]*remote/)
-    expect(await chat.say('/codebase project')).toContain('This conversation is about `project` now')
-    expect(await chat.say('/codebase project')).toBe('This conversation is about `project` already.')
+    expect(await chat.say('/codebase project')).toContain('This conversation now uses `project`')
+    expect(await chat.say('/codebase project')).toBe('This conversation already uses `project`.')
     expect(await chat.say('/codebase list')).toBe(await chat.say('/codebases'))
   })
 
@@ -364,17 +366,17 @@ describe('codebase', () => {
 describe('agent, reset and stop', () => {
   test('another agent ends the session, the same one does not', async () => {
     await chat.startSession('/x')
-    expect(await chat.say('/agent')).toContain('`demo` answers here: the first one that is ready.')
-    expect(await chat.say('/agent demo')).toBe('`demo` answers in this conversation from now on.')
+    expect(await chat.say('/agent')).toContain('This conversation uses `demo`: the first one that is ready.')
+    expect(await chat.say('/agent demo')).toBe('This conversation now uses `demo`.')
     expect(await chat.session()).toBeDefined()
-    expect(await chat.say('/agent other')).toBe('`other` answers in this conversation from now on.')
+    expect(await chat.say('/agent other')).toBe('This conversation now uses `other`.')
     expect(await chat.session()).toBeUndefined()
     expect((await chat.conversation()).agent).toBe('other')
   })
 
   test('an unknown agent gets the list, and changes nothing', async () => {
     await chat.startSession('/x')
-    expect(await chat.say('/agent demp')).toBe('There is no agent "demp".\nDid you mean demo? There are demo, other.')
+    expect(await chat.say('/agent demp')).toBe('Unknown agent "demp".\nDid you mean demo? Available: demo, other.')
     expect((await chat.conversation()).agent).toBeUndefined()
     expect(await chat.session()).toBeDefined()
   })
@@ -382,17 +384,17 @@ describe('agent, reset and stop', () => {
   test('an agent that cannot work says what it lacks', async () => {
     const missing = await makeChat(world, { id: 'T3', agents: [missingAgent('claude'), readyAgent('demo')] })
     expect(await missing.say('/agent claude')).toBe(
-      '`claude` answers in this conversation from now on.\nIt cannot work yet: claude is not installed. Install claude.',
+      "This conversation now uses `claude`.\nIt isn't ready: claude is not installed. Install claude.",
     )
   })
 
   test('reset ends the session and nothing else', async () => {
     await chat.say('/worktree create mine')
     await chat.startSession(await ownPath())
-    expect(await chat.say('/reset')).toContain('The session has ended')
+    expect(await chat.say('/reset')).toContain('Session ended.')
     expect(await chat.session()).toBeUndefined()
     expect((await chat.conversation()).environmentId).toBeDefined()
-    expect(await chat.say('/reset')).toContain('There is no session')
+    expect(await chat.say('/reset')).toContain('No active session')
   })
 
   test('stop asks whoever runs it', async () => {
@@ -406,7 +408,7 @@ describe('agent, reset and stop', () => {
 describe('diff', () => {
   test('shows what was committed and what was not', async () => {
     await chat.say('/worktree create mine')
-    expect(await chat.say('/diff')).toBe('`mine` is as `main` was when it began: nothing has changed.')
+    expect(await chat.say('/diff')).toBe('`mine`: no changes since `main`.')
     const path = await ownPath()
     const write = (file: string, text: string | Buffer): void => writeFileSync(join(path, file), text)
     write('committed', 'a\nb\n')
@@ -420,7 +422,7 @@ describe('diff', () => {
     const text = await chat.say('/diff')
     expect(text).toBe(
       [
-        '`mine` against `main`: 4 files, +3 -1',
+        '`mine`: 4 files changed since `main`, +3 -1',
         '```',
         '+1  -1  README     uncommitted',
         '+2  -0  committed',

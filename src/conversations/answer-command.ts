@@ -57,14 +57,14 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(withWordsOf(forChat(fault), view.say))
-    return { kind: 'answer', text: printable(begun(failureText(told, 'The log says more.'))) }
+    return { kind: 'answer', text: printable(begun(failureText(told, 'See the log for details.'))) }
   }
 }
 
 /** A message may begin with a name, which is written as it is; these words are none. */
 const begun = (text: string): string =>
   text.replace(
-    /^(?:an?|cannot|cleanup|it|no|say|the|there|these|this|you)\b/,
+    /^(?:an?|another|can't|cannot|clone|couldn't|invalid|its?|missing|no|not|specify|that|the|there|these|this|unexpected|unknown)(?= )/,
     (word) => word.charAt(0).toUpperCase() + word.slice(1),
   )
 
@@ -132,8 +132,8 @@ const ownCommand = async (
   if (problem !== undefined) throw problem
   const guess = nearest(name, [...firstWords, ...(own?.commands.keys() ?? [])])
   throw usage(
-    `There is no /${name}`,
-    guess === undefined ? '`/help` shows what there is' : `did you mean /${guess}? \`/help\` shows what there is`,
+    `unknown command "/${name}"`,
+    `${guess === undefined ? '' : `did you mean \`/${guess}\`? `}Run \`/help\` for a list of commands`,
   )
 }
 

@@ -65,7 +65,7 @@ const cases: [string, 'none' | 'has' | 'had', MessageDetails, string, string][] 
   ['continued from another repository stays, and says so', 'has', { codebase: 'project' }, 'five', 'stays in `five`'],
   ['is moved by name, and says so', 'has', { codebase: 'project', move: true }, 'project', 'Moved this conversation'],
   ['named its own codebase says nothing', 'has', { codebase: 'five', move: true }, 'five', ''],
-  ['whose codebase is gone takes no other', 'had', {}, 'refused: This conversation is about `five`', ''],
+  ['whose codebase is gone takes no other', 'had', {}, "refused: This conversation's repository, `five`, is", ''],
   ['whose codebase is gone takes no hint', 'had', { codebase: 'project' }, 'refused: .*no longer registered', ''],
   ['whose codebase is gone says where it can go', 'had', {}, 'refused: .*`--codebase <name>`: `project`', ''],
   ['whose codebase is gone is moved by name', 'had', { codebase: 'project', move: true }, 'project', 'Moved this'],
@@ -97,7 +97,9 @@ test('a conversation returns to its codebase when that is registered again, and 
 
 test('a conversation whose codebase was unregistered before names were recorded takes no other', async () => {
   await begin('nameless', undefined, { formerCodebase: { id: aCodebase('unknown').id, name: undefined } })
-  expect((await boundBy('nameless', {})).to).toMatch(/^refused: This conversation's codebase is no longer registered\./)
+  expect((await boundBy('nameless', {})).to).toMatch(
+    /^refused: This conversation's repository is no longer registered\./,
+  )
 })
 
 test('a new thread takes no other codebase than its channel had, and none of another host', async () => {
@@ -107,5 +109,5 @@ test('a new thread takes no other codebase than its channel had, and none of ano
   expect((await boundBy('thread', { channelId: 'channel' })).to).toMatch(/^refused: .*`five`/)
   const far = await register('far', { host: 'another-host' })
   await begin('elsewhere', far.id)
-  expect((await boundBy('elsewhere', {})).to).toMatch(/^refused: .*`far`, which is on another host/)
+  expect((await boundBy('elsewhere', {})).to).toMatch(/^refused: .*`far`, is on another host/)
 })

@@ -65,8 +65,8 @@ const byName = async (isolation: Pick<IsolationContext, 'store' | 'host'>, name:
   const codebase = await isolation.store.codebases.byName(isolation.host, name)
   if (codebase !== undefined) return codebase
   const names = await namesIn(isolation)
-  throw new AppError('not-found', `there is no codebase \`${name}\``, {
-    remedy: names.length === 0 ? 'register one with `/clone <url>`' : `there are ${names.join(', ')}`,
+  throw new AppError('not-found', `unknown codebase \`${name}\``, {
+    remedy: names.length === 0 ? 'clone one with `/clone <url>`' : `registered: ${names.join(', ')}`,
   })
 }
 
@@ -77,7 +77,7 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   const known = all.find((one) => one.github?.toLowerCase() === wanted)
   if (known !== undefined) return known
   if (cloneUrl === undefined) {
-    throw new AppError('not-found', `\`${github}\` is not registered here`, {
+    throw new AppError('not-found', `\`${github}\` isn't registered on this server`, {
       remedy: `register it: coppice codebase add https://github.com/${github}`,
     })
   }

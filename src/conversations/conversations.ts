@@ -209,7 +209,7 @@ export const createConversations = (
     if (own !== undefined) {
       own.cancel.abort('stop')
       if (await own.ended) return stoppedRun(context, key, own.left)
-      throw new AppError('busy', 'the run was told to stop and has not ended yet', {
+      throw new AppError('busy', "the run was asked to stop, but hasn't ended yet", {
         remedy: 'its worktree stays reserved until it ends; restart the server if that takes too long',
       })
     }

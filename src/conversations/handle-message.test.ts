@@ -95,5 +95,5 @@ test('at the limit of the budget a message is kept, also while its platform cann
   const deliveries = new Map([['test', { send: async () => Promise.reject(new Error('not asked')), prepare } as never]])
   const { outcome, said } = await handled(survives, { isolation, deliveries })
   expect(outcome).toBe('answered')
-  expect(said).toEqual([expect.stringContaining('Your message is kept')])
+  expect(said).toEqual([expect.stringContaining('Your message is on hold')])
 })

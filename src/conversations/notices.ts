@@ -43,8 +43,8 @@ export const forChat = (error: unknown): unknown =>
 /** No codebase bound: no isolation, and no agent run that can write. */
 export const unboundNotice = (names: readonly string[]): string =>
   names.length === 0
-    ? 'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.'
-    : `No codebase is bound to this conversation. Bind one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
+    ? 'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.'
+    : `This conversation has no repository. Choose one with \`/codebase <name>\`: ${names.map((name) => `\`${name}\``).join(', ')}.`
 
 /** It had a codebase, and no other is taken instead: work would land in a repository that nobody named. */
 export const codebaseGoneNotice = (
@@ -53,12 +53,12 @@ export const codebaseGoneNotice = (
   { platform }: { readonly platform: string },
 ): string => {
   const { name, why } = gone
-  const called = name === undefined ? "This conversation's codebase" : `This conversation is about \`${name}\`, which`
+  const called = name === undefined ? "This conversation's repository" : `This conversation's repository, \`${name}\`,`
   const others = names.length === 0 ? '' : `: ${names.map((one) => `\`${one}\``).join(', ')}`
   return [
     `${called} is ${goneBecause(gone)}.`,
     ...(why === 'unregistered' ? ['Register it again with `coppice codebase add <path or URL>`, or move'] : ['Move']),
-    `the conversation to another one with \`${moveWith(platform)}\`${others}.`,
+    `the conversation to another with \`${moveWith(platform)}\`${others}.`,
   ].join(' ')
 }
 
@@ -76,11 +76,11 @@ const moveWith = (platform: string, name = '<name>'): string =>
   platform === 'cli' ? `--codebase ${name}` : `/codebase ${name}`
 
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
-  `Worktree \`${environment.branch}\` was removed (${why}). Bring it back with \`/worktree restore ${environment.branch}\`.`
+  `Worktree \`${environment.branch}\` was removed (${why}). Restore it with \`/worktree restore ${environment.branch}\`.`
 
 /** Of an adopted one nothing was removed, and there is nothing to bring back. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
-  `Stopped tracking \`${branch}\`: it is not Coppice's, so its files stay as they are.`
+  `Stopped tracking \`${branch}\`. Coppice didn't create it, so its files stay in place.`
 
 /** Why the environment stays when its conversation closed; that it went is said by the removal itself. */
 export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
@@ -89,7 +89,7 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
       return undefined
     case 'kept': {
       const others = outcome.others.map(({ platform, conversationId }) => `${platform}:${conversationId}`)
-      return `Worktree \`${outcome.environment.branch}\` stays: ${others.join(', ')} still ${others.length === 1 ? 'uses' : 'use'} it.`
+      return `Worktree \`${outcome.environment.branch}\` was kept: ${others.join(', ')} still ${others.length === 1 ? 'uses' : 'use'} it.`
     }
     case 'asked': {
       const { removal } = outcome
@@ -101,8 +101,8 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
 const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
   const kept = `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`
   return refusals(reasons, true).length > 0
-    ? `${kept} \`/worktree remove ${branch}\` says what to do first.`
-    : `${kept} Commit and push what is in it, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`
+    ? `${kept} Run \`/worktree remove ${branch}\` to see what to do first.`
+    : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`
 }
 
 export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
@@ -136,7 +136,7 @@ const gitFilesNotice = (first: string, { repoPath }: Pick<Codebase, 'repoPath'>,
   [
     first,
     ...listed(lines, MOST_PLANTED),
-    `Coppice runs nothing that is named there, but your own git would: look at \`${repoPath}\` before you use it.`,
+    `Coppice doesn't run anything set there, but your own git would. Check \`${repoPath}\` before you use it.`,
   ].join('\n')
 
 const MOST_LINES = 20
@@ -144,13 +144,13 @@ const MOST_LINES = 20
 const MOST_PLANTED = 60
 
 export const waitingNotice = (running: number): string =>
-  `Your message is waiting: ${running} conversations are being worked on, which is the limit. It will be taken up in its turn.`
+  `Your message is queued: ${running} conversations are running, which is the limit.`
 
 export const busyNotice = (environment: Pick<IsolatedEnvironment, 'branch'>): string =>
-  `Another conversation is working in \`${environment.branch}\` at the moment. This message is next.`
+  `Another conversation is using \`${environment.branch}\`. Your message runs next.`
 
 export const givenUpNotice = (attempts: number): string =>
-  `This message was begun ${attempts} times, and each time Coppice ended before the agent did. It is not tried again: send it once more if you want that, perhaps with another agent (\`/agent\`).`
+  `Coppice stopped ${attempts} times while running this message, so it won't be retried. To try again, send it once more, perhaps with another agent (\`/agent\`).`
 
 /** The answer was given, and every place is taken. */
 export const resumingNotice =
@@ -161,8 +161,8 @@ export const timeLimitNotice = (minutes: number): string =>
 
 /** It was told to end and did not. */
 export const notEndedNotice =
-  'It has not ended yet. Its worktree stays reserved until it does; restart the server if that takes too long.'
+  "It hasn't ended yet. Its worktree stays reserved until it does; restart the server if that takes too long."
 
-export const stoppedNotice = 'Stopped. What was done until then is in the worktree.'
+export const stoppedNotice = 'Stopped. The work so far is in the worktree.'
 
-export const silentNotice = 'The agent ended without saying anything.'
+export const silentNotice = 'The agent finished without a reply.'

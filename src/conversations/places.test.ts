@@ -133,7 +133,7 @@ test('a run that waits for its turn in a shared worktree keeps no place', async 
   const [environment] = await world.context.store.environments.live(world.codebase.id)
   await say('b', `/worktree link ${environment?.branch ?? ''}`)
   await say('b', 'second')
-  await expect.poll(async () => (await heard('b')).join()).toContain('This message is next')
+  await expect.poll(async () => (await heard('b')).join()).toContain('Your message runs next')
   await say('c', 'third')
   await expect.poll(() => heard('c')).toContain('did third')
   gate.resolve()
@@ -162,7 +162,7 @@ test('/stop ends a run that waits, and one that waits to continue', async () => 
   await expect.poll(() => [...working]).toEqual(['work'])
   gate.resolve()
   await expect.poll(() => heard('c')).toContain('did work')
-  for (const name of ['a', 'b']) expect((await heard(name)).join()).toContain('Stopped. What was done')
+  for (const name of ['a', 'b']) expect((await heard(name)).join()).toContain('Stopped. The work so far')
 })
 
 const short = { runMinutes: 0.04 }
@@ -210,7 +210,7 @@ test.each(['run.leased', 'run.ended'])(
     })
     await say('a', 'hangs')
     await say('b', 'work')
-    await expect.poll(async () => (await heard('a')).join()).toContain('It has not ended yet.')
+    await expect.poll(async () => (await heard('a')).join()).toContain("It hasn't ended yet.")
     await expect.poll(() => heard('b')).toContain('did work')
     expect(await world.context.store.inbox.counts()).toEqual({ waiting: 0, running: 0 })
   },

@@ -77,4 +77,4 @@ export const askInThread = (
 }
 
 const questionNotice = ({ agent, what }: AgentQuestion): string =>
-  `\`${agent}\` asks whether it may: ${what.replaceAll(/\s+/g, ' ').trim().slice(0, 500)}\nAnswer \`/allow\` or \`/deny\`. It waits until then; \`/stop\` ends it.`
+  `\`${agent}\` asks for permission: ${what.replaceAll(/\s+/g, ' ').trim().slice(0, 500)}\nReply \`/allow\` or \`/deny\`. It waits for your answer; \`/stop\` ends the run.`

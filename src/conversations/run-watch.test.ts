@@ -148,7 +148,7 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
     await note()
     expect(await ask(engine, '/stop')).toEqual(['Stopped: the agent and all processes it started have ended.'])
     expect(pids().map(isAlive)).toEqual([false])
-    expect((await done(id)).at(-1)).toBe('Stopped. What was done until then is in the worktree.')
+    expect((await done(id)).at(-1)).toBe('Stopped. The work so far is in the worktree.')
     expect([await watches(), cgroupsHere()], 'no debris').toEqual([[], []])
   })
 
@@ -174,7 +174,7 @@ describe.each(places)('what an agent leaves behind, $how', ({ cgroup }) => {
     agentThat(`${relay}\n${waits('relayed')}\necho done`)
     const engine = await startEngine({ cgroup })
     expect((await ask(engine, 'work')).at(-1)).toMatch(
-      /^The agent has ended, but .* running:[^]*\nRun `\/stop` to end|no pid/,
+      /^The agent has ended, but .* running:[^]*\nRun `\/stop` to end|no process ID/,
     )
     await note()
     const marked = async () => isAnyMarked(await markedProcesses(marks.map((id) => ({ id, cgroup: undefined }))))
@@ -287,12 +287,12 @@ test('/stop says what it could not end, and how to', () => {
   const own = [{ pid: 7, startTime: 'x', command: 'node' }]
   const stopped = { ...nothingRunning, outcome: 'stopped' } as const
   expect(stopNotice({ ...stopped, left: { own, unknown: [] } })).toBe(
-    'Stopped the agent, but 1 process it started could not be ended:\n- 7 `node`\nTry: `kill -9 7`',
+    "Stopped the agent, but 1 process it started couldn't be stopped:\n- 7 `node`\nTry: `kill -9 7`",
   )
   const unnamed = { own: [], unknown: [], unnamed: true } as const
-  const noPid = 'no pid names it, because it keeps forking or is in another pid namespace'
+  const noPid = 'Coppice has no process ID for it, because it keeps forking or runs in another PID namespace'
   expect(stopNotice({ ...stopped, left: unnamed })).toBe(
-    `Stopped the agent, but something it started could not be ended: ${noPid}. Run \`/stop\` again; if that does not help, restart the machine.`,
+    `Stopped the agent, but something it started couldn't be stopped: ${noPid}. Run \`/stop\` again; if that doesn't help, restart the machine.`,
   )
   expect(leftNotice(unnamed)).toBe(
     `The agent has ended, but something it started is still running: ${noPid}. Run \`/stop\` to end it.`,
@@ -301,7 +301,7 @@ test('/stop says what it could not end, and how to', () => {
     /^No agent is running here\.\nSomething that the repository's setup or teardown started .* is still running/,
   )
   expect(stopNotice({ ...stopped, left: { own: [], unknown: [], problem: 'no /proc' } })).toContain(
-    'Coppice could not check which processes the agent left running: no /proc',
+    "Coppice couldn't check which processes the agent left running: no /proc",
   )
 })
 
@@ -388,7 +388,7 @@ describe('git’s own files and the shared checkout', () => {
         "- the repository's configuration: set `core.fsmonitor = /evil`",
         "- the repository's configuration: set `http.extraHeader = …`",
         "- this worktree's configuration: set `core.pager = /evil`",
-        `Coppice runs nothing that is named there, but your own git would: look at \`${world.repo.commonDir}\` before you use it.`,
+        `Coppice doesn't run anything set there, but your own git would. Check \`${world.repo.commonDir}\` before you use it.`,
       ].join('\n'),
     )
     expect(rest).toEqual(['fine'])

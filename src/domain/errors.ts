@@ -51,7 +51,7 @@ export class AppError extends Error {
   }
 }
 
-/** Isolation cannot be had, so the run does not happen. Never a reason to fall back to the shared checkout. */
+/** There is no isolated environment, so the run doesn't happen. Never a reason to fall back to the shared checkout. */
 export class IsolationBlockedError extends AppError {
   constructor(message: string, options: AppErrorOptions = {}) {
     super('isolation-blocked', message, options)

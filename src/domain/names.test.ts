@@ -27,8 +27,8 @@ describe('a branch name', () => {
     ['日'.repeat(80), 'longer than 200 bytes'],
     ['-b', 'option'],
     ['--force', 'option'],
-    ['@', 'keeps for itself'],
-    ['HEAD', 'keeps for itself'],
+    ['@', 'reserved by git'],
+    ['HEAD', 'reserved by git'],
     ['a b', 'space'],
     ['a\tb', 'control'],
     ['a\nb', 'control'],
@@ -53,7 +53,7 @@ describe('a branch name', () => {
     ['a.lock', '".lock"'],
     ['a.lock/b', '".lock"'],
     ['refs/heads/x', 'refs/'],
-    ['a\ud800b', 'half of a character'],
+    ['a\ud800b', 'unpaired surrogate'],
   ])('cannot be %j, and the message says why', (name, why) => {
     expect(branchNameProblem(name)).toContain(why)
     expect(() => toBranchName(name)).toThrow(expect.objectContaining({ code: 'name-invalid' }))

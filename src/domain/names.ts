@@ -34,11 +34,11 @@ export const branchNameProblem = (name: string): string | undefined => {
   if (name === '') return 'it is empty'
   if (name.length > 200) return 'it is longer than 200 characters'
   if (name.startsWith('-')) return 'it starts with "-" and would be read as an option'
-  if (name === '@' || name === 'HEAD') return `"${name}" is a name git keeps for itself`
+  if (name === '@' || name === 'HEAD') return `"${name}" is reserved by git`
   // eslint-disable-next-line no-control-regex
   if (/[\u0000-\u0020\u007f~^:?*[\\]/.test(name)) return 'it has a space, a control character or one of ~ ^ : ? * [ \\'
   // Half a surrogate pair reaches git as U+FFFD: another name than the one we recorded.
-  if (!name.isWellFormed()) return 'it has half of a character'
+  if (!name.isWellFormed()) return 'it has an unpaired surrogate'
   if (name.includes('..')) return 'it has ".."'
   if (name.includes('@{')) return 'it has "@{"'
   if (name.startsWith('/') || name.endsWith('/') || name.includes('//')) return 'it has an empty part between slashes'
@@ -53,7 +53,7 @@ export const branchNameProblem = (name: string): string | undefined => {
 export const toBranchName = (name: string): BranchName => {
   const problem = branchNameProblem(name)
   if (problem !== undefined) {
-    throw new AppError('name-invalid', `${JSON.stringify(name.slice(0, 80))} cannot be a branch name: ${problem}`, {
+    throw new AppError('name-invalid', `${JSON.stringify(name.slice(0, 80))} isn't a valid branch name: ${problem}`, {
       remedy: 'use letters, digits, "-", "_", "." and "/"',
     })
   }
@@ -63,7 +63,7 @@ export const toBranchName = (name: string): BranchName => {
 /** Codebase names become directory names: one plain path segment. */
 export const toCodebaseName = (name: string): string => {
   if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/.test(name) || name.endsWith('.lock') || name.endsWith('.')) {
-    throw new AppError('name-invalid', `${JSON.stringify(name.slice(0, 80))} cannot be a codebase name`, {
+    throw new AppError('name-invalid', `${JSON.stringify(name.slice(0, 80))} isn't a valid codebase name`, {
       remedy: 'use letters, digits, ".", "_" and "-", starting with a letter or digit',
     })
   }

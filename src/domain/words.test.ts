@@ -17,5 +17,6 @@ test.each([
   ['git failed (exit code 1)', 'git failed (exit code 1).'],
   ['delete it: rm /a/file', 'Delete it: rm /a/file'],
   ['add it: /codebase name', 'Add it: /codebase name'],
+  ['usage: --issue <number>', 'Usage: --issue <number>'],
   ['limits.runMinutes is not a number', 'limits.runMinutes is not a number.'],
 ])('"%s" becomes a sentence', (text, expected) => expect(sentence(text)).toBe(expected))

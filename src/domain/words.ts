@@ -6,7 +6,7 @@ export const sentence = (text: string): string => withFullStop(capitalized(text)
 
 export const withFullStop = (text: string): string => {
   const trimmed = text.trim()
-  return /[.!?:…]$/.test(trimmed) || endsWithCommand.test(trimmed) ? trimmed : `${trimmed}.`
+  return /[.!?:…>]$/.test(trimmed) || endsWithCommand.test(trimmed) ? trimmed : `${trimmed}.`
 }
 
 /** To be pasted: with a full stop, `rm file` would be about another file. */

@@ -27,8 +27,8 @@ describe('a work', () => {
   })
 
   test('that a person gets wrong is told in good grammar', () => {
-    expect(() => toWork('issue', 'x')).toThrow('"x" is not an issue number')
-    expect(() => toWork('pr', 'x')).toThrow('"x" is not a pr number')
+    expect(() => toWork('issue', 'x')).toThrow(`"x" isn't an issue number`)
+    expect(() => toWork('pr', 'x')).toThrow(`"x" isn't a pr number`)
     expect(() => toWork('agent', ' ')).toThrow('an agent needs an id')
   })
 

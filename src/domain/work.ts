@@ -17,8 +17,8 @@ export const isNumbered = (type: WorkType): boolean => numbered.has(type)
 export const toWork = (type: WorkType, id: string): Work => {
   if (isNumbered(type)) {
     if (!/^[1-9][0-9]{0,9}$/.test(id)) {
-      throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 40))} is not ${article(type)} ${type} number`, {
-        remedy: `give a positive number, such as ${type} 42`,
+      throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 40))} isn't ${article(type)} ${type} number`, {
+        remedy: `use a positive number, such as 42`,
       })
     }
     return { type, id }
@@ -27,7 +27,7 @@ export const toWork = (type: WorkType, id: string): Work => {
     throw new AppError('name-invalid', `${article(type)} ${type} needs an id of 1 to 500 characters`)
   }
   if (type === 'agent' && !/^[a-z0-9][a-z0-9-]{0,49}$/.test(id)) {
-    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 60))} cannot be an agent's name`, {
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 60))} isn't a valid agent name`, {
       remedy: 'use lower-case letters, digits and "-"',
     })
   }

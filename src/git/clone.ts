@@ -45,7 +45,7 @@ export const cloneBare = async (
   const fetch = { remote: 'origin', refspecs, url, timeoutMs: cloneTimeoutMs, onProgress, settings, ...spawned }
   const fetched = await fetchRemote(git, repo, fetch, { signal })
   if (fetched.outcome === 'unreachable') {
-    throw new AppError('remote-unreachable', `it could not be cloned: ${fetched.detail}`, {
+    throw new AppError('remote-unreachable', `clone failed: ${fetched.detail}`, {
       remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
     })
   }

@@ -48,12 +48,12 @@ export const commitFile = async (
     })
     if (moved.ok) return { commit, branch, made: true }
   }
-  throw new AppError('busy', `the branch in ${tree.path} moves faster than a commit can be made on it`)
+  throw new AppError('busy', `the branch in ${tree.path} keeps moving, so no commit could be made on it`)
 }
 
 const noBranch = (tree: Tree): AppError =>
   new AppError('unsupported', `no branch with a commit is checked out in ${tree.path}`, {
-    remedy: 'check out the branch of the environment again: git switch <branch>',
+    remedy: "check out the worktree's branch again: git switch <branch>",
   })
 
 /** Through a private index: the worktree's own may hold what somebody has staged. */

@@ -34,7 +34,7 @@ const ask = async (git: Git, path: string, { signal }: CallOptions) => {
     return await git.run({ operation: 'rev-parse', at: { cwd: path }, args, ok: [0, 128], ...(signal && { signal }) })
   } catch (error) {
     if (!isAppError(error, 'not-found')) throw error
-    throw new AppError('not-a-repository', `${path} does not exist or is not a directory`, { cause: error })
+    throw new AppError('not-a-repository', `${path} doesn't exist or isn't a directory`, { cause: error })
   }
 }
 
@@ -57,6 +57,6 @@ const notARepository = (path: string, stderr: string): AppError => {
     )
   }
   return new AppError('not-a-repository', `${path} is not in a git repository`, {
-    remedy: 'go into one, or name it with --codebase',
+    remedy: 'change to a repository, or pass --codebase',
   })
 }

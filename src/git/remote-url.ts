@@ -9,7 +9,7 @@ import { type ConfigEntry, isUserScope, splitKey } from './config-entries.ts'
 export const validateRemoteUrl = (url: string): string => {
   const problem = remoteUrlProblem(url)
   if (problem === undefined) return url
-  throw new AppError('name-invalid', `this cannot be cloned: ${problem}`, {
+  throw new AppError('name-invalid', `can't clone this: ${problem}`, {
     remedy: 'give an https:// or ssh:// URL, git@host:owner/name, or an absolute path',
   })
 }

@@ -177,7 +177,7 @@ describe('cloning', () => {
     'relative/path',
     'javascript://x',
   ])('refuses %j', (url) => {
-    expect(() => validateRemoteUrl(url)).toThrow(/cannot be cloned/)
+    expect(() => validateRemoteUrl(url)).toThrow(/can't clone this/)
   })
 })
 

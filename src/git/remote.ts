@@ -50,10 +50,7 @@ export const addressOf = async (git: Git, repo: Repo, remote: { name: string } |
   const entries = await git.config(repo)
   const url = 'url' in remote ? remote.url : remoteUrls(entries).get(remote.name)
   if (url === undefined) {
-    throw new AppError(
-      'remote-unreachable',
-      `there is no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`,
-    )
+    throw new AppError('remote-unreachable', `no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`)
   }
   const name = `coppice-${randomBytes(16).toString('hex')}:`
   return { name, settings: [[`url.${absolute(userRewritten(url, entries), repo)}.insteadOf`, name]] }

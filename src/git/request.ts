@@ -11,7 +11,7 @@ export type GitRequest = {
   /** `{ cwd }` only for discovery and clone, where no repository is known yet. */
   readonly at: Repo | Tree | { readonly cwd: string }
   readonly args: readonly string[]
-  /** Exit codes that are answers; [0] unless said. */
+  /** Exit codes that are answers (default: [0]). */
   readonly ok?: readonly number[]
   readonly stdin?: string | Buffer | Readable
   /** May take git's optional locks (refresh the index). Reads never do. */

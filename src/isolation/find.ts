@@ -30,8 +30,8 @@ export const findEnvironment = async (
     (ref.trim() === '' ? undefined : await environments.liveByWork(codebase.id, taskWork(ref))) ??
     (await onBranch(context, codebase, ref))
   if (found !== undefined && found.codebaseId === codebase.id) return found
-  throw new AppError('not-found', `${codebase.name} has no environment ${JSON.stringify(ref)}`, {
-    remedy: '`coppice worktree list` shows what is there, `coppice worktree restore --list` what was removed',
+  throw new AppError('not-found', `${codebase.name} has no worktree ${JSON.stringify(ref)}`, {
+    remedy: 'run `coppice worktree list` for a list, or `coppice worktree restore --list` for removed ones',
   })
 }
 
@@ -101,5 +101,5 @@ export const findRestorePoint = async (
 
 const nothingToRestore = ({ settings }: IsolationContext, { name }: Codebase, what: string): AppError =>
   new AppError('not-found', `${name} has nothing to restore${what}`, {
-    remedy: `removed environments are kept for ${settings.restoreDays} days; \`coppice worktree restore --list\` shows them`,
+    remedy: `removed worktrees are kept for ${settings.restoreDays} days; run \`coppice worktree restore --list\` for a list`,
   })

@@ -30,7 +30,7 @@ export type Isolation = {
 export const createIsolation = (context: IsolationContext): Isolation => {
   const codebaseOf = async (id: CodebaseId): Promise<Codebase> => {
     const codebase = await context.store.codebases.get(id)
-    if (codebase === undefined) throw new AppError('not-found', 'its codebase is not registered any more')
+    if (codebase === undefined) throw new AppError('not-found', 'its repository is no longer registered')
     return codebase
   }
   return {
@@ -84,7 +84,7 @@ const freshenFor = async (
   // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
   if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
   const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
-  return fresh.outcome === 'offline' ? [`could not fetch (${fresh.detail}): continuing from what is here`] : []
+  return fresh.outcome === 'offline' ? [`couldn't fetch (${fresh.detail}): using the local copy`] : []
 }
 
 const adopter = async (context: IsolationContext): Promise<Provider> => {

@@ -17,7 +17,7 @@ export type HeldLease = Lease & {
 export type LeaseRequest = {
   /** What for, in words that other tools show: "agent run for slack". */
   readonly purpose: string
-  /** Who has to be dead before the lease may be dropped; this process unless said. */
+  /** Who has to be dead before the lease may be dropped (default: this process). */
   readonly holder?: ProcessIdentity
   readonly signal?: AbortSignal
 }
@@ -96,14 +96,14 @@ const usableTree = async (
 ): Promise<Tree> => {
   const current = await context.store.environments.get(id)
   if (current?.status !== 'active') {
-    throw new AppError('not-found', `${branch} cannot be used: it is ${current?.status ?? 'gone'}`, {
-      remedy: 'look at coppice worktree list',
+    throw new AppError('not-found', `can't use ${branch}: it is ${current?.status ?? 'gone'}`, {
+      remedy: 'run `coppice worktree list` to see its status',
     })
   }
   const presence = await presenceOf(context, codebase, current)
   if (presence.state === 'present') return presence.tree
-  const why = presence.state === 'missing' ? `${current.path} is not there` : presence.detail
-  throw new AppError('not-found', `${branch} cannot be used: ${why}`, { remedy: 'look at coppice doctor' })
+  const why = presence.state === 'missing' ? `${current.path} doesn't exist` : presence.detail
+  throw new AppError('not-found', `can't use ${branch}: ${why}`, { remedy: 'run `coppice doctor` for suggestions' })
 }
 
 const prefix = 'coppice:'

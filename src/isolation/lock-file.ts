@@ -163,9 +163,9 @@ const isBusy = (error: unknown): boolean =>
   (error.errcode & 0xff) === SQLITE_BUSY
 
 const unusable = (path: string, cause: unknown): AppError =>
-  new AppError('unexpected', `the lock file ${path} cannot be used: ${cause instanceof Error ? cause.message : ''}`, {
+  new AppError('unexpected', `can't use the lock file ${path}: ${cause instanceof Error ? cause.message : ''}`, {
     cause,
-    remedy: 'check that you may write to it; if it is damaged, delete it while no coppice runs',
+    remedy: 'check that you can write to it; if it is damaged, delete it while Coppice is not running',
   })
 
 /** For what is only advice: a full disk or a file of another user must not stop the work. */

@@ -60,7 +60,7 @@ export const followed = async (
 
 export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved): string =>
   handedOver
-    ? `${branch} was moved to ${path}, outside the directories that Coppice manages: it is yours now, and Coppice will not delete it`
+    ? `${branch} was moved to ${path}, outside the directories that Coppice manages: Coppice no longer manages it and won't delete it`
     : `${branch} was moved to ${path}: using it there`
 
 /** The live environment whose mark is on the directory at `path`, wherever its row says it is. */

@@ -31,8 +31,8 @@ export const prepareRoot = async (base: string, codebase: string, host: string):
   const root = await realpath(base)
   const inside = await realpath(join(root, codebase))
   if (inside !== join(root, codebase)) {
-    throw new AppError('path-outside-root', `${join(root, codebase)} is a link that leads to ${inside}`, {
-      remedy: 'replace the link by a directory, or move the whole root with WORKTREE_BASE',
+    throw new AppError('path-outside-root', `${join(root, codebase)} is a link to ${inside}`, {
+      remedy: 'replace the link with a directory, or move the whole root with WORKTREE_BASE',
     })
   }
   await markRoot(root, host)

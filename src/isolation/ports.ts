@@ -39,7 +39,7 @@ const leaseOne = async ({ store, host, clock }: IsolationContext, id: Environmen
     if (await store.ports.lease(host, port, id, name, clock())) return
   }
   throw new AppError('busy', `no port from ${firstPort} to ${firstPort + portCount - 1} is free for ${name}`, {
-    remedy: 'remove environments that are not needed any more',
+    remedy: 'remove worktrees that you no longer need',
   })
 }
 

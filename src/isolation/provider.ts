@@ -73,11 +73,11 @@ export type Removed = {
   /** Why the branch stayed or went: "merged: ancestor of origin/main", "2 commits not on main". */
   readonly branchNote: string
   readonly leftOut: readonly LeftOut[]
-  /** Conversations that were let go of and must be told. */
+  /** Conversations that were detached and must be notified. */
   readonly letGo: readonly Conversation[]
   readonly notices: readonly string[]
 }
-/** An adopted environment was let go of: nothing on disk changed. */
+/** An adopted environment is no longer tracked: nothing on disk changed. */
 export type Released = {
   readonly outcome: 'released'
   readonly environment: IsolatedEnvironment

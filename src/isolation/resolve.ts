@@ -270,8 +270,8 @@ const usableRow = async (
       return undefined
     case 'not-ours':
     case 'cannot-tell':
-      throw new IsolationBlockedError(`the environment of ${branch} cannot be used: ${presence.detail}`, {
-        remedy: '`coppice doctor` says what can be done',
+      throw new IsolationBlockedError(`can't use the worktree of ${branch}: ${presence.detail}`, {
+        remedy: 'run `coppice doctor` for suggestions',
       })
   }
 }

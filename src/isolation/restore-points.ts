@@ -50,7 +50,7 @@ const recall = async (
 /** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
 export const restoreDirectory = (context: IsolationContext, id: string): string => {
   if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
-    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} cannot be a restore point`)
+    throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} isn't a valid restore point`)
   }
   return join(context.home, 'restore', id)
 }

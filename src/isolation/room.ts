@@ -15,13 +15,13 @@ export const cleanupToMakeRoom = async (
   isolation: Isolation,
   codebase: Codebase,
 ): Promise<{ removed: number; notices: string[]; stale: string | undefined }> => {
-  context.progress(`the limit of ${codebase.name} is reached: looking for merged environments`)
+  context.progress(`${codebase.name} has reached its limit: looking for merged worktrees`)
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
   const { base, stale } = await freshBase(context, codebase, fresh)
   const notices: string[] = []
   if (stale !== undefined) return { removed: 0, notices, stale }
   for (const { environment, merged } of await mergeStatuses(context, codebase, base)) {
-    // Adopted ones are left, as in the sweep: letting go of one unasked would make room by forgetting.
+    // Adopted ones are left, as in the sweep: to stop tracking one unasked would make room by forgetting.
     if (merged.value !== 'yes' || !environment.owned || environment.status !== 'active') continue
     try {
       const outcome = await isolation.destroy(environment, { trigger: 'room' })

@@ -56,6 +56,6 @@ const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly string[] 
   new IsolationBlockedError(
     left.length === 0
       ? `${branch} is ${status}, and no process is working on it`
-      : `${branch} is ${status}: an interrupted operation could not be finished or undone (${left.join('; ')})`,
-    { remedy: '`coppice doctor --fix` tries again and says what is in the way' },
+      : `${branch} is ${status}: an interrupted operation couldn't be finished or undone (${left.join('; ')})`,
+    { remedy: 'run `coppice doctor --fix` to try again' },
   )

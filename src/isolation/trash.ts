@@ -38,7 +38,7 @@ export const moveToTrash = async (root: string, path: string, id: string): Promi
 
 const notADirectory = (trash: string): AppError =>
   new AppError('path-taken', `${trash} is a link, so nothing can be moved to the trash`, {
-    remedy: `move it away: mv ${shellWord(trash)} <elsewhere>`,
+    remedy: `move it aside: mv ${shellWord(trash)} <elsewhere>`,
   })
 
 /** What a removal moved to the trash and has not given up; undefined when it is not there. */

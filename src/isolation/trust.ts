@@ -38,7 +38,7 @@ export const mayRunScripts = async (
   if (forFork && !config.allowForks) {
     return {
       run: false,
-      notice: `Setup and teardown do not run in the tree of a fork (worktree.allowForks of ${codebase.name} is not set).`,
+      notice: `Setup and teardown don't run in worktrees of forks (worktree.allowForks of ${codebase.name} is not set).`,
     }
   }
   const digest = scriptsDigest(config)
@@ -53,4 +53,4 @@ export const mayRunScripts = async (
 }
 
 const notApproved = (name: string): string =>
-  `Setup and teardown of ${name} did not run: nobody has approved them. Approve them with: coppice codebase trust ${name}`
+  `Setup and teardown of ${name} didn't run: they need approval. Approve them with: coppice codebase trust ${name}`

@@ -10,13 +10,13 @@ export const reconcileAll = async (context: IsolationContext): Promise<string[]>
     try {
       const { settled, left, moved } = await reconcile(context, codebase)
       notices.push(
-        ...settled.map((what) => `settled an interrupted ${what}`),
+        ...settled.map((what) => `recovered from an interrupted ${what}`),
         ...left.map((what) => `left: ${what}`),
         ...moved.map(movedNotice),
       )
     } catch (error) {
       // A repository that is gone must not keep the others from being served.
-      notices.push(`${codebase.name} could not be reconciled: ${toAppError(error).message}`)
+      notices.push(`couldn't recover ${codebase.name}: ${toAppError(error).message}`)
     }
   }
   return notices

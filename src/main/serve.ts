@@ -51,9 +51,9 @@ const onlyServer = async <T>({ lock, home }: IsolationContext, work: () => Promi
     // A port that is in use is busy as well, and no sign of another server of this home.
     if (held || (!isAppError(error, 'busy') && !isAppError(error, 'timeout'))) throw error
     const url = runningServer(home)?.url
-    throw new AppError('busy', `a server of this home is running already${url === undefined ? '' : ` at ${url}`}`, {
+    throw new AppError('busy', `a server is already running for this home${url === undefined ? '' : ` at ${url}`}`, {
       cause: error,
-      remedy: 'use that one, or stop it first; another --home can have a server of its own',
+      remedy: 'use that server, stop it first, or start another one with a different --home',
     })
   }
 }
@@ -156,8 +156,8 @@ const exposedNotice = (names: readonly string[]): string[] =>
   names.length === 0
     ? []
     : [
-        `agents can read ${names.join(', ')}: this system does not let a process clear its own environment. ` +
-          'Run Coppice as a user of its own, or in a container',
+        `agents can read ${names.join(', ')}: this system doesn't let a process clear its own environment. ` +
+          'Run Coppice as a separate user, or in a container',
       ]
 
 const offNotice = ({ platform, problem, remedy }: Refused): string =>

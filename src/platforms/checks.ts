@@ -42,8 +42,8 @@ export const asker =
       signal.throwIfAborted()
       return checked(what, {
         passed: false,
-        detail: `could not be reached: ${reasonOf(error)}`,
-        remedy: 'look whether this machine can reach it, then try again',
+        detail: `couldn't connect: ${reasonOf(error)}`,
+        remedy: 'check network access, then try again',
       })
     }
   }
@@ -51,13 +51,13 @@ export const asker =
 export const listed = (users: readonly string[], variable: string, shape: RegExp, example: string): Check => {
   const odd = users.find((user) => user !== '*' && !shape.test(user))
   if (users.length === 0) {
-    return checked('who may speak', no('nobody', `list user ids: ${variable}=${example}`))
+    return checked('allowed users', no('none', `list user IDs: ${variable}=${example}`))
   }
   return checked(
-    'who may speak',
+    'allowed users',
     odd === undefined
       ? yes(users.includes('*') ? 'everybody' : users.join(', '))
-      : no(`"${odd.slice(0, 40)}" is no user id`, `user ids look like ${example}; names can change hands`),
+      : no(`"${odd.slice(0, 40)}" isn't a valid user ID`, `use IDs such as ${example}; names can change hands`),
   )
 }
 
@@ -70,11 +70,12 @@ export const missing = (what: string, where: string): Check => checked(what, no(
 export const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 
-export const said = (value: unknown): string => (typeof value === 'string' ? value.slice(0, 100) : 'no sensible answer')
+export const said = (value: unknown): string =>
+  typeof value === 'string' ? value.slice(0, 100) : 'unexpected response'
 
 /** What `fetch` throws says little; the cause says what happened. */
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
-  if (error.name === 'TimeoutError') return `no answer within ${TIMEOUT_MS / 1000} s`
+  if (error.name === 'TimeoutError') return `no response within ${TIMEOUT_MS / 1000} s`
   return error.cause instanceof Error ? error.cause.message || error.message : error.message
 }

@@ -5,7 +5,7 @@ import type { Rule } from '../domain/config/rules.ts'
 export const secret: Rule<string> = { ...rule.text, secret: true }
 
 export const url: Rule<string> = {
-  expected: 'a URL that begins with https:// or http://',
+  expected: 'an https:// or http:// URL',
   read: (value) => {
     const parsed = typeof value === 'string' ? URL.parse(value) : null
     return parsed?.protocol === 'https:' || parsed?.protocol === 'http:' ? trimEndOf(String(value), '/') : undefined
@@ -14,13 +14,13 @@ export const url: Rule<string> = {
 
 /** YAML reads the ids of some services as numbers. */
 const userId: Rule<string> = {
-  expected: 'a user id',
+  expected: 'a user ID',
   read: (value) => rule.text.read(typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value),
 }
 
 export const userIds: Rule<readonly string[]> = {
   ...rule.list(userId, 1_000),
-  expected: 'a list of user ids (not names, which can change hands)',
+  expected: 'a list of user IDs (not names, which can change hands)',
   fromText: (text) =>
     text
       .split(/[\s,]+/)
@@ -30,7 +30,7 @@ export const userIds: Rule<readonly string[]> = {
 
 /** A private key has many lines; in a variable its line breaks are often written as \n. */
 export const privateKey: Rule<string> = {
-  expected: 'a private key in PEM form, beginning with -----BEGIN',
+  expected: 'a private key in PEM format, starting with -----BEGIN',
   secret: true,
   read: (value) =>
     typeof value === 'string' && value.trim().startsWith('-----BEGIN')

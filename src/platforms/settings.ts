@@ -65,12 +65,12 @@ const sectionsOf = (section: unknown, file: string): Map<string, Record<string, 
 
 const plain = (value: unknown, name: string, file: string): Record<string, unknown> => {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
-  throw new AppError('config-invalid', `${file}: ${name} is not a section with keys`, {
-    remedy: `write it as "${name}:" with "key: value" lines below`,
+  throw new AppError('config-invalid', `${file}: ${name} must be a section with keys`, {
+    remedy: `write it as "${name}:" with indented "key: value" lines`,
   })
 }
 
 const unknown = (file: string, name: string, known: readonly string[]): AppError =>
-  new AppError('config-invalid', `${file}: there is no setting "${name.slice(0, 80)}"`, {
-    remedy: `there are ${known.join(', ')}`,
+  new AppError('config-invalid', `${file}: unknown setting "${name.slice(0, 80)}"`, {
+    remedy: `valid settings are ${known.join(', ')}`,
   })

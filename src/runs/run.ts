@@ -153,7 +153,7 @@ const contextOf = ({ attempt, context }: RunRequest): string | undefined => {
 
 /** For the agent: what it may find half done. */
 const rerunContext = (attempt: number): string =>
-  `This request was being worked on when Coppice was interrupted; this is attempt ${attempt}. Parts of the work may already be done in this directory: look at git status and git log before you go on, and do not do them twice.`
+  `Coppice was interrupted while this request was running; this is attempt ${attempt}. Parts of the work may already be done in this directory: check git status and git log before you continue, and don't do them twice.`
 
 const ended = (
   { isolation }: RunsContext,

@@ -3,7 +3,7 @@ import type { Session } from '../store/store.ts'
 import type { RunHolder } from './request.ts'
 
 /**
- * The session to go on with: the holder's own, while agent and directory are the same; else a new one. It ends
+ * The session to resume: the holder's own, while agent and directory are the same; else a new one. It ends
  * when the working directory changes, since what the agent remembers is about files that are not here.
  */
 export const sessionFor = async (

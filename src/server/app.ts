@@ -37,8 +37,8 @@ export const createApp = (deps: ServerDeps): App => {
   const app = newApp()
   app.onError(errorAnswer(log, deps.redact))
   app.notFound((c) => {
-    throw new HttpError(404, 'not-found', `there is no ${c.req.method} ${c.req.path.slice(0, 200)}`, {
-      remedy: 'GET /api/openapi.json says what there is',
+    throw new HttpError(404, 'not-found', `unknown endpoint: ${c.req.method} ${c.req.path.slice(0, 200)}`, {
+      remedy: 'see GET /api/openapi.json for all endpoints',
     })
   })
   app.use(securityHeaders)
@@ -108,7 +108,8 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
         // Not as the header is written: that is what the redaction of every answer hides.
-        remedy: 'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` of the home',
+        remedy:
+          'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` in the home directory',
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }
@@ -136,14 +137,14 @@ const receiveBody =
   }
 
 const notForRuns = (): HttpError =>
-  new HttpError(403, 'forbidden', 'the token of a run does not allow this', {
-    remedy: 'it reads GET /api/run, its own environment and the messages of its own conversation',
+  new HttpError(403, 'forbidden', "a run's token doesn't allow this", {
+    remedy: 'it can only read GET /api/run, its own environment and the messages of its own conversation',
   })
 
 const documentRoute = createRoute({
   method: 'get',
   path: '/api/openapi.json',
-  summary: 'This description',
+  summary: 'Get this API description',
   responses: {
     200: { description: 'OpenAPI 3.1', content: { 'application/json': { schema: z.record(z.string(), z.unknown()) } } },
     ...failures,
@@ -156,12 +157,12 @@ const addDocument = (app: App, { version }: ServerDeps): void => {
     type: 'apiKey',
     in: 'cookie',
     name: 'coppice-<port>',
-    description: 'Given by POST /api/session; its name ends with the port of the server.',
+    description: "Issued by POST /api/session; its name ends with the server's port.",
   })
   app.openAPIRegistry.registerComponent('securitySchemes', 'run', {
     type: 'http',
     scheme: 'bearer',
-    description: 'The token of one run of an agent, in COPPICE_RUN_TOKEN. It reads what the run is about.',
+    description: 'The token of one agent run, in COPPICE_RUN_TOKEN. It can only read what belongs to the run.',
   })
   app.openAPIRegistry.registerPath(documentRoute)
   let document: string | undefined
@@ -169,7 +170,7 @@ const addDocument = (app: App, { version }: ServerDeps): void => {
     document ??= JSON.stringify(
       app.getOpenAPI31Document({
         openapi: '3.1.0',
-        info: { title: 'Coppice', version, description: 'An isolated git environment for every piece of work.' },
+        info: { title: 'Coppice', version, description: 'An isolated git worktree for every piece of work.' },
         security: [{ token: [] }, { cookie: [] }],
       }),
     )

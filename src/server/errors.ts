@@ -55,8 +55,8 @@ const describe = (error: unknown): Described => {
     return {
       status,
       code,
-      message: 'something went wrong here',
-      remedy: 'the log of the server says what',
+      message: 'internal error',
+      remedy: 'see the server log',
       headers: {},
     }
   }
@@ -67,13 +67,11 @@ const describeHono = ({ status }: HTTPException): Described => {
   const headers = {}
   switch (status) {
     case 400:
-      return { status, code: 'invalid', message: 'the body is not valid JSON', remedy: undefined, headers }
-    case 415: {
-      const remedy = 'send it with Content-Type: application/json'
-      return { status, code: 'invalid', message: 'the body is not said to be JSON', remedy, headers }
-    }
+      return { status, code: 'invalid', message: "the request body isn't valid JSON", remedy: undefined, headers }
+    case 415:
+      return { status, code: 'invalid', message: 'Content-Type must be application/json', remedy: undefined, headers }
     default:
-      return { status, code: 'invalid', message: 'the request cannot be answered', remedy: undefined, headers }
+      return { status, code: 'invalid', message: 'invalid request', remedy: undefined, headers }
   }
 }
 

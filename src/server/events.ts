@@ -15,15 +15,15 @@ const BUFFER_BYTES = 1_000_000
 const route = createRoute({
   method: 'get',
   path: '/api/events',
-  summary: 'Everything that changes, as server-sent events',
+  summary: 'Stream changes as server-sent events',
   description:
-    'One event per change, named by its type. What happened before the stream was opened is not repeated and ' +
-    '`Last-Event-ID` is not needed: whoever was away reads the resources again. A comment every 15 s keeps the ' +
-    'connection alive; a client that does not read is disconnected.',
+    'One event per change, named after its type. Earlier events are not replayed, and ' +
+    '`Last-Event-ID` is ignored: after reconnecting, read the resources again. A comment every 15 s keeps the ' +
+    "connection alive; a client that doesn't read is disconnected.",
   request: {
     query: z.strictObject({
       conversation: line(540)
-        .refine((text) => /^[a-z][a-z0-9-]*:./.test(text), 'is platform:id')
+        .refine((text) => /^[a-z][a-z0-9-]*:./.test(text), 'must be platform:id')
         .optional()
         .openapi({ description: 'Only this conversation: `platform:id`' }),
     }),
@@ -43,7 +43,7 @@ export const addEvents = (
   let open = 0
   app.openapi(route, (c) => {
     if (open >= most) {
-      throw new HttpError(429, 'too-many-requests', `there are ${most} event streams already`, {
+      throw new HttpError(429, 'too-many-requests', `too many event streams (limit: ${most})`, {
         headers: { 'Retry-After': '10' },
       })
     }

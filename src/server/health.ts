@@ -6,7 +6,7 @@ import { json } from './routes.ts'
 const route = createRoute({
   method: 'get',
   path: '/healthz',
-  summary: 'Is it ready to accept messages?',
+  summary: 'Check whether the server accepts messages',
   security: [],
   responses: {
     200: json('Ready', z.object({ status: z.literal('ok'), uptimeSeconds: z.number() })),

@@ -26,8 +26,9 @@ export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
     host: (c) => {
       const host = hostOf(c)
       if (host !== undefined && isOurs(host, c.env.incoming.socket.localPort)) return
-      throw new HttpError(403, 'forbidden', 'this server does not answer to that host name', {
-        remedy: 'use http://127.0.0.1 or http://localhost with the right port, or allow the name in the configuration',
+      throw new HttpError(403, 'forbidden', 'this host name is not allowed', {
+        remedy:
+          "use http://127.0.0.1 or http://localhost with the server's port, or start the server with --allow-host",
       })
     },
     origin: (c, { required } = { required: false }) => {
@@ -39,10 +40,11 @@ export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
       const foreign =
         (origin !== undefined && !own.includes(origin.toLowerCase())) ||
         (site !== undefined && site !== 'same-origin' && site !== 'none')
-      if (foreign) throw new HttpError(403, 'forbidden', 'this request comes from a page of another origin')
+      if (foreign) throw new HttpError(403, 'forbidden', 'cross-origin request refused')
       if (required && origin === undefined) {
-        throw new HttpError(403, 'forbidden', 'a change with the cookie needs an Origin header', {
-          remedy: 'use the page, or send the token in the Authorization header instead of the cookie',
+        throw new HttpError(403, 'forbidden', 'a request that changes state with the cookie needs an Origin header', {
+          remedy:
+            "send the request from the server's own page, or use the token in the Authorization header instead of the cookie",
         })
       }
     },

@@ -82,10 +82,13 @@ const addressOf = async (host: string, allowRemote: boolean): Promise<string> =>
 }
 
 const beyondLoopback = (host: string): AppError =>
-  new AppError('usage', `listening on ${host === '' ? 'every address' : host} would open this server to others`, {
-    remedy:
-      'leave it at 127.0.0.1 and reach it through ssh or a proxy with TLS; if you mean it, say so with --allow-remote',
-  })
+  new AppError(
+    'usage',
+    `listening on ${host === '' ? 'every address' : host} would expose this server to other machines`,
+    {
+      remedy: 'keep 127.0.0.1 and connect through ssh or a TLS proxy; to listen anyway, pass --allow-remote',
+    },
+  )
 
 const newServer = (
   app: App,
@@ -122,22 +125,22 @@ const listening = (server: Server, host: string, port: number): Promise<void> =>
 const cannotListen = (cause: NodeJS.ErrnoException, host: string, port: number): AppError => {
   switch (cause.code) {
     case 'EADDRINUSE':
-      return new AppError('busy', `port ${port} of ${host} is in use`, {
+      return new AppError('busy', `port ${port} on ${host} is in use`, {
         cause,
-        remedy: 'perhaps by another Coppice; choose another port with --port',
+        remedy: 'another server may be using it; choose another port with --port',
       })
     case 'EACCES':
-      return new AppError('usage', `port ${port} may not be used by this user`, {
+      return new AppError('usage', `no permission to listen on port ${port}`, {
         cause,
-        remedy: 'choose one above 1023 with --port',
+        remedy: 'choose a port above 1023 with --port',
       })
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
-      return new AppError('usage', `this machine has no address ${host}`, {
+      return new AppError('usage', `${host} isn't an address of this machine`, {
         cause,
         remedy: 'choose another with --host',
       })
     default:
-      return new AppError('unexpected', `cannot listen on ${host}:${port}: ${cause.message}`, { cause })
+      return new AppError('unexpected', `can't listen on ${host}:${port}: ${cause.message}`, { cause })
   }
 }

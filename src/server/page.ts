@@ -12,13 +12,13 @@ const page = `<!doctype html>
 <title>Coppice</title>
 <style>${style}</style>
 <h1>Coppice</h1>
-<p>This is a Coppice server: every piece of coding-agent work gets its own isolated git environment.</p>
-<p>Speak to it from a terminal on this machine:</p>
+<p>This is a Coppice server: every piece of coding-agent work gets its own isolated git worktree.</p>
+<p>Send it a message from a terminal on this machine:</p>
 <pre>coppice chat "fix the login bug"</pre>
-<p>or over HTTP, with the token that is kept in the file <code>token</code> of its home directory:</p>
+<p>or over HTTP, with the token in the file <code>token</code> in its home directory:</p>
 <pre>curl -X POST -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\
   -d '{"message":"/help"}' $URL/api/conversations/first/messages</pre>
-<p>The whole interface is described at <code>/api/openapi.json</code>.</p>
+<p>The API is described at <code>/api/openapi.json</code>.</p>
 </html>
 `
 
@@ -27,7 +27,7 @@ const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').upd
 const route = createRoute({
   method: 'get',
   path: '/',
-  summary: 'What this is and how to speak to it',
+  summary: 'A page that says what this server is',
   security: [],
   responses: { 200: { description: 'A page', content: { 'text/html': { schema: z.string() } } } },
 })

@@ -38,11 +38,11 @@ export const body = <T extends z.ZodType>(schema: T) => ({
 
 /** What every route that needs the token may answer besides. */
 export const failures = {
-  400: json('Malformed: the message says where', errorBody),
+  400: json('Invalid request; `message` says where', errorBody),
   401: json('The token is missing or wrong', errorBody),
-  403: json('Another host name or origin', errorBody),
-  429: json('Too many requests: Retry-After says when', errorBody),
+  403: json('Host name or origin not allowed', errorBody),
+  429: json('Too many requests; see `Retry-After`', errorBody),
 }
 
-export const missing = { 404: json('There is no such thing', errorBody) }
+export const missing = { 404: json('Not found', errorBody) }
 export const refused = { 409: json('Refused: `reasons` and `remedies` say why and what to do', errorBody) }

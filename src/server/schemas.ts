@@ -16,8 +16,8 @@ export const line = (most: number) =>
     .string()
     .min(1)
     .max(most)
-    .refine((text) => !control.test(text), 'must not have control characters')
-    .refine((text) => text.isWellFormed(), 'must not have half of a character')
+    .refine((text) => !control.test(text), 'must not contain control characters')
+    .refine((text) => text.isWellFormed(), 'must not contain an unpaired surrogate')
     .refine((text) => text.trim() !== '', 'must not be blank')
 
 const messageBytes = 100_000
@@ -28,8 +28,8 @@ export const prose = z
   .min(1)
   .max(messageBytes)
   .refine((text) => Buffer.byteLength(text) <= messageBytes, `must be at most ${messageBytes} bytes`)
-  .refine((text) => !text.includes('\0'), 'must not have NUL')
-  .refine((text) => text.isWellFormed(), 'must not have half of a character')
+  .refine((text) => !text.includes('\0'), 'must not contain NUL')
+  .refine((text) => text.isWellFormed(), 'must not contain an unpaired surrogate')
   .refine((text) => text.trim() !== '', 'must not be blank')
 
 export const conversationId = line(500).openapi({ description: "The conversation's id, chosen by the caller" })
@@ -54,7 +54,7 @@ export const hints = z
     try {
       toWork(workflowType, workflowId)
     } catch (error) {
-      const message = error instanceof AppError ? error.message : 'is not a work'
+      const message = error instanceof AppError ? error.message : 'must be a valid work identity'
       context.addIssue({ code: 'custom', path: ['workflowId'], message })
     }
   })
@@ -63,7 +63,7 @@ export const hints = z
 /** A name and never a path: what only asks must not register a repository. */
 export const codebaseName = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'is not the name of a codebase')
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must be a valid codebase name')
   .openapi({ description: "A registered codebase's name" })
 
 export const incoming = {
@@ -71,7 +71,7 @@ export const incoming = {
   codebase: codebaseName.optional().openapi({ description: 'Binds a conversation that has no codebase yet' }),
   move: z.boolean().optional().openapi({ description: 'If true, moves the conversation to `codebase`' }),
   hints: hints.optional(),
-  deliveryId: line(200).optional().openapi({ description: 'The same one again is the same message' }),
+  deliveryId: line(200).optional().openapi({ description: 'Idempotency key: a repeated ID is the same message' }),
 }
 
 /** `?force=true`; a flag that is spelled otherwise is a mistake, not a no. */
@@ -80,7 +80,7 @@ export const flag = z
   .optional()
   .transform((value) => value === 'true')
 
-export const platformName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, 'is not the name of a platform')
+export const platformName = z.string().regex(/^[a-z][a-z0-9-]{0,30}$/, 'must be a valid platform name')
 export const ownPlatform = z.enum(['web', 'cli']).default('web')
 
 export const time = z.string().openapi({ format: 'date-time' })

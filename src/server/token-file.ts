@@ -52,13 +52,13 @@ export const readToken = (home: string): Omit<Token, 'created'> | undefined => {
   try {
     const { mode, uid, size } = fstatSync(descriptor)
     if ((mode & constants.S_IFMT) !== constants.S_IFREG) throw damaged(file, 'is not a plain file')
-    if (size > 1024) throw damaged(file, 'is too large to be one')
+    if (size > 1024) throw damaged(file, 'is too large')
     const own = process.getuid?.()
     if (own !== undefined && uid !== own && own !== 0) throw damaged(file, 'belongs to another user')
     const tightened = (mode & 0o077) !== 0
     if (tightened) fchmodSync(descriptor, 0o600)
     const token = readFileSync(descriptor, 'utf8').trim()
-    if (!/^[0-9a-f]{64}$/.test(token)) throw damaged(file, 'does not hold a token')
+    if (!/^[0-9a-f]{64}$/.test(token)) throw damaged(file, "doesn't contain a token")
     return { token, file, tightened }
   } finally {
     closeSync(descriptor)
@@ -80,13 +80,13 @@ const open = (file: string): number | undefined => {
 
 const damaged = (file: string, what: string): AppError =>
   new AppError('config-invalid', `the token file ${file} ${what}`, {
-    remedy: 'delete it: the next start makes a new token',
+    remedy: 'delete it; the server creates a new one when it starts',
   })
 
 const cannot = (file: string, cause: unknown): AppError =>
-  new AppError('config-invalid', `the token file ${file} cannot be used: ${String(codeOf(cause) ?? cause)}`, {
+  new AppError('config-invalid', `can't use the token file ${file}: ${String(codeOf(cause) ?? cause)}`, {
     cause,
-    remedy: 'make sure that it belongs to you and has mode 0600',
+    remedy: 'check that you own it and that its mode is 0600',
   })
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)

@@ -88,7 +88,7 @@ export const createUploads = (limits: UploadLimits, clock: Clock): Uploads => {
         leave()
         resolve(Buffer.concat(chunks))
       }
-      const onClose = (): void => upload.cutOff(new HttpError(400, 'invalid', 'the body ended too early'))
+      const onClose = (): void => upload.cutOff(new HttpError(400, 'invalid', 'the request body ended early'))
       const leave = (): void => {
         receiving.delete(upload)
         incoming.off('data', onData).off('end', onEnd).off('close', onClose)
@@ -153,12 +153,12 @@ const tooLarge = (most: number): HttpError =>
 
 const tooSlow = ({ bytesPerSecond }: UploadLimits): HttpError =>
   new HttpError(408, 'too-slow', `the body arrived at less than ${bytesPerSecond} bytes per second`, {
-    remedy: 'send it again over a faster connection',
+    remedy: 'try again over a faster connection',
     headers: close,
   })
 
 const noRoom = (): HttpError =>
-  new HttpError(503, 'busy', 'too many large bodies are being sent at once', {
-    remedy: 'send it again later',
+  new HttpError(503, 'busy', 'too many large uploads at once', {
+    remedy: 'try again later',
     headers: { ...close, 'Retry-After': '10' },
   })

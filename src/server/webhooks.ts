@@ -13,7 +13,7 @@ const WEBHOOK_BYTES = 25_000_000
 const route = createRoute({
   method: 'post',
   path: '/webhooks/{platform}',
-  summary: 'What a service posts, signed by it',
+  summary: 'Receive a signed webhook from a service',
   security: [],
   request: { params: z.strictObject({ platform: z.string() }) },
   responses: {
@@ -31,9 +31,9 @@ export const addWebhooks = (app: App, { remotes, ready }: ServerDeps, uploads: U
   app.post('/webhooks/:platform', async (c) => {
     const platform = remotes?.get(c.req.param('platform'))
     const webhook = platform?.webhook?.bind(platform)
-    if (webhook === undefined) throw new HttpError(404, 'not-found', 'there is no such webhook here')
+    if (webhook === undefined) throw new HttpError(404, 'not-found', 'unknown webhook')
     // A service tries again later what it could not deliver now.
-    if (!ready()) throw new HttpError(503, 'busy', 'no messages are accepted at the moment')
+    if (!ready()) throw new HttpError(503, 'busy', 'not accepting messages right now')
     const { incoming } = c.env
     const client = clientOf(incoming.socket.remoteAddress)
     const answer = await uploads.withBody(incoming, { most: WEBHOOK_BYTES, client }, (body) =>

@@ -56,14 +56,14 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
     .where(isLive())
     .executeTakeFirst()
   if (environment !== undefined) {
-    throw new AppError('codebase-in-use', `the codebase still has environments, such as ${environment.branch}`, {
-      remedy: 'remove its environments first',
+    throw new AppError('codebase-in-use', `the repository still has worktrees, such as ${environment.branch}`, {
+      remedy: 'remove its worktrees first',
     })
   }
   const spare = await db.selectFrom('spares').select('path').where('codebase_id', '=', id).executeTakeFirst()
   if (spare !== undefined) {
-    throw new AppError('codebase-in-use', `the codebase still has a prepared checkout at ${spare.path}`, {
-      remedy: 'remove its prepared checkouts first',
+    throw new AppError('codebase-in-use', `the repository still has a spare worktree at ${spare.path}`, {
+      remedy: 'remove its spare worktrees first',
     })
   }
 }

@@ -80,7 +80,7 @@ const refuseNewer = (reached: number, newest: number): void => {
   if (reached <= newest) return
   throw new AppError(
     'store-failed',
-    `the database was written by a newer version of coppice: it is at step ${reached}, this version knows ${newest}`,
-    { remedy: 'use the newer version; this one changed nothing' },
+    `the database was written by a newer version of coppice: it is at migration ${reached}, but this version only knows ${newest}`,
+    { remedy: 'use the newer version; nothing was changed' },
   )
 }

@@ -25,7 +25,7 @@ export const openDatabase = async (target: StoreTarget, patience: StorePatience 
     await database.close().catch(() => {})
     if (isAppError(error)) throw error
     const text = error instanceof Error ? error.message : String(error)
-    throw new AppError('store-failed', `the database's tables could not be brought up to date: ${text}`, {
+    throw new AppError('store-failed', `couldn't migrate the database: ${text}`, {
       cause: error,
     })
   }

@@ -88,7 +88,7 @@ const closeWithin = async (wait: number, close: () => Promise<void>): Promise<vo
 /** The URL and the original error stay out of it: both may carry the password (`new URL` quotes its input). */
 export const cannotUse = (url: string, error: unknown): AppError => {
   const text = error instanceof Error && error.message !== '' ? error.message : codeOf(error)
-  const message = `cannot use the PostgreSQL database: ${withoutPassword(text, url)}`
+  const message = `can't use the PostgreSQL database: ${withoutPassword(text, url)}`
   return new AppError('store-failed', message, { remedy: 'check the database URL and that the server is running' })
 }
 

@@ -85,7 +85,7 @@ test('a session that is not there any more begins anew, and says so', async () =
   const told = await tell(claudeAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('began a new session')])
+  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(claudeAt(url, stage), stage, { session: '--help' })).toMatchObject({ outcome: 'done' })
@@ -119,7 +119,7 @@ test.each([
   expect(told).toMatchObject({
     outcome: 'failed',
     text: 'I try.',
-    problem: expect.stringMatching(/^The agent Claude Code failed: .*\.$/),
+    problem: expect.stringMatching(/^Claude Code failed: .*\.$/),
     remedy: expect.stringMatching(row.remedy),
   })
   expect(told.problem).toMatch(row.problem)
@@ -129,9 +129,7 @@ test('a model that stalls is ended after the silence that is allowed', async () 
   const { url } = await model(() => ({ stall: 'Half a sentence' }))
   const told = await tell(claudeAt(url, stage, { silenceMs: 8_000 }), stage)
   expect(told).toMatchObject({ outcome: 'failed', text: 'Half a sentence' })
-  expect(told.problem).toBe(
-    'The agent Claude Code said nothing for 8 seconds and had no tool at work, so it was ended.',
-  )
+  expect(told.problem).toBe('Claude Code printed nothing for 8 seconds with no tool running, so it was stopped.')
   expect(told.started.map(liveness)).toEqual(['dead'])
 })
 

@@ -100,7 +100,7 @@ test('a thread that is not there any more begins anew, and says so', async () =>
   const told = await tell(codexAt(url, stage), stage, { session })
   expect(told).toMatchObject({ outcome: 'done', text: 'Hello.' })
   expect(told.session).not.toBe(session)
-  expect(told.lines).toEqual([expect.stringContaining('began a new session')])
+  expect(told.lines).toEqual([expect.stringContaining('started a new session')])
   expect(asked).toHaveLength(1)
   // what is no id never becomes an option of the program
   expect(await tell(codexAt(url, stage), stage, { session: '--last' })).toMatchObject({ outcome: 'done' })
@@ -161,7 +161,7 @@ test.each([
   expect(told).toMatchObject({
     outcome: 'failed',
     text: 'I try.',
-    problem: expect.stringMatching(/^The agent Codex failed: .*\.$/),
+    problem: expect.stringMatching(/^Codex failed: .*\.$/),
     remedy: expect.stringMatching(row.remedy),
   })
   expect(told.problem).toMatch(row.problem)
@@ -173,7 +173,7 @@ test('a model that stalls is ended after the silence that is allowed', async () 
   )
   const told = await tell(codexAt(url, stage, { silenceMs: 8_000 }), stage)
   expect(told).toMatchObject({ outcome: 'failed', text: 'One.' })
-  expect(told.problem).toBe('The agent Codex said nothing for 8 seconds and had no tool at work, so it was ended.')
+  expect(told.problem).toBe('Codex printed nothing for 8 seconds with no tool running, so it was stopped.')
   expect(told.started.map(liveness)).toEqual(['dead'])
 })
 
@@ -308,7 +308,7 @@ test('where it cannot fence off its commands it works in a container, and reads 
   writeFileSync(command, `#!/bin/sh\n[ "$1" = sandbox ] && exit 1\nexec '${programs().codex}' "$@"\n`, { mode: 0o755 })
   const { url, asked } = await model(inTurn({ call: exec('touch written') }, { say: 'Done.' }))
   const rules = { access: 'read', allowedTools: [], disallowedTools: [] } as const
-  const refused = { outcome: 'failed', problem: expect.stringContaining('cannot fence off') }
+  const refused = { outcome: 'failed', problem: expect.stringContaining("can't sandbox its commands") }
   const outside = codexAt(url, stage, { command, inContainer: false })
   expect(await tell(outside, stage)).toMatchObject({
     ...refused,

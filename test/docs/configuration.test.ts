@@ -16,19 +16,28 @@ test('docs/configuration.md lists every setting as the tables have it (update: n
   await expect(page()).toMatchFileSnapshot('../../docs/configuration.md')
 })
 
+const ofPlatforms = new Set(
+  remoteNames.flatMap((name) => Object.values<Line>(anyDescriptor(name).settings).map(({ variable }) => variable)),
+)
+
+const alsoFor = ({ variable }: Line): string[] =>
+  Object.values<Line>(settingTable).flatMap((line) =>
+    line.variable === variable && variable !== undefined ? [line.about] : [],
+  )
+
 const page = (): string => `# Configuration
 
 Coppice needs no configuration. It reads settings from three places; an environment variable overrides the file:
 
-- environment variables of the command or the server
+- environment variables
 - \`config.yaml\` in Coppice's home directory, for everything on this machine
 - \`.coppice/config.yaml\` in a repository, for that repository
 
-In a file, each dot of a name is a section: \`agent.claude.command\` is \`command:\` below \`claude:\` below \`agent:\`. An unknown key or an invalid value is an error that names the file, the line and what is expected. The server reads its settings when it starts.
+In a file, nest a name at each dot: \`agent.claude.command\` is \`command:\` under \`claude:\` under \`agent:\`. An unknown key or an invalid value is an error that names the file, the line and the expected value. The server reads its settings once, when it starts.
 
 \`COPPICE_HOME\` is Coppice's home directory: \`~/.coppice\` by default, \`/.coppice\` in a container. \`--home\` overrides it. \`COPPICE_DEBUG=1\` is the same as \`--verbose\`. \`NO_COLOR=1\` turns colors off.
 
-## Settings of the machine
+## Machine settings
 
 \`\`\`yaml
 # ~/.coppice/config.yaml
@@ -38,9 +47,14 @@ agent:
   default: claude
 \`\`\`
 
-${list(Object.entries<Line>(settingTable).map(([name, line]) => ({ ...line, default: homeDefault(name as keyof Settings) })))}
+${list(
+  Object.entries<Line>(settingTable)
+    // A variable that a platform uses too is listed there, with its key.
+    .filter(([, { variable }]) => variable === undefined || !ofPlatforms.has(variable))
+    .map(([name, line]) => ({ ...line, default: homeDefault(name as keyof Settings) })),
+)}
 
-## Settings of a repository
+## Repository settings
 
 Read from the commit that new work starts from, never from the work's own branch.
 
@@ -62,13 +76,13 @@ ${list(
 
 ## Platforms
 
-All of them are off until they are set up. \`coppice platforms setup <name>\` shows each step and asks the service whether it accepts the settings.
+Platforms are off until you set them up. \`coppice platforms setup <name>\` shows the steps and verifies your credentials.
 ${remoteNames
   .map(
     (name) => `
 ### ${name}
 
-${list(Object.entries<Line>(anyDescriptor(name).settings).map(([key, line]) => ({ ...line, key: `platforms.${name}.${key}` })))}
+${list(Object.entries<Line>(anyDescriptor(name).settings).map(([key, line]) => ({ ...line, key: `platforms.${name}.${key}`, about: [line.about, ...alsoFor(line)].join(' ') })))}
 `,
   )
   .join('')}`

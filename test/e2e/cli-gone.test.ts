@@ -68,7 +68,7 @@ describe('a repository that was deleted', () => {
         words,
         code: 1,
         err: expect.stringMatching(
-          /the repository of project is gone: nothing is at .*coppice codebase remove project/s,
+          /the repository of project is gone: .* doesn't exist.*coppice codebase remove project/s,
         ),
       })
     }
@@ -77,7 +77,7 @@ describe('a repository that was deleted', () => {
     const doctor = await world.json<Doctor>(world.box.root, 1, 'doctor', '--fix')
     expect(doctor.fixed).toEqual([])
     expect(problems(doctor)).toMatchObject([
-      { detail: `the repository of project is gone: nothing is at ${repo.path}` },
+      { detail: `the repository of project is gone: ${repo.path} doesn't exist` },
     ])
     // The others are cleaned all the same.
     const swept = await world.run(world.box.root, 'cleanup')
@@ -116,7 +116,7 @@ describe('a repository that was deleted', () => {
     const unseen = await world.run(world.box.root, 'codebase', 'remove', 'project')
     chmodSync(world.box.path('disk'), 0o755)
     world.through.length = 0
-    expect(unseen).toMatchObject({ code: 1, err: expect.stringMatching(/cannot be seen at .*EACCES/) })
+    expect(unseen).toMatchObject({ code: 1, err: expect.stringMatching(/can't be read at .*EACCES/) })
     expect(unseen.err).toContain('coppice codebase remove project --force')
     expect(await world.json<EnvironmentJson[]>(repo.path, 0, 'worktree', 'list')).toMatchObject([{ branch: 'rd' }])
     world.through.push(...namespace)
@@ -251,7 +251,8 @@ describe('doctor names a remedy that works', () => {
       const known = new Set((await look()).map(({ detail }) => detail))
       break_(record(repo, made.environment), path, world)
       // A FIFO also keeps doctor from looking at the records of others, and that is told too.
-      const isNew = ({ detail, remedy = '' }: Finding): boolean => !known.has(detail) && remedy !== 'look at it by hand'
+      const isNew = ({ detail, remedy = '' }: Finding): boolean =>
+        !known.has(detail) && remedy !== 'fix that, then run `coppice doctor` again'
       const found = (await look()).filter(isNew)
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
       const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./
@@ -306,9 +307,12 @@ describe('adopting one of our own', () => {
     using world = makeCliWorld()
     const repo = project(world)
     const { path } = await world.json<EnvironmentJson>(repo.path, 0, 'worktree', 'create', '--issue', '7')
-    expect((await world.run(repo.path, 'worktree', 'adopt', ref(path))).out).toContain('stays yours')
+    expect((await world.run(repo.path, 'worktree', 'adopt', ref(path))).out).toContain("Coppice won't delete")
     const gone = await world.run(repo.path, 'worktree', 'remove', 'issue-7', '--force')
-    expect(gone).toMatchObject({ code: 0, out: expect.stringContaining('Stopped tracking issue-7: it is yours') })
+    expect(gone).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('Stopped tracking issue-7. Its files are still at'),
+    })
     expect(existsSync(path)).toBe(true)
   })
 })

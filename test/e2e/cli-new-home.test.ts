@@ -13,7 +13,7 @@ test('a home that --home names and that was not there is made with a word, once'
   const home = world.box.path('new', 'home')
   const list = () => world.run('/', 'codebase', 'list', '--home', home)
   const first = await list()
-  expect(first).toMatchObject({ code: 0, err: `Made a new home at ${home}\n` })
+  expect(first).toMatchObject({ code: 0, err: `Created a new home directory at ${home}\n` })
   expect(statSync(home).mode & 0o777).toBe(0o700)
   expect(await list()).toEqual({ ...first, err: '' })
 })
@@ -22,7 +22,7 @@ test('so is one that COPPICE_HOME names; the JSON answer is nothing but JSON', a
   const home = world.box.path('new')
   world.env['COPPICE_HOME'] = home
   const { out, err } = await world.run('/', 'codebase', 'list', '--json')
-  expect(err).toBe(`Made a new home at ${home}\n`)
+  expect(err).toBe(`Created a new home directory at ${home}\n`)
   expect(JSON.parse(out)).toEqual([])
 })
 

@@ -54,7 +54,7 @@ describe('codebase', () => {
     })
     expect(await world.json('/', 0, 'codebase', 'add', tree.path)).toEqual(added)
     expect((await world.run('/', 'codebase', 'add', repo.path)).out).toContain('Already registered: project')
-    expect((await world.run('/', 'codebase', 'list')).out).toMatch(/^NAME +ENVIRONMENTS +PATH\nproject +0 +/)
+    expect((await world.run('/', 'codebase', 'list')).out).toMatch(/^NAME +WORKTREES +PATH\nproject +0 +/)
   })
 
   test('a second one of the same name gets a name of its own', async () => {
@@ -81,7 +81,7 @@ describe('codebase', () => {
     await world.json('/', 0, 'codebase', 'add', `file://${repo.path}`, '--name', 'mine')
     const { path } = await world.json<EnvironmentJson>('/', 0, 'worktree', 'create', 'x', '--codebase', 'mine')
     const refused = await world.json('/', 3, 'codebase', 'remove', 'mine')
-    expect(refused).toMatchObject({ error: { code: 'codebase-in-use', message: 'mine still has environments: x' } })
+    expect(refused).toMatchObject({ error: { code: 'codebase-in-use', message: 'mine still has worktrees: x' } })
     writeIn(path, 'work', 'x')
     world.box.raw(path, 'add', '.')
     world.box.raw(path, 'commit', '-q', '-m', 'only here')
@@ -101,7 +101,7 @@ describe('codebase', () => {
   test('a clone that holds nothing of its own goes with its registration', async () => {
     await world.json('/', 0, 'codebase', 'add', `file://${repo.path}`, '--name', 'mine')
     const { out } = await world.run('/', 'codebase', 'remove', 'mine')
-    expect(out).toContain('is deleted')
+    expect(out).toContain('deleted the clone at')
     expect(existsSync(join(world.home, 'repos/mine.git'))).toBe(false)
   })
 
@@ -110,7 +110,7 @@ describe('codebase', () => {
     const { id } = await world.json<{ id: string }>('/', 0, 'codebase', 'add', repo.path)
     expect((await world.run('/', 'internal', 'keep-spares', id)).code).toBe(0)
     expect(repo.git('worktree', 'list')).toContain('.spares')
-    expect((await world.run('/', 'codebase', 'remove', 'project')).out).toContain('is not touched')
+    expect((await world.run('/', 'codebase', 'remove', 'project')).out).toContain('is unchanged')
     expect(repo.git('worktree', 'list').split('\n')).toHaveLength(1)
     expect(await world.json('/', 0, 'codebase', 'list')).toEqual([])
     expect((await world.json<{ error: { code: string } }>('/', 1, 'codebase', 'remove', 'project')).error.code).toBe(
@@ -168,9 +168,9 @@ describe('cleanup', () => {
     const { out, code } = await world.run('/', 'cleanup')
     expect(code).toBe(0)
     expect(out).toMatch(/^removed {2}done {3}merged: /)
-    expect(out).toContain('not kept: node_modules/ (can be made again)')
+    expect(out).toContain('not kept: node_modules/ (can be regenerated)')
     expect(out).toContain('kept     dirty  1 untracked')
-    expect(out).toContain('project: 1 environment removed; each can be restored for 30 days.')
+    expect(out).toContain('project: 1 worktree removed; each can be restored for 30 days.')
     expect(existsSync(merged.path)).toBe(false)
     expect(existsSync(dirty.path)).toBe(true)
   })
@@ -201,9 +201,9 @@ describe('status and doctor', () => {
     const { path } = await create('--issue', '1')
     await mergedWork('done')
     const { out } = await world.run(path, 'status')
-    expect(out).toMatch(/^codebase +project, /)
-    expect(out).toMatch(/^environments +2 of 25: 1 active, 1 merged \(can be removed\)$/m)
-    expect(out).toMatch(/^you are in +issue-1 \(issue #1\), /m)
+    expect(out).toMatch(/^repository +project, /)
+    expect(out).toMatch(/^worktrees +2 of 25: 1 active, 1 merged \(can be removed\)$/m)
+    expect(out).toMatch(/^in worktree +issue-1 \(issue #1\), /m)
     expect(out).toMatch(/^database +SQLite, /m)
     expect(await world.json(path, 0, 'status')).toMatchObject({
       codebase: { name: 'project' },
@@ -236,7 +236,7 @@ describe('status and doctor', () => {
     )
     const problems = findings.filter(({ state }) => state === 'problem')
     expect(problems.map(({ detail }) => detail)).toEqual([
-      expect.stringContaining('others may look into'),
+      expect.stringContaining('other users can read'),
       expect.stringContaining('issue-1 is missing'),
       expect.stringContaining('.trash/unknown'),
       expect.stringContaining('.spares/unknown'),
@@ -249,7 +249,7 @@ describe('status and doctor', () => {
     await world.run(repo.path, 'worktree', 'list')
     renameSync(`${path}.away`, path)
     const fixed = await world.json<{ fixed: string[] }>('/', 0, 'doctor', '--fix')
-    expect(fixed.fixed).toEqual(['project: issue-1 is there again'])
+    expect(fixed.fixed).toEqual(['project: issue-1 is back'])
   })
 })
 
@@ -279,7 +279,7 @@ describe('the program itself', () => {
       env: world.env,
       encoding: 'utf8',
     })
-    expect(stdout).toContain('project has no environments yet.')
+    expect(stdout).toContain('project has no worktrees yet.')
   })
 
   test('the home is private, and its host id stays', async () => {

@@ -23,7 +23,7 @@ test('diff shows what the environment one stands in has changed, or the one that
   writeIn(path, 'README', 'hello\nagain\n')
   writeIn(path, 'new', 'x')
   expect((await world.run(path, 'diff')).out).toBe(
-    'issue-42 against main: 2 files, +1 -0\n+1  -0  README  uncommitted\n        new     untracked\n',
+    'issue-42: 2 files changed since main, +1 -0\n+1  -0  README  uncommitted\n        new     untracked\n',
   )
   expect(await world.json(repo.path, 0, 'diff', 'issue-42')).toEqual({
     environment: expect.objectContaining({ branch: 'issue-42' }),
@@ -36,7 +36,7 @@ test('diff shows what the environment one stands in has changed, or the one that
   const { code, err } = await world.run(repo.path, 'diff')
   expect({ code, err }).toEqual({
     code: 1,
-    err: 'coppice: you are in no environment.\nName one: `coppice diff <name>`; `coppice worktree list` shows what is there.\n',
+    err: 'coppice: not inside a Coppice worktree.\nSpecify one: `coppice diff <name>`. Run `coppice worktree list` for a list.\n',
   })
 })
 
@@ -44,7 +44,7 @@ test('the words of a chat are understood', async () => {
   const added = await world.json('/', 0, 'clone', repo.path)
   expect(await world.json('/', 0, 'codebases')).toEqual([{ ...added, environments: 0 }])
   expect((await world.run('/', 'reset')).err).toContain(
-    'It is about a conversation, so say it to one: coppice chat "/reset" --conversation <id>',
+    'Send it to a conversation: coppice chat "/reset" --conversation <id>',
   )
 })
 
@@ -65,7 +65,7 @@ test('conversations that a forced removal lets go of are told in their own threa
         {
           role: 'system',
           state: 'waiting',
-          text: 'Worktree `issue-42` was removed (by the command line). Bring it back with `/worktree restore issue-42`.',
+          text: 'Worktree `issue-42` was removed (by the command line). Restore it with `/worktree restore issue-42`.',
         },
       ])
     }
@@ -86,9 +86,9 @@ test('those that a cleanup lets go of are told too', async () => {
     const conversation = await store.conversations.find('slack', 'C1:1.2')
     // Merged work is held for an hour after the last word.
     await store.conversations.update(conversation?.id ?? '', { lastActivityAt: Date.now() - 2 * 60 * 60 * 1000 })
-    expect((await world.run(repo.path, 'worktree', 'cleanup', 'merged')).out).toContain('1 environment removed')
+    expect((await world.run(repo.path, 'worktree', 'cleanup', 'merged')).out).toContain('1 worktree removed')
     expect(await store.outbox.ofConversation({ platform: 'slack', conversationId: 'C1:1.2' }, 10)).toMatchObject([
-      { text: expect.stringMatching(/^Worktree `landed` was removed \(.*main.*\)\. Bring it back with/) },
+      { text: expect.stringMatching(/^Worktree `landed` was removed \(.*main.*\)\. Restore it with/) },
     ])
   } finally {
     await store.close()

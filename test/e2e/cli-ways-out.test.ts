@@ -80,7 +80,7 @@ test('a way out keeps the codebase that was named', async () => {
     'Remove it anyway: coppice worktree remove issue-5 --force --codebase project   (kept for 30 days: coppice worktree restore issue-5 --codebase project)',
   )
   const { err } = await world.run('/', 'worktree', 'remove', 'nothing', '--codebase', 'project')
-  expect(err).toContain('`coppice worktree list --codebase project` shows')
+  expect(err).toContain('`coppice worktree list --codebase project` for a list')
   const removed = await world.run('/', 'worktree', 'remove', 'issue-5', '--force', '--codebase', 'project')
   expect(removed.out).toContain('coppice worktree restore issue-5 --codebase project')
 })
@@ -145,7 +145,7 @@ describe('restore', () => {
     const { code, err } = await world.run(repo.path, 'worktree', 'restore', 'issue-1')
     expect(code).toBe(1)
     expect(err).toBe(
-      `coppice: issue-1 is not restored: issue #1 has an environment again, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1\n`,
+      `coppice: can't restore issue-1: issue #1 already has a worktree, issue-1 at ${path}.\nRemove that one first: coppice worktree remove issue-1\n`,
     )
   })
 
@@ -156,14 +156,14 @@ describe('restore', () => {
     await remove('issue-1', '--force')
     const { out } = await world.run(repo.path, 'worktree', 'restore', '--list')
     expect(out).toMatch(
-      /^BRANCH +FOR +REMOVED +KEPT FOR +UNCOMMITTED +ID\nissue-1 +issue #1 +just now +30 more days +yes +\w{8}\n/,
+      /^BRANCH +FOR +REMOVED +KEPT FOR +UNCOMMITTED +ID\nissue-1 +issue #1 +just now +30 days +yes +\w{8}\n/,
     )
-    expect(out).toContain('Bring one back: coppice worktree restore <branch or id>')
+    expect(out).toContain('Restore one: coppice worktree restore <branch or id>')
     const [listed] = await world.json<{ restorePoint: string }[]>(repo.path, 0, 'worktree', 'restore', '--list')
     expect(listed).toMatchObject({ environment: { id, branch: 'issue-1' }, dirty: true })
     expect(existsSync(path)).toBe(false)
     expect((await world.run(repo.path, 'worktree', 'remove', 'issue-1')).err).toContain(
-      '`coppice worktree restore --list` what was removed',
+      'or `coppice worktree restore --list` for removed ones',
     )
     expect((await world.run(repo.path, 'worktree', 'restore', '--list', 'issue-1')).code).toBe(2)
     // By the id as the list shows it.
@@ -177,8 +177,8 @@ describe('an environment whose directory is gone', () => {
     const { path } = await create('--issue', '72')
     renameSync(path, `${path}.away`)
     const { out } = await world.run(repo.path, 'worktree', 'remove', 'issue-72', '--force')
-    expect(out).toContain(`Let go of issue-72: ${path} was not there, so none of its files could be kept\n`)
-    expect(out).toContain('what git knew of it (branch, index, history) is kept for 30 days')
+    expect(out).toContain(`Stopped tracking issue-72: ${path} was missing, so its files couldn't be saved\n`)
+    expect(out).toContain("git's record of it (branch, index, history) is kept for 30 days")
     expect(out).not.toContain('not kept:')
   })
 
@@ -188,7 +188,7 @@ describe('an environment whose directory is gone', () => {
     const { err, code } = await world.run(repo.path, 'worktree', 'create', '--issue', '70')
     expect({ code, err }).toEqual({
       code: 0,
-      err: expect.stringContaining(`the earlier issue-70 was let go of, for ${path} was not there`),
+      err: expect.stringContaining(`stopped tracking the earlier issue-70, because ${path} was missing.`),
     })
   })
 })

@@ -20,11 +20,15 @@ const create = (...args: string[]): Promise<EnvironmentJson> =>
 type Failure = { error: { code: string; message: string; remedies: string[] } }
 
 test.each([
-  [['--task', ''], '--task needs a value', 'give it: --task <text>'],
-  [['--task', '  '], '--task needs a value', 'give it: --task <text>'],
-  [['--issue'], '--issue needs a value', 'give it: --issue <n>'],
-  [['--issue', '-3'], '--issue needs a value, and what follows it looks like an option', 'if it is meant: --issue=<n>'],
-  [['x', '--fork=yes'], '--fork takes no value', '`coppice worktree create --help` shows how it is used'],
+  [['--task', ''], '--task needs a value', 'usage: --task <text>'],
+  [['--task', '  '], '--task needs a value', 'usage: --task <text>'],
+  [['--issue'], '--issue needs a value', 'usage: --issue <number>'],
+  [
+    ['--issue', '-3'],
+    '--issue needs a value, but the next argument looks like an option',
+    'to pass it anyway, use --issue=<number>',
+  ],
+  [['x', '--fork=yes'], "--fork doesn't take a value", 'run `coppice worktree create --help` for usage'],
 ])('worktree create %j is wrong usage, in our words', async (args, message, remedy) => {
   const { error } = await world.json<Failure>(repo.path, 2, 'worktree', 'create', ...args)
   expect(error).toMatchObject({ code: 'usage', message, remedies: [remedy] })
@@ -34,7 +38,7 @@ test.each([
 describe('help', () => {
   test.each([
     [['help'], /^coppice: an isolated/],
-    [['help', 'worktree'], /^coppice worktree: an isolated/],
+    [['help', 'worktree'], /^coppice worktree: create, list, remove/],
     [['help', 'worktree', 'create'], /^coppice worktree create \[branch\]/],
     [['help', 'status'], /^coppice status\n/],
   ])('%j', async (args, begins) => {
@@ -80,7 +84,7 @@ test('the list fits the terminal, and says where the paths are', async () => {
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
   expect(out).toMatch(/^issue-1 +issue #1 +1 changed, 1 untr/m)
   expect(out).toContain('…')
-  expect(lines.at(-1)).toBe('2 environments of project (limit 25); their paths: coppice worktree list --json')
+  expect(lines.at(-1)).toBe('2 worktrees of project (limit 25); paths: coppice worktree list --json')
 })
 
 test('adopting what cannot be adopted does not register its repository', async () => {
@@ -97,7 +101,7 @@ test('an option that had no effect is named', async () => {
   repo.git('branch', 'release')
   await create('--issue', '60')
   const again = await world.run(repo.path, 'worktree', 'create', '--issue', '60', '--base', 'release')
-  expect(again.out).toContain('Already there: issue-60')
+  expect(again.out).toContain('Using existing worktree issue-60')
   expect(again.err).toBe('note: issue-60 was there already and stays as it is: --base release had no effect\n')
   await create('--pr', '9', '--fixes', '60')
   const sha = repo.git('rev-parse', 'HEAD')
@@ -112,7 +116,7 @@ test.skipIf(!existsSync('/dev/full'))('an answer that cannot be written is one s
     const { status, stderr } = spawnSync('bash', ['-c', script], { cwd: repo.path, env: world.env, encoding: 'utf8' })
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: 'coppice: the answer could not be written: no space left on device.\n',
+      stderr: "coppice: couldn't write the output: no space left on device.\n",
     })
   }
 })
@@ -137,7 +141,7 @@ test('a cleanup over all codebases is aligned and says of which each row is', as
       'would remove  project        a            merged: ancestor of main',
       `untracked     project        theirs       ${world.box.path('theirs')}`,
       'To track one: coppice worktree adopt <path>',
-      'other-project, project: 2 environments would be removed.',
+      'other-project, project: 2 worktrees would be removed.',
       '',
     ].join('\n'),
   )

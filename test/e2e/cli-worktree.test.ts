@@ -62,7 +62,9 @@ describe('worktree create', () => {
   test('a work that has an environment gets that one, with exit code 0', async () => {
     const first = await create('--issue', '42')
     expect(await create('--issue', '42')).toEqual(first)
-    expect((await world.run(repo.path, 'worktree', 'create', '--issue', '42')).out).toContain('Already there: issue-42')
+    expect((await world.run(repo.path, 'worktree', 'create', '--issue', '42')).out).toContain(
+      'Using existing worktree issue-42',
+    )
   })
 
   test('a pull request that fixes an issue shares its tree, and says so', async () => {
@@ -147,8 +149,8 @@ describe('worktree list', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^ {3}BRANCH {3}FOR {7}FILES .*MERGED .*ACTIVE/)
     expect(out).toMatch(/^\* +issue-1 +issue #1 +1 untracked +1 ahead +no +just now/m)
-    expect(out).toMatch(/^ +issue-2 +issue #2 +clean +even +nothing yet +just now/m)
-    expect(out).toContain('2 environments of project (limit 25)')
+    expect(out).toMatch(/^ +issue-2 +issue #2 +clean +up to date +– +just now/m)
+    expect(out).toContain('2 worktrees of project (limit 25)')
     // oxlint-disable-next-line no-control-regex
     expect(out).not.toMatch(/\u001b/)
   })
@@ -271,7 +273,7 @@ describe('worktree remove and restore', () => {
   test('what is not there is one sentence of what happened and one of what to do', async () => {
     const removed = await world.run(repo.path, 'worktree', 'remove', 'nothing')
     expect(removed.code).toBe(1)
-    expect(removed.err).toMatch(/^coppice: project has no environment "nothing"\.\n`coppice worktree list` shows/)
+    expect(removed.err).toMatch(/^coppice: project has no worktree "nothing"\.\nRun `coppice worktree list` for a list/)
     expect((await world.run(repo.path, 'worktree', 'restore', 'nothing')).code).toBe(1)
   })
 
@@ -293,15 +295,17 @@ describe('worktree adopt, orphans and link', () => {
     expect((await world.run(repo.path, 'worktree', 'orphans')).out).toMatch(/hotfix +.*hotfix\nTrack one:/)
     const adopted = await world.json<EnvironmentJson>('/', 0, 'worktree', 'adopt', tree.path)
     expect(adopted).toMatchObject({ branch: 'hotfix', owned: false, codebase: 'project' })
-    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain('no worktrees that Coppice does not know')
+    expect((await world.run(repo.path, 'worktree', 'orphans')).out).toContain(
+      'Coppice tracks every worktree of project.',
+    )
     const released = await world.json(repo.path, 0, 'worktree', 'remove', 'hotfix')
     expect(released).toMatchObject({ environment: { status: 'released' }, restorePoint: null, branchDeleted: false })
     expect(existsSync(tree.path)).toBe(true)
-    expect((await world.run(repo.path, 'worktree', 'adopt', tree.path)).out).toContain('stays yours')
+    expect((await world.run(repo.path, 'worktree', 'adopt', tree.path)).out).toContain("Coppice won't delete")
   })
 
   test.each([
-    ['the main working tree', () => repo.path, 'never an environment'],
+    ['the main working tree', () => repo.path, "Coppice doesn't track"],
     ['nothing', () => '/does/not/exist', 'no worktree found for'],
   ])('%s cannot be adopted', async (_what, path, words) => {
     const { error } = await world.json<{ error: { code: string; message: string } }>(

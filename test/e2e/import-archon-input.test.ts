@@ -73,14 +73,14 @@ describe('what a row says is looked at before it is believed', () => {
       [repo.commonDir, 'is not a linked worktree of shop'],
       ['/', 'is not a linked worktree of shop'],
       ['/etc', 'is not a linked worktree of shop'],
-      ['../project', 'its path is not an absolute one'],
-      ['--force', 'its path is not an absolute one'],
+      ['../project', "its path isn't absolute"],
+      ['--force', "its path isn't absolute"],
       [world.box.path('plain'), 'is not a linked worktree of shop'],
-      [`${world.box.root}/\u001b[2Jgone\nx`, 'there is nothing at'],
+      [`${world.box.root}/\u001b[2Jgone\nx`, "x doesn't exist"],
       [foreign, 'is not a linked worktree of shop'],
       [detached, 'has no branch checked out'],
-      [world.box.path('copy'), 'is about another directory'],
-      [odd.path, 'its branch cannot be used: it starts with "-"'],
+      [world.box.path('copy'), 'points to another directory'],
+      [odd.path, `its branch can't be used: it starts with "-"`],
     ]
     for (const [path] of paths) await environment(path)
     const report = await imported()
@@ -105,9 +105,9 @@ describe('what a row says is looked at before it is believed', () => {
     const report = await imported()
     expect(reasons(dry)).toEqual(reasons(report))
     expect(report.leftOut.map(({ reason }) => reason)).toEqual([
-      expect.stringContaining('lies inside of one'),
+      expect.stringContaining("isn't its root"),
       expect.stringContaining('is not in a git repository'),
-      'there is nothing at /nowhere',
+      "/nowhere doesn't exist",
       'its directory is not an absolute path',
       'its directory is not an absolute path',
       '/etc/passwd is not a directory',
@@ -147,12 +147,12 @@ describe('what a row says is looked at before it is believed', () => {
     const report = await imported()
     expect(report).toMatchObject({ conversations: { taken: 3 }, sessions: { taken: 1 } })
     expect(reasons(report)).toEqual([
-      'conversation slack:C?]0;title?: its id is empty, too long or has control characters',
-      'conversation slack:a?b: its id is empty, too long or has control characters',
-      expect.stringMatching(/^conversation slack:x{294}: its id is empty, too long/),
-      'conversation sl ack; rm:fine: its platform has no name that could be one',
-      'session of slack:option: its id could not be an id of a session',
-      'session of slack:foreign: there is no agent "gemini" here',
+      'conversation slack:C?]0;title?: its ID is empty, too long or has control characters',
+      'conversation slack:a?b: its ID is empty, too long or has control characters',
+      expect.stringMatching(/^conversation slack:x{294}: its ID is empty, too long/),
+      'conversation sl ack; rm:fine: its platform name is invalid',
+      "session of slack:option: its ID isn't a valid session ID",
+      'session of slack:foreign: unknown agent "gemini"',
     ])
   })
 
@@ -167,8 +167,8 @@ describe('what a row says is looked at before it is believed', () => {
     const dry = await imported('--dry-run')
     const report = await imported()
     expect(reasons(report)).toEqual([
-      'environment twin: its worktree is taken over for issue #1 already',
-      `environment second: issue #1 has an environment already: ${first}`,
+      'environment twin: its worktree is already imported for issue #1',
+      `environment second: issue #1 already has a worktree: ${first}`,
     ])
     expect(reasons(dry)).toEqual(reasons(report))
     const [only] = await list()
@@ -185,10 +185,10 @@ describe('what a row says is looked at before it is believed', () => {
     await conversation('worker', { hidden: 1 })
     await conversation('dangling', { isolation_env_id: '7b0c' })
     expect(reasons(await imported())).toEqual([
-      'environment x: Archon calls it destroyed',
-      'environment y: its provider is container, and only worktrees are taken over',
-      'environment 7b0c: its path is not an absolute one',
-      'conversation slack:worker: Archon made it for a worker of its own',
+      'environment x: its status in Archon is destroyed',
+      'environment y: its provider is container; only worktrees can be imported',
+      "environment 7b0c: its path isn't absolute",
+      'conversation slack:worker: Archon created it for one of its own workers',
     ])
     expect(await list()).toEqual([])
   })
@@ -233,7 +233,7 @@ describe('what is there already', () => {
     await environment(theirs, { workflow_type: 'issue', workflow_id: '42', branch_name: 'theirs' })
     const report = await imported()
     expect(report.environments).toMatchObject({ taken: 0, known: 1 })
-    expect(reasons(report)).toEqual([`environment theirs: issue #42 has an environment already: ${own.path}`])
+    expect(reasons(report)).toEqual([`environment theirs: issue #42 already has a worktree: ${own.path}`])
     expect(await list()).toMatchObject([{ id: own.id, owned: true, work: { type: 'issue', id: '42' } }])
   })
 
@@ -250,7 +250,7 @@ describe('what is there already', () => {
     const store = await openStore({ sqliteFile: join(world.home, 'coppice.db') })
     const ours = (await store.conversations.find('slack', 'c'))?.id ?? ''
     await store.sessions.end(ours, 'reset', Date.now())
-    expect(reasons(await imported())).toEqual(['session of slack:c: it has ended here'])
+    expect(reasons(await imported())).toEqual(['session of slack:c: it has already ended here'])
     expect(await store.sessions.live(ours)).toBeUndefined()
     await store.close()
   })
@@ -309,20 +309,20 @@ describe('which database', () => {
     const named = await given('', 'archon.db', '--json')
     expect(JSON.parse(named.out)).toMatchObject({ codebases: { taken: 1 } })
     expect((await given(`${archon.address}\nmore`, '-')).out).toBe(
-      'Nothing new to take over\nKnown already: 1 codebase\n',
+      'Nothing new to import\nAlready imported: 1 codebase\n',
     )
     world.env['ARCHON_DATABASE_URL'] = archon.address
-    expect((await given('')).out).toContain('Known already: 1 codebase')
+    expect((await given('')).out).toContain('Already imported: 1 codebase')
   })
 
   test('none, or something else, is wrong usage or one sentence', async () => {
-    expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is empty') })
-    expect(await given('', '-')).toMatchObject({ code: 2, err: expect.stringContaining('standard input has none') })
+    expect(await given('')).toMatchObject({ code: 2, err: expect.stringContaining('ARCHON_DATABASE_URL is not set') })
+    expect(await given('', '-')).toMatchObject({ code: 2, err: expect.stringContaining('standard input is empty') })
     const other = await given('', 'mysql://root:hunter2@db/archon')
-    expect(other).toMatchObject({ code: 2, err: expect.stringContaining('neither a file nor a postgres:// URL') })
+    expect(other).toMatchObject({ code: 2, err: expect.stringContaining('not a file or a postgres:// URL') })
     expect(other.err).not.toContain('hunter2')
     const missing = await given('', 'nothing.db')
-    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('there is no such file') })
+    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('no such file') })
     expect(await given('', 'a', 'b')).toMatchObject({ code: 2 })
     expect((await given('', '--help')).out).toContain('ARCHON_DATABASE_URL')
   })
@@ -332,7 +332,7 @@ describe('which database', () => {
     for (const args of [[unreachable], [unreachable, '--verbose'], [unreachable, '--json']]) {
       const result = await given('', ...args)
       expect(result.code).toBe(1)
-      expect(result.out + result.err).toContain('cannot use the PostgreSQL database')
+      expect(result.out + result.err).toContain("can't use the PostgreSQL database")
       expect(result.out + result.err).not.toContain('hunter2')
     }
   })
@@ -345,10 +345,10 @@ describe('which database', () => {
       await theirs.insert('conversations', { platform_type: 'web', platform_conversation_id: 'w', codebase_id: id })
       world.env['COPPICE_DATABASE_URL'] = await server.freshDatabase()
       const direct = await given('', theirs.address)
-      expect(direct.err).toContain('can be read by everybody')
-      expect(direct.out).toBe('Took over 1 codebase and 1 conversation\n')
+      expect(direct.err).toContain("don't put passwords on the command line")
+      expect(direct.out).toBe('Imported 1 codebase and 1 conversation\n')
       const piped = await given(theirs.address, '-')
-      expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Known already') })
+      expect(piped).toMatchObject({ code: 0, err: '', out: expect.stringContaining('Already imported') })
       const password = new URL(theirs.address).password
       expect(direct.out + direct.err + piped.out).not.toContain(password)
       // A table in another schema of the same name is not mixed in.

@@ -167,11 +167,11 @@ describe.each(cases)('an installation of the generation %s on %s', (generation, 
       taken: { codebases: ['shop'] },
     })
     expect(report.leftOut.map(({ kind, name, reason }) => `${kind} ${name}: ${reason}`)).toEqual([
-      `codebase acme/gone: there is nothing at ${world.box.path('gone')}`,
-      expect.stringMatching(/^environment .*issue-7: there is nothing at .*\/trees\/issue-7$/),
-      'session of github:acme/shop#7: its conversation has no worktree that was taken over',
-      'conversation slack:of-a-deleted-codebase: its codebase was not taken over',
-      'conversation web:never-bound: it has no codebase',
+      `codebase acme/gone: ${world.box.path('gone')} doesn't exist`,
+      expect.stringMatching(/^environment .*issue-7: .*\/trees\/issue-7 doesn't exist$/),
+      "session of github:acme/shop#7: its conversation's worktree wasn't imported",
+      "conversation slack:of-a-deleted-codebase: its repository wasn't imported",
+      'conversation web:never-bound: it has no repository',
     ])
     const list = await world.json<EnvironmentJson[]>(repo.path, 0, 'worktree', 'list')
     const works = list.map(({ work, branch, owned, status }) => `${work.type}:${work.id} ${branch} ${owned} ${status}`)

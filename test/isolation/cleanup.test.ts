@@ -523,10 +523,10 @@ describe.concurrent('the sweep', () => {
     const environment = await issue(world, 1)
     inside(world, environment).write('node_modules/a/index.js', 'made again')
     const { conversationId } = await conversation(world, { environmentId: environment.id })
-    const leftOut = [{ path: 'node_modules/', reason: 'can be made again' }]
+    const leftOut = [{ path: 'node_modules/', reason: 'can be regenerated' }]
     expect((await sweep(world)).removed).toMatchObject([{ leftOut }])
     const replies = await world.context.store.outbox.ofConversation({ platform: 'slack', conversationId }, 10)
-    expect(replies.map(({ text }) => text).join()).toContain('Not kept: node_modules/ (can be made again).')
+    expect(replies.map(({ text }) => text).join()).toContain('Not kept: node_modules/ (can be regenerated).')
     const [event] = await world.context.store.events.recent({ kind: 'cleanup', limit: 1 })
     expect(event?.data).toMatchObject({ removed: [{ leftOut }] })
   })

@@ -166,7 +166,7 @@ describe.concurrent('a new branch starts from', () => {
     renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
     const { environment, notices } = await resolved(world, 'issue', 42)
     expect(existsSync(environment.path)).toBe(true)
-    expect(notices.join()).toMatch(/could not fetch .*continuing from what is here/)
+    expect(notices.join()).toMatch(/couldn't fetch .*using the local copy/)
   })
 
   test('a bare codebase, whose HEAD is checked out nowhere', async () => {
@@ -346,7 +346,7 @@ describe.concurrent("a fork's pull request", () => {
       push('2\n')
       const { environment, notices } = await fork({ ...world, context, provider: createIsolation(context) })
       expect(inside(world, environment).has('ran')).toBe(allowed)
-      expect(notices.join().includes('do not run in the tree of a fork')).toBe(!allowed)
+      expect(notices.join().includes("don't run in worktrees of forks")).toBe(!allowed)
     }
   })
 

@@ -281,7 +281,7 @@ describe('a repository that was moved and left a link at its old place', () => {
     await using world = await marked()
     rmSync(world.repo.path, { recursive: true })
     symlinkSync(world.box.path('not-mounted/project'), world.repo.path)
-    expect(await messageOf(removeCodebase(world.context, world.codebase))).toContain('a link leads nowhere')
+    expect(await messageOf(removeCodebase(world.context, world.codebase))).toContain('a link is dangling')
   })
 
   test('is not taken for another one that the link leads to', async () => {

@@ -154,7 +154,7 @@ describe('a worktree moved out of every managed root', () => {
     const outside = move(world, made, world.box.path('mine'))
     const first = await resolved(world, 'issue', 1)
     expect(first.environment).toMatchObject({ id: made.id, path: outside, owned: false })
-    expect(first.notices.join()).toContain('it is yours now, and Coppice will not delete it')
+    expect(first.notices.join()).toContain("Coppice no longer manages it and won't delete it")
     const back = move(world, first.environment, made.path)
     const second = await resolved(world, 'issue', 1)
     expect(second.environment).toMatchObject({ path: back, owned: false })
@@ -274,16 +274,16 @@ describe('adopting', () => {
       const { codebase } = await addCodebase(context, world.repo.path, '/')
       return createIsolation(context).adopt(codebase, path, { createdBy: 'cli', aliases: [], claim: true })
     }
-    const refused = `${one.path} was made by Coppice with another home, which may delete it`
+    const refused = `${one.path} was created with another Coppice home, which may delete it`
     expect(await messageOf(inHome('other', one.path))).toBe(refused)
     // Doctor does not advise what is refused.
     const other = await makeContext(world.box, { host: 'other' }, { store })
     const { codebase } = await addCodebase(other, world.repo.path, '/')
     const about = (await examineCodebase(other, codebase)).find(({ detail }) => detail.includes(one.path))
-    expect(about?.detail).toContain('is a worktree that Coppice made with another home')
-    expect(about?.remedy).toMatch(/to take it over, delete the mark of that home first: rm .*issue-1\/coppice$/)
+    expect(about?.detail).toContain('is a worktree of another Coppice home')
+    expect(about?.remedy).toMatch(/to track it here, delete that home's mark first: rm .*issue-1\/coppice$/)
     const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
-    expect(await messageOf(inHome('other', to))).toContain(`another home (${world.box.path('first')})`)
+    expect(await messageOf(inHome('other', to))).toContain(`another Coppice home (${world.box.path('first')})`)
     rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))
     expect(await inHome('other', to)).toMatchObject({ path: to, owned: false })
     await remove(world, one, { force: true })
@@ -297,10 +297,10 @@ describe('adopting', () => {
     const { context, codebase } = world
     await keepSpares(context, codebase)
     const [spare] = await context.store.spares.list(codebase.id)
-    expect(await messageOf(claim(world, spare?.path ?? ''))).toContain('is a prepared checkout')
+    expect(await messageOf(claim(world, spare?.path ?? ''))).toContain('is a spare worktree')
     const moved = world.box.path('taken-out')
     world.repo.git('worktree', 'move', '--force', '--force', spare?.path ?? '', moved)
-    expect(await messageOf(claim(world, moved))).toContain('is a prepared checkout')
+    expect(await messageOf(claim(world, moved))).toContain('is a spare worktree')
 
     // The one that was taken out is the user's, and the next worktree is made without it.
     const removing = await issue(world, 1)
@@ -317,7 +317,7 @@ describe('adopting', () => {
     const trash = join(context.worktreesBase, '.trash/theirs')
     mkdirSync(dirname(trash), { recursive: true })
     world.repo.git('worktree', 'add', '-q', trash, '-b', 'theirs')
-    expect(await messageOf(claim(world, trash))).toContain("lies in a directory of Coppice's own")
+    expect(await messageOf(claim(world, trash))).toContain('is in a directory that Coppice manages')
   })
 })
 
@@ -401,7 +401,7 @@ describe('worktrees that were moved with mv to where another one was', () => {
     for (let round = 0; round < 5; round++) await followAdvice(world)
     const left = (await examineCodebase(world.context, world.codebase)).filter(({ state }) => state === 'problem')
     expect(left.map(({ detail }) => detail)).toEqual(
-      moved.startsWith('-') ? [`issue-1 is missing: ${made[0]?.path} is not there`] : [],
+      moved.startsWith('-') ? [`issue-1 is missing: ${made[0]?.path} doesn't exist`] : [],
     )
     for (const environment of made.slice(moved.startsWith('-') ? 1 : 0)) {
       const now = inside(world, await row(world, environment))

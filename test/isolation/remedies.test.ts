@@ -200,7 +200,7 @@ test.each(['/status', '/worktree list', '/diff'])(
     try {
       expect(await chat.say(command)).toBe(
         [
-          `The repository of project is gone: nothing is at ${world.repo.path}.`,
+          `The repository of project is gone: ${world.repo.path} doesn't exist.`,
           'Put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`.',
         ].join('\n'),
       )

@@ -295,7 +295,7 @@ describe.concurrent('the branch', () => {
     await using world = await makeWorld()
     world.repo.git('branch', 'issue-42')
     const gone = await removed(world, await issue(world, 42))
-    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'it was there before the environment' })
+    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'it existed before the worktree' })
     expect(branchExists(world, 'issue-42')).toBe(true)
   })
 
@@ -328,7 +328,7 @@ describe.concurrent('the branch', () => {
     const gone = await removed(world, environment)
     expect(gone).toMatchObject({
       branchDeleted: false,
-      branchNote: 'it moved while its environment was being removed',
+      branchNote: 'it moved while its worktree was being removed',
     })
     expect(world.repo.git('rev-parse', 'issue-42')).toBe(other)
   })
@@ -477,7 +477,7 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     tree.git('branch', '-m', 'issue-42/x')
     tree.git('checkout', '-q', '--detach')
     const gone = await removed(world, environment)
-    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'branch issue-42 was gone already' })
+    expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'branch issue-42 was already gone' })
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42/x')).toBe(tip)
     const { environment: back, notices } = await world.provider.restore(gone.restorePoint)
     expect([back.branch, notices.join()]).toEqual([
@@ -636,7 +636,7 @@ describe.concurrent('removal', () => {
     expect(outcome.outcome === 'released' && outcome.letGo.map(({ id }) => id)).toEqual([other.id])
     expect(fingerprint(world.repo.path)).toBe(before)
     expect(readFileSync(join(tree.path, 'draft'), 'utf8')).toBe('draft\n')
-    expect(await messageOf(remove(world, environment))).toContain('gone already')
+    expect(await messageOf(remove(world, environment))).toContain('already gone')
   })
 
   test('runs an approved teardown in the tree first, with its ports', async () => {

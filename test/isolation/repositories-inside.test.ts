@@ -119,7 +119,7 @@ describe('a clone in node_modules', () => {
     const { path } = cloneInto(world, inside(world, environment), lib)
     for (let i = 0; i < 50; i += 1) cpSync(path, `${path}-${i}`, { recursive: true })
     expect(await refusal(world, environment, { dryRun: true })).toEqual([
-      expect.stringContaining('(unknown: there are too many repositories to look into)'),
+      expect.stringContaining('(unknown: too many repositories to check)'),
     ])
   })
 
@@ -133,7 +133,7 @@ describe('a clone in node_modules', () => {
     const origin = clone.git('remote', 'get-url', 'origin')
     world.box.raw(origin, 'update-ref', '-d', 'refs/heads/pushed')
     const { leftOut, restorePoint } = await removed(world, environment)
-    expect(leftOut).toEqual([{ path: 'node_modules/', reason: 'can be made again' }])
+    expect(leftOut).toEqual([{ path: 'node_modules/', reason: 'can be regenerated' }])
     const back = inside(world, (await world.provider.restore(restorePoint)).environment)
     expect(world.box.raw(join(back.path, lib), 'cat-file', '-t', sha)).toBe('commit')
   })

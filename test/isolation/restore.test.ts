@@ -364,9 +364,9 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     const { leftOut, restorePoint } = await removed(world, environment, { force: true })
     server.close()
     const kept = all.filter((one) => !one.startsWith('node_modules'))
-    expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be made again', 'tracked: a FIFO'].sort())
+    expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be regenerated', 'tracked: a FIFO'].sort())
     const { environment: back, notices } = await world.provider.restore(restorePoint)
-    expect(notices).toContain('not brought back: new/deep/pipe (a FIFO)')
+    expect(notices).toContain('not restored: new/deep/pipe (a FIFO)')
     expect(inside(world, back).git('status', '--short')).toBe(' D tracked')
   })
 
@@ -517,7 +517,7 @@ describe.concurrent('restore', () => {
     tree.write('draft', 'draft\n')
     const { restorePoint } = await removed(world, environment, { force: true })
     const first = await world.provider.restore(restorePoint)
-    expect(await messageOf(world.provider.restore(restorePoint))).toContain('its work has an environment again')
+    expect(await messageOf(world.provider.restore(restorePoint))).toContain('it already has a worktree again')
     await removed(world, first.environment, { force: true })
     const second = await world.provider.restore(restorePoint)
     expect(inside(world, second.environment).read('draft')).toBe('draft\n')
@@ -603,7 +603,7 @@ describe.concurrent('restore', () => {
     expect(branchExists(world, 'issue-42')).toBe(false)
     broken = false
     const { environment: back, notices } = await world.provider.restore(restorePoint)
-    expect(notices).toEqual(['branch issue-42 is back, too'])
+    expect(notices).toEqual(['also restored branch issue-42'])
     expect(inside(world, back).git('symbolic-ref', '--short', 'HEAD')).toBe('other')
     expect(repo.git('rev-parse', 'issue-42')).toBe(repo.git('rev-parse', 'main'))
     expect(repo.git('config', 'branch.issue-42.description')).toBe('mine')
@@ -698,7 +698,7 @@ describe.concurrent('restore', () => {
     const gone = 'its content is missing from the repository'
     expect([...notices].sort()).toEqual(
       [`README (${gone})`, 'a.log (missing from the restore point)', `copy (${gone})`, `mine (${gone})`].map(
-        (line) => `not brought back: ${line}`,
+        (line) => `not restored: ${line}`,
       ),
     )
     expect(inside(world, back).read('other')).toBe('other\n')

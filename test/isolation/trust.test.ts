@@ -667,7 +667,7 @@ test('vouching for a worktree whose setup nobody approved says what it got and w
     copied: 1,
     linked: 1,
     ranSetup: false,
-    notices: [expect.stringContaining('did not run: nobody has approved them')],
+    notices: [expect.stringContaining("didn't run: they need approval")],
   })
 })
 

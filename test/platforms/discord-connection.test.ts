@@ -124,8 +124,8 @@ describe('a start', () => {
   test('without a token or without anybody who may speak is refused', async () => {
     await make()
     await expect(make({ botToken: undefined })).rejects.toMatchObject({ code: 'config-invalid' })
-    await expect(make({ botToken: 'Bot abc' })).rejects.toThrow('the bot token has characters that no token has')
-    await expect(make({ allowedUsers: undefined })).rejects.toThrow('nobody may speak to the bot')
+    await expect(make({ botToken: 'Bot abc' })).rejects.toThrow('the bot token has invalid characters')
+    await expect(make({ allowedUsers: undefined })).rejects.toThrow('no allowed users configured')
     await expect(make({ allowedUsers: [] })).rejects.toMatchObject({ code: 'config-invalid' })
   })
 
@@ -133,18 +133,18 @@ describe('a start', () => {
     await make({ botToken: 'another.token' })
     await expect(start()).rejects.toMatchObject({
       code: 'config-invalid',
-      message: 'Discord does not know the bot token',
+      message: 'Discord rejected the bot token',
     })
     expect(platform.status?.()).toMatchObject({
       state: 'disconnected',
-      lastError: 'Discord does not know the bot token',
+      lastError: 'Discord rejected the bot token',
     })
   })
 
   test('without the permission to read messages is refused in one sentence', async () => {
     await make()
     discord.gateway.withoutIntents = true
-    await expect(start()).rejects.toThrow('Discord does not let the bot read messages')
+    await expect(start()).rejects.toThrow("Discord doesn't let the bot read messages")
     expect(discord.gateway.connections).toBe(0)
   })
 
@@ -165,7 +165,7 @@ describe('a start', () => {
     await start()
     discord.gateway.close(4004)
     await inState('disconnected')
-    expect(platform.status?.().lastError).toBe('Discord does not know the bot token')
+    expect(platform.status?.().lastError).toBe('Discord rejected the bot token')
   })
 
   test('where the commands cannot be registered goes on and says so', async () => {

@@ -99,7 +99,7 @@ describe('it refuses to start', () => {
     double.trouble = () => ({ status: 401, body: { message: 'Bad credentials' } })
     const { platform } = await make()
     const error = await refusal(platform.start(makeInbox()))
-    expect([error.code, error.message]).toEqual(['config-invalid', 'GitHub does not accept the credentials'])
+    expect([error.code, error.message]).toEqual(['config-invalid', 'GitHub rejected the credentials'])
   })
   test('when neither the settings nor GitHub say by which name it is mentioned', async () => {
     double.trouble = () => ({ status: 500 })

@@ -239,11 +239,11 @@ test('Slack’s question whether the address is ours is answered, if Slack asks 
 })
 
 test.each([
-  ['no bot token', { botToken: undefined }, 'no bot token'],
+  ['no bot token', { botToken: undefined }, 'no Slack bot token'],
   ['the tokens in each other’s place', { botToken: 'xapp-1', appToken: 'xoxb-1' }, 'app-level token'],
-  ['an app token that is none', { appToken: 'xoxb-1' }, 'no app-level token'],
-  ['no way in', { appToken: undefined, signingSecret: undefined }, 'no way to reach us'],
-  ['nobody on the list', { allowedUsers: [] }, 'nobody may speak'],
+  ['an app token that is none', { appToken: 'xoxb-1' }, "isn't an app-level token"],
+  ['no way in', { appToken: undefined, signingSecret: undefined }, 'no Slack connection configured'],
+  ['nobody on the list', { allowedUsers: [] }, 'no allowed users'],
 ])('%s: it is not even made, with one sentence', async (_what, settings, sentence) => {
   await using slack = await startSlackDouble()
   const failure: unknown = await slackScene({ settings: settings as never, slack }).catch((error: unknown) => error)
@@ -259,7 +259,7 @@ test.each([
   await using scene = await slackScene({ settings })
   const { slack, platform, inbox } = scene
   const failure: unknown = await platform.start(inbox).catch((error: unknown) => error)
-  expect(isAppError(failure, 'config-invalid') && failure.message).toBe(`Slack does not take the ${what}: invalid_auth`)
+  expect(isAppError(failure, 'config-invalid') && failure.message).toBe(`Slack rejected the ${what}: invalid_auth`)
   expect(slack.open()).toBe(0)
   expect(platform.status?.()).toMatchObject({ state: 'disconnected' })
 })

@@ -131,10 +131,10 @@ describe('who may speak', () => {
   })
 
   test.each([
-    [{ allowedUsers: [] }, 'nobody may speak'],
-    [{ botToken: 'nonsense' }, 'is no bot token'],
+    [{ allowedUsers: [] }, 'no allowed users'],
+    [{ botToken: 'nonsense' }, "isn't a bot token"],
     [{ webhookUrl: 'https://x.example' }, 'has no secret'],
-    [{ webhookUrl: 'https://x.example', webhookSecret: 'a b' }, 'does not take'],
+    [{ webhookUrl: 'https://x.example', webhookSecret: 'a b' }, 'characters that Telegram rejects'],
   ])('%j is refused before anything is tried', async (settings, sentence) => {
     await expect(telegramOver(settings)).rejects.toMatchObject({
       code: 'config-invalid',
@@ -147,7 +147,7 @@ describe('who may speak', () => {
     await using scene = await telegramScene({ settings: { botToken: '1:another' } })
     await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
       code: 'config-invalid',
-      message: 'Telegram does not take the bot token: Unauthorized',
+      message: 'Telegram rejected the bot token: Unauthorized',
     })
     expect(scene.platform.status?.().state).toBe('disconnected')
   })
@@ -205,7 +205,7 @@ describe('the webhook', () => {
     await using scene = await telegramScene({ settings: { ...byWebhook, webhookUrl: 'ftp://x' } })
     await expect(scene.platform.start(scene.inbox)).rejects.toMatchObject({
       code: 'config-invalid',
-      message: 'Telegram does not take the webhook: Bad Request: bad webhook',
+      message: 'Telegram rejected the webhook: Bad Request: bad webhook',
     })
   })
 })

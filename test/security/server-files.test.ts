@@ -89,7 +89,7 @@ describe('the token file', () => {
     ['is something else', 'password\n'],
   ])('that %s is refused, not replaced', (_name, content) => {
     writeFileSync(join(home, 'token'), content, { mode: 0o600 })
-    expect(() => ensureToken(home)).toThrow(/does not hold a token/)
+    expect(() => ensureToken(home)).toThrow(/doesn't contain a token/)
     expect(readFileSync(join(home, 'token'), 'utf8')).toBe(content)
   })
 
@@ -104,7 +104,7 @@ describe('the token file', () => {
     expect(() => ensureToken(home)).toThrow(/is not a plain file/)
     expect(mode()).toBe(0o755)
     // A home that is a file.
-    expect(() => readToken(other)).toThrow(/cannot be used: ENOTDIR/)
+    expect(() => readToken(other)).toThrow(/can't use the token file .*: ENOTDIR/)
   })
 })
 
@@ -141,7 +141,7 @@ describe('listening', () => {
     try {
       await expect(makeServer({ listen: { port } })).rejects.toMatchObject({
         code: 'busy',
-        message: `port ${port} of 127.0.0.1 is in use`,
+        message: `port ${port} on 127.0.0.1 is in use`,
         remedy: expect.stringContaining('--port'),
       })
     } finally {

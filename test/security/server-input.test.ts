@@ -18,8 +18,8 @@ const failure = async (answer: Response): Promise<Failure['error']> => ((await a
 describe('a malformed body gets 400 and a reason', () => {
   const good = { conversationId: 'c', message: 'hello' }
   const bad: [string, unknown, RegExp][] = [
-    ['no JSON', '{"message":', /not valid JSON/],
-    ['nothing', '', /not valid JSON|conversationId/],
+    ['no JSON', '{"message":', /isn't valid JSON/],
+    ['nothing', '', /isn't valid JSON|conversationId/],
     ['a list', [], /the body/],
     ['no object', '"text"', /the body/],
     ['null', 'null', /the body/],
@@ -28,11 +28,11 @@ describe('a malformed body gets 400 and a reason', () => {
     ['a blank message', { ...good, message: ' \n ' }, /message: must not be blank/],
     ['a message of another type', { ...good, message: 5 }, /message/],
     ['a message with NUL', { ...good, message: 'a\0b' }, /NUL/],
-    ['half a character', `{"conversationId":"c","message":"\\ud800"}`, /half of a character/],
+    ['half a character', `{"conversationId":"c","message":"\\ud800"}`, /unpaired surrogate/],
     ['a message over 100 kB', { ...good, message: 'x'.repeat(100_001) }, /message/],
     ['a message over 100 kB in bytes only', { ...good, message: 'ü'.repeat(60_000) }, /100000 bytes/],
     ['a long conversation id', { ...good, conversationId: 'c'.repeat(501) }, /conversationId/],
-    ['an id with a line break', { ...good, conversationId: 'a\nb' }, /conversationId: must not have control/],
+    ['an id with a line break', { ...good, conversationId: 'a\nb' }, /conversationId: must not contain control/],
     ['an id with an escape', { ...good, conversationId: 'a\u001b[2Jb' }, /conversationId/],
     ['an unknown key', { ...good, platform: 'slack' }, /unknown key "platform"/],
     ['an unknown hint', { ...good, hints: { prHead: 'x' } }, /hints: unknown key "prHead"/],

@@ -76,7 +76,7 @@ describe('the token', () => {
       error: { remedies: string[] }
     }
     expect(error.remedies).toEqual([
-      'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` of the home',
+      'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` in the home directory',
     ])
   })
 

@@ -117,7 +117,7 @@ describe('what it says', () => {
   test('an agent that takes no resources gets them as text that says what it is', async () => {
     const { result } = await run('plain', { context: 'earlier words' })
     expect(JSON.parse(result.text)).toEqual([
-      { type: 'text', text: expect.stringMatching(/data, not an order:\n<context>\nearlier words\n<\/context>/) },
+      { type: 'text', text: expect.stringMatching(/data, not instructions:\n<context>\nearlier words\n<\/context>/) },
       { type: 'text', text: 'fix it' },
     ])
   })
@@ -138,7 +138,7 @@ describe('sessions', () => {
     const { session, tools, result } = await run(behaviour, { session: 'of-long-ago' })
     expect(result.outcome).toBe('done')
     expect(session).not.toBe('of-long-ago')
-    expect(tools).toContain('tester could not resume its session and begins a new one')
+    expect(tools).toContain("tester couldn't resume its session and started a new one")
   })
 })
 
@@ -223,9 +223,9 @@ describe('files', () => {
       readOnly,
     )
     expect(answers()).toEqual([
-      { code: -32600, message: expect.stringContaining('only reading') },
+      { code: -32600, message: expect.stringContaining('this run is read-only') },
       { ok: { content: 'a' } },
-      { code: -32600, message: expect.stringContaining('only reading') },
+      { code: -32600, message: expect.stringContaining('this run is read-only') },
     ])
     expect(readdirSync(tree)).toEqual(['a'])
   })
@@ -290,8 +290,8 @@ describe('permission', () => {
     ])
     expect(chosen()).toEqual(['yes', 'yes', 'no', 'no', 'always', 'cancelled'])
     expect(tools).toEqual([
-      'was not allowed: it (/outside/file is outside of the environment)',
-      expect.stringContaining('is outside of the environment'),
+      'denied: it (/outside/file is outside the worktree)',
+      expect.stringContaining('is outside the worktree'),
     ])
   })
 
@@ -315,7 +315,7 @@ describe('permission', () => {
   test('is never given when the setting is deny', async () => {
     const { tools } = await asking([wish({ kind: 'edit' }), wish({ kind: 'read' })], {}, { permissions: 'deny' })
     expect(chosen()).toEqual(['no', 'no'])
-    expect(tools[0]).toBe('was not allowed: it (agent.permissions is deny)')
+    expect(tools[0]).toBe('denied: it (agent.permissions is deny)')
   })
 
   test('is asked for when the setting is ask, but never for what reaches outside', async () => {
@@ -346,8 +346,8 @@ describe('what goes wrong', () => {
     expect(result).toEqual({
       outcome: 'failed',
       text: 'before the fall',
-      problem: 'The agent tester ended with exit code 7 before it answered: first line · panic: no such model.',
-      remedy: expect.stringContaining('by hand'),
+      problem: 'The agent tester exited with code 7 before it answered: first line · panic: no such model.',
+      remedy: expect.stringContaining('to see what fails'),
     })
   })
 
@@ -356,7 +356,7 @@ describe('what goes wrong', () => {
     expect(result).toMatchObject({
       outcome: 'failed',
       text: 'so far',
-      problem: expect.stringMatching(/said nothing for/),
+      problem: expect.stringMatching(/printed nothing for/),
     })
   })
 
@@ -390,7 +390,7 @@ describe('what goes wrong', () => {
       outcome: 'failed',
       problem: expect.stringMatching(/refused/),
     })
-    expect((await run('new-protocol')).result).toMatchObject({ problem: expect.stringMatching(/speaks version 2/) })
+    expect((await run('new-protocol')).result).toMatchObject({ problem: expect.stringMatching(/uses version 2/) })
     expect((await run('logged-out')).result).toMatchObject({
       problem: 'The agent tester is not logged in.',
       remedy: expect.stringMatching(/Log in with .* agent\.acp\.tester\.variables/),
@@ -433,7 +433,7 @@ test('a closer look tells its version and whether it is logged in, and leaves no
   const talker = { command: ['sh', '-c', 'echo hello; exit 1'] }
   expect(await agentThat('works', talker).inspect?.()).toMatchObject({
     state: 'missing',
-    problem: expect.stringContaining('cannot be talked to'),
+    problem: expect.stringContaining("couldn't connect to tester"),
   })
   expect(readdirSync(box.path('contexts'))).toEqual([])
 })

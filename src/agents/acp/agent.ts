@@ -22,7 +22,7 @@ const available = ({ name, command, ownEnvironment }: AcpAgentOptions): AgentAva
   if (findProgram(program, ownEnvironment['PATH']) !== undefined) return { state: 'ready', version: undefined }
   return {
     state: 'missing',
-    problem: `the program ${program} is not on the PATH`,
-    remedy: `Install it, or correct agent.acp.${name}.command in config.yaml.`,
+    problem: `${JSON.stringify(program)} not found on PATH`,
+    remedy: `Install it, or fix agent.acp.${name}.command in config.yaml.`,
   }
 }

@@ -59,8 +59,7 @@ export const placeInside = async (root: string, path: string): Promise<string> =
   if (!isAbsolute(path) || path.includes('\0')) throw refused(path, 'is not an absolute path')
   const real = await realPathOf(resolve(path))
   const way = relative(await realpath(root), real)
-  if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way))
-    throw refused(path, 'is outside of the environment')
+  if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way)) throw refused(path, 'is outside the worktree')
   return real
 }
 
@@ -82,13 +81,13 @@ const opened = async (place: string, flags: number, asked: string) => {
     return await open(place, flags, 0o666)
   } catch (error) {
     if (isMissing(error)) throw RequestError.resourceNotFound(asked)
-    if (hasCode(error, 'ELOOP')) throw refused(asked, 'is a symbolic link that leads nowhere')
+    if (hasCode(error, 'ELOOP')) throw refused(asked, 'is a dangling symbolic link')
     throw refused(asked, cannotBeOpened(error))
   }
 }
 
 const cannotBeOpened = (error: unknown): string =>
-  `cannot be opened (${error instanceof Error && 'code' in error ? String(error.code) : 'fault'})`
+  `can't be opened (${error instanceof Error && 'code' in error ? String(error.code) : 'fault'})`
 
 const refused = (path: string, why: string): RequestError =>
   RequestError.invalidParams(undefined, `${JSON.stringify(path.slice(0, 500))} ${why}`)

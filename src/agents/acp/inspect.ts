@@ -48,7 +48,7 @@ const look = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailab
   }).catch((error: unknown) => {
     if (asked === undefined) throw error
   })
-  return (await asked) ?? broken(options, 'it could not be asked')
+  return (await asked) ?? broken(options, 'it did not respond')
 }
 
 const ask = async (
@@ -72,10 +72,10 @@ const ask = async (
 const problemOf = (options: AcpAgentOptions, fault: Turn): AgentAvailability =>
   fault.kind === 'logged-out'
     ? { state: 'logged-out', problem: `${options.name} is not logged in`, remedy: loginRemedy(options) }
-    : broken(options, fault.kind === 'error' ? fault.message : 'it ended before it had said who it is')
+    : broken(options, fault.kind === 'error' ? fault.message : 'it exited before it identified itself')
 
 const broken = ({ name, command }: AcpAgentOptions, why: string): AgentAvailability => ({
   state: 'missing',
-  problem: `${name} cannot be talked to by the Agent Client Protocol: ${why}`,
-  remedy: `Try \`${command.join(' ')}\` by hand, or correct agent.acp.${name}.command in config.yaml.`,
+  problem: `couldn't connect to ${name} over the Agent Client Protocol: ${why}`,
+  remedy: `Run \`${command.join(' ')}\` yourself to see what fails, or fix agent.acp.${name}.command in config.yaml.`,
 })

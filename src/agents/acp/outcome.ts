@@ -1,6 +1,7 @@
 import type { StopReason } from '@agentclientprotocol/sdk'
 import type { AgentResult, AgentUsage } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
+import { exitText } from '../texts.ts'
 
 /** How the conversation with the program ended, seen from our side of it. */
 export type Turn =
@@ -30,11 +31,11 @@ export const failureOf = (agent: Named, reply: ReplyText, turn: Turn | undefined
     case 'logged-out':
       return failed(reply, `The agent ${name} is not logged in`, loginRemedy(agent))
     case 'stalled':
-      return failed(reply, `The agent ${name} said nothing for ${minutes(turn.minutes)} and was ended`, again)
+      return failed(reply, `The agent ${name} printed nothing for ${minutes(turn.minutes)} and was stopped`, again)
     case 'protocol':
       return failed(
         reply,
-        `The agent ${name} speaks version ${turn.version} of the Agent Client Protocol, and Coppice speaks version 1`,
+        `The agent ${name} uses version ${turn.version} of the Agent Client Protocol, but Coppice supports only version 1`,
         `Update ${command[0] ?? name} or Coppice.`,
       )
     case 'error':
@@ -54,23 +55,20 @@ export const failed = (reply: ReplyText, problem: string, remedy: string): Agent
 })
 
 export const loginRemedy = ({ name, command }: Named): string =>
-  `Log in with \`${command[0] ?? name}\` in a terminal, as the user that Coppice runs as, or grant it a key: agent.acp.${name}.variables in config.yaml.`
+  `Log in with \`${command[0] ?? name}\` in a terminal, as the user that Coppice runs as, or pass it a key with agent.acp.${name}.variables in config.yaml.`
 
 const stops: Record<Exclude<StopReason, 'end_turn'>, string> = {
-  max_tokens: 'its model has no room for more',
-  max_turn_requests: 'it asked its model as often as it may in one turn',
-  refusal: 'its model refused to go on',
-  cancelled: 'it says that it was cancelled',
+  max_tokens: 'its model reached the token limit',
+  max_turn_requests: 'it reached its limit of model requests per turn',
+  refusal: 'its model refused to continue',
+  cancelled: 'it reported that it was cancelled',
 }
 
 const minutes = (count: number): string =>
   count < 1 ? `${Math.round(count * 60)} seconds` : count === 1 ? 'a minute' : `${Math.round(count)} minutes`
 
 const endOf = (ended: Ended): string => {
-  if (ended === undefined) return 'was ended before it answered'
-  return ended.exitCode === null
-    ? `was ended by ${ended.signal} before it answered`
-    : `ended with exit code ${ended.exitCode} before it answered`
+  return `${ended === undefined ? 'was stopped' : exitText(ended)} before it answered`
 }
 
 const saidOf = (ended: Ended): string => {
@@ -87,8 +85,8 @@ const saidOf = (ended: Ended): string => {
 /** What a shell answers for a command that is not there (127) or may not be run (126). */
 const remedyFor = ({ name, command }: Named, ended: Ended): string =>
   ended?.exitCode === 127 || ended?.exitCode === 126
-    ? `See that agent.acp.${name}.command in config.yaml names a program that is on the PATH of the server and may be run.`
-    : `Try \`${command.join(' ')}\` by hand, or choose another agent (/agent).`
+    ? `Check that agent.acp.${name}.command in config.yaml is an executable on the server's PATH.`
+    : `Run \`${command.join(' ')}\` yourself to see what fails, or choose another agent (/agent).`
 
 const LONGEST = 500
 

@@ -20,11 +20,11 @@ export const judge = async (
   request: RequestPermissionRequest,
 ): Promise<Verdict> => {
   const { kind, name, title, locations } = request.toolCall
-  if (rules.access === 'read' && changes(kind)) return { answer: 'reject', why: 'only reading is allowed here' }
+  if (rules.access === 'read' && changes(kind)) return { answer: 'reject', why: 'this run is read-only' }
   const names = [name, title, kind].filter((one) => typeof one === 'string')
-  if (isNamed(rules.disallowedTools, names, kind)) return { answer: 'reject', why: 'this tool is not allowed here' }
+  if (isNamed(rules.disallowedTools, names, kind)) return { answer: 'reject', why: "this tool isn't allowed here" }
   if (rules.allowedTools.length > 0 && !isNamed(rules.allowedTools, names, kind)) {
-    return { answer: 'reject', why: 'this tool is not among those that are allowed here' }
+    return { answer: 'reject', why: "this tool isn't one of those allowed here" }
   }
   if (changes(kind)) {
     for (const { path } of locations ?? []) {
@@ -32,7 +32,7 @@ export const judge = async (
         () => true,
         () => false,
       )
-      if (!inside) return { answer: 'reject', why: `${path} is outside of the environment` }
+      if (!inside) return { answer: 'reject', why: `${path} is outside the worktree` }
     }
   }
   if (permissions === 'deny') return { answer: 'reject', why: 'agent.permissions is deny' }

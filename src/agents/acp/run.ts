@@ -7,6 +7,7 @@ import { endStrays } from '../strays.ts'
 import type { AcpAgentOptions } from './options.ts'
 import { failed, failureOf, type Turn } from './outcome.ts'
 import { takeTurn } from './turn.ts'
+import { CHECK_WORKTREE } from '../texts.ts'
 
 /** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
 const REPLY_LIMIT_BYTES = 100_000
@@ -61,11 +62,7 @@ const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: Re
   } catch (error) {
     const fault = toAppError(error)
     if (fault.code !== 'program-failed') throw error
-    return failed(
-      reply,
-      `${options.name} could not be started: ${fault.message}`,
-      'See that the environment is there (/status), and send the message again.',
-    )
+    return failed(reply, `${options.name} couldn't be started: ${fault.message}`, CHECK_WORKTREE)
   } finally {
     request.signal.removeEventListener('abort', onAbort)
   }
@@ -92,6 +89,6 @@ const resultOf = (
 const notInForks = ({ name }: AcpAgentOptions): AgentResult => ({
   outcome: 'failed',
   text: '',
-  problem: `${name} is not run in the tree of a fork: settings for it that a stranger put there might take effect.`,
-  remedy: `Use another agent (/agent), or set agent.acp.${name}.forks to true if its command leaves such settings aside.`,
+  problem: `${name} doesn't run in worktrees of forks, where a stranger's settings for it could take effect.`,
+  remedy: `Use another agent (/agent), or set agent.acp.${name}.forks to true if its command ignores such settings.`,
 })

@@ -61,7 +61,7 @@ export const createTerminals = ({ root, environment, clock, mark, launch }: Term
     create: async ({ command, args = [], env = [], cwd, outputByteLimit }) => {
       const directory = await directoryInside(root, cwd ?? root)
       if (over || terminals.size >= MOST_TERMINALS) {
-        throw RequestError.invalidRequest(undefined, over ? 'the run is over' : 'there are too many terminals')
+        throw RequestError.invalidRequest(undefined, over ? 'the run is over' : 'too many terminals')
       }
       const abort = new AbortController()
       const tail = createTail(Math.min(outputByteLimit ?? MOST_OUTPUT_BYTES, MOST_OUTPUT_BYTES))

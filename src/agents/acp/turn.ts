@@ -85,7 +85,7 @@ type Hands = { readonly updates: Updates; readonly terminals: Terminals; readonl
 const answering = ({ options, request, reply }: TurnParts, { updates, terminals, silence }: Hands): ClientApp => {
   const { directory: root, rules } = request
   const onlyForWriting = (): void => {
-    if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'only reading is allowed here')
+    if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'this run is read-only')
   }
   return client({ name: 'coppice' })
     .onNotification('session/update', ({ params }) => updates.take(params.update))
@@ -104,7 +104,7 @@ const answering = ({ options, request, reply }: TurnParts, { updates, terminals,
         const agreed = await silence.pausedFor(async () => request.ask?.({ agent: options.name, what: title }))
         if (agreed !== undefined) return { outcome: outcomeOf(agreed ? 'allow' : 'reject', params) }
       }
-      if (answer !== 'allow') reply.tool(`was not allowed: ${title} (${why})`)
+      if (answer !== 'allow') reply.tool(`denied: ${title} (${why})`)
       return { outcome: outcomeOf(answer === 'allow' ? 'allow' : 'reject', params) }
     })
     .onRequest('terminal/create', async ({ params }) => {

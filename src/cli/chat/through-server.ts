@@ -65,9 +65,9 @@ const caller = (
       headers,
       ...(body !== undefined && { body: JSON.stringify(body) }),
     }).catch((cause: unknown) => {
-      throw new AppError('unexpected', `the server at ${url} does not answer`, {
+      throw new AppError('unexpected', `no response from the server at ${url}`, {
         cause,
-        remedy: 'see whether it still runs; without one, coppice chat does the work itself',
+        remedy: 'check that it is running; if you stop it, `coppice chat` does the work itself',
       })
     })
     const answer: unknown = await response.json().catch(() => undefined)
@@ -81,7 +81,7 @@ const caller = (
 
 const refusal = (status: number, answer: unknown): AppError => {
   const error = (answer as { error?: { message?: unknown; remedies?: unknown } } | undefined)?.error
-  const message = typeof error?.message === 'string' ? error.message : `the server answered ${status}`
+  const message = typeof error?.message === 'string' ? error.message : `the server returned status ${status}`
   const [remedy]: unknown[] = Array.isArray(error?.remedies) ? error.remedies : []
   return new AppError(status === 400 ? 'usage' : 'unexpected', message, typeof remedy === 'string' ? { remedy } : {})
 }
@@ -94,7 +94,7 @@ const openEvents = async (
   const response = await call
     .raw(`/api/events?conversation=${encodeURIComponent(conversation)}`, signal)
     .catch((cause: unknown) => {
-      throw new AppError('unexpected', 'the server does not answer', { cause, remedy: 'see whether it still runs' })
+      throw new AppError('unexpected', 'no response from the server', { cause, remedy: 'check that it is running' })
     })
   if (!response.ok) throw refusal(response.status, await response.json().catch(() => undefined))
   return response

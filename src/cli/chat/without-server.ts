@@ -13,7 +13,7 @@ export type OwnEngine = {
   readonly upTo: (id: string) => void
 }
 
-/** No server runs: the work is done here, and recorded as a server would, so that one can go on with it. */
+/** No server runs: the work is done here, and recorded as a server would, so that one can continue. */
 export const exchangeHere =
   (open: (conversationId: string) => Promise<OwnEngine>): Exchange =>
   async ({ conversationId, deliveryId, text, codebase, move, agent }, watch, signal) => {

@@ -10,6 +10,7 @@ import type { HistoryEntry } from '../../platforms/history.ts'
 import { runningServer } from '../../server/record.ts'
 import { readToken } from '../../server/token-file.ts'
 import type { Exchange } from '../chat/exchange.ts'
+import { plainMarkdown } from '../chat/plain-markdown.ts'
 import { exchangeThrough } from '../chat/through-server.ts'
 import { exchangeHere } from '../chat/without-server.ts'
 import type { CliCall } from '../cli-call.ts'
@@ -27,7 +28,7 @@ export type ChatResult = {
 
 const run = async (call: CliCall): Promise<ChatResult> => {
   const text = call.words.join(' ')
-  if (text.trim() === '') throw usage('there is nothing to say', 'give the message: coppice chat "fix the login bug"')
+  if (text.trim() === '') throw usage('the message is empty', 'usage: coppice chat "fix the login bug"')
   const { context } = await call.open()
   const named = textOf(call.values, 'conversation')
   const conversationId = named ?? `cli-${context.ids().slice(0, 8)}`
@@ -94,14 +95,18 @@ const liveView = (live: CliCall['live']): LiveView => {
       midLine = !text.endsWith('\n')
     }
     if (change.type !== 'reply') return
-    if (change.role === 'system' || !wasSpoken(change.text)) line(change.text)
+    if (change.role === 'system' || !wasSpoken(change.text)) line(shownText(change))
     shown.add(change.id)
   }
   return { watch, wasShown: ({ id, role, text }) => shown.has(id) || (role === 'agent' && wasSpoken(text)) }
 }
 
+/** What an agent wrote stays as it wrote it. */
+const shownText = ({ role, text }: Pick<HistoryEntry, 'role' | 'text'>): string =>
+  role === 'system' ? plainMarkdown(text) : text
+
 const toText = ({ answers, wasShown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
-  const rest = answers.filter((answer) => !wasShown(answer)).map(({ text }) => printable(text))
+  const rest = answers.filter((answer) => !wasShown(answer)).map((answer) => printable(shownText(answer)))
   const goOn = view.say(`chat --conversation ${conversationId} "…"`)
   return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Continue with: ${goOn}`)] : [])].join('\n')
 }

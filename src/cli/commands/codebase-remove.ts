@@ -12,8 +12,8 @@ const run = async (call: Call): Promise<CodebaseRemoved> => {
   // By its name only: a path would register what is to be removed.
   const codebase = await context.store.codebases.byName(context.host, name)
   if (codebase === undefined) {
-    throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
-      remedy: '`coppice codebase list` shows what there is',
+    throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
+      remedy: 'run `coppice codebase list` for a list',
     })
   }
   return removeCodebase(context, codebase, { force: isSet(call.values, 'force') })
@@ -25,17 +25,17 @@ const toText = (result: CodebaseRemoved, view: View): string => {
   return [
     `${view.paint('green', 'Stopped tracking')} ${view.paint('bold', codebase.name)}`,
     ...(released === undefined
-      ? [cloneDeleted ? `  the clone at ${place} is deleted` : `  ${place} is not touched`]
-      : [`  ${place} is gone`, ...released.map((kept) => `  kept: ${keptText(kept, view)}`)]),
-    ...cloneKept.map((what) => `  the clone stays: ${what}`),
+      ? [cloneDeleted ? `  deleted the clone at ${place}` : `  ${place} is unchanged`]
+      : [`  ${place} no longer exists`, ...released.map((kept) => `  kept: ${keptText(kept, view)}`)]),
+    ...cloneKept.map((what) => `  kept the clone: ${what}`),
     ...(restorePoints > 0 && !cloneDeleted
-      ? [`  ${counted(restorePoints, 'restore point')}: there again when it is registered again`]
+      ? [`  kept ${counted(restorePoints, 'restore point')}: available when you register the repository again`]
       : []),
   ].join('\n')
 }
 
 const keptText = ({ branch, path }: KeptDirectory, view: View): string =>
-  `${tilde(path, view)} (${branch ?? 'a prepared checkout'})`
+  `${tilde(path, view)} (${branch ?? 'a spare worktree'})`
 
 export const codebaseRemove = command<CodebaseRemoved>({
   run,

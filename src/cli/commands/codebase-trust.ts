@@ -17,7 +17,7 @@ const toText = ({ codebase: { name }, setup, teardown, allowForks }: Trusted, { 
     `${paint('green', 'Trusted')}: ${paint('bold', name)} may run these, until they change:`,
     ...setup.map((line) => `  setup     ${printable(line)}`),
     ...teardown.map((line) => `  teardown  ${printable(line)}`),
-    ...(allowForks ? ['  allowForks: also in the worktrees of forks, with the copied files'] : []),
+    ...(allowForks ? ['  allowForks: also in worktrees of forks, which get the copied files too'] : []),
   ].join('\n')
 }
 

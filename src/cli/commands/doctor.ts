@@ -62,18 +62,18 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
       const dropped = before - (await context.store.leases.all(context.host)).length
       const { repoPath = codebase.repoPath } = (await context.store.codebases.get(codebase.id)) ?? {}
       fixed.push(
-        ...(repoPath === codebase.repoPath ? [] : [`${name}: its repository was moved to ${repoPath}: using it there`]),
-        ...settled.map((what) => `${name}: settled an interrupted ${what}`),
+        ...(repoPath === codebase.repoPath
+          ? []
+          : [`${name}: the repository was moved to ${repoPath}; updated its path`]),
+        ...settled.map((what) => `${name}: recovered from an interrupted ${what}`),
         ...moved.map((one) => `${name}: ${movedNotice(one)}`),
-        ...returned.map(({ branch }) => `${name}: ${branch} is there again`),
+        ...returned.map(({ branch }) => `${name}: ${branch} is back`),
         ...(dropped > 0 ? [`${name}: dropped ${counted(dropped, 'lease')} of dead processes`] : []),
       )
-      failed.push(...left.map((what) => problem(name, what, `when that is out of the way, run it again: ${fix}`)))
+      failed.push(...left.map((what) => problem(name, what, `fix that, then run: ${fix}`)))
     } catch (error) {
       const { message, remedy } = toAppError(error)
-      failed.push(
-        problem(name, `could not be repaired: ${message}`, remedy ?? 'run it again with --verbose to see more'),
-      )
+      failed.push(problem(name, `couldn't repair it: ${message}`, remedy ?? 'run it again with --verbose for details'))
     }
   }
   return { fixed, failed }

@@ -21,7 +21,9 @@ const run = async (call: Call): Promise<ImportReport> => {
     signal: call.signal,
   })
   if (call.words[0] !== undefined && hasPassword(call.words[0])) {
-    call.notice(`a password on the command line can be read by everybody on this machine; use ${variable} or - instead`)
+    call.notice(
+      `don't put passwords on the command line, where other users can read them: use ${variable} or - instead`,
+    )
   }
   return report
 }
@@ -31,15 +33,15 @@ const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTa
   const word = call.words[0]
   const text = word === '-' ? await firstLine(process.stdin) : (word ?? given ?? '')
   if (text.trim() === '') {
-    const where = word === '-' ? 'standard input has none' : `there is no argument and ${variable} is empty`
-    throw new AppError('usage', `which database? ${where}`, {
-      remedy: "give the path of Archon's SQLite file, or its PostgreSQL URL",
+    const where = word === '-' ? 'standard input is empty' : `there is no argument, and ${variable} is not set`
+    throw new AppError('usage', `no database given: ${where}`, {
+      remedy: "pass the path of Archon's SQLite file, or its PostgreSQL URL",
     })
   }
   if (/^postgres(?:ql)?:\/\//i.test(text)) return { postgresUrl: text.trim() }
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
     // Not repeated: whatever it is, there may be a password in it.
-    throw new AppError('usage', 'that is neither a file nor a postgres:// URL')
+    throw new AppError('usage', 'not a file or a postgres:// URL')
   }
   return { sqliteFile: resolve(standsIn(call), text) }
 }
@@ -69,14 +71,16 @@ const toText = (report: ImportReport, view: View): string => {
   ])
   const taken = sum('taken')
   const known = sum('known')
-  const head = dryRun ? 'Would take over' : 'Took over'
+  const head = dryRun ? 'Would import' : 'Imported'
   return [
-    taken === '' ? 'Nothing new to take over' : `${view.paint('green', head)} ${taken}`,
+    taken === '' ? 'Nothing new to import' : `${view.paint('green', head)} ${taken}`,
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
-    ...(known === '' ? [] : [`Known already: ${known}`]),
-    ...(leftOut.length === 0 ? [] : [view.paint('yellow', `Left out ${leftOut.length}:`)]),
+    ...(known === '' ? [] : [`Already imported: ${known}`]),
+    ...(leftOut.length === 0 ? [] : [view.paint('yellow', `Skipped ${leftOut.length}:`)]),
     ...leftOut.map(({ kind, name, reason }) => `  ${kind} ${printable(name)}: ${printable(reason)}`),
-    ...(environments.length === 0 || dryRun ? [] : ['The worktrees stay yours: removing one only lets go of it.']),
+    ...(environments.length === 0 || dryRun
+      ? []
+      : ['Coppice never deletes these worktrees: removing one only stops tracking it.']),
   ].join('\n')
 }
 

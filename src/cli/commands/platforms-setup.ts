@@ -1,6 +1,7 @@
 import { command } from '../../commands/command.ts'
 import { exitCodes } from '../../commands/views/failure.ts'
 import { usage } from '../../commands/grammar/usage.ts'
+import { capitalized } from '../../domain/words.ts'
 import { aligned, printable, tilde, type View, wrapped } from '../../commands/views/view.ts'
 import type { Check } from '../../platforms/checks.ts'
 import { anyDescriptor, isRemotePlatform, remoteNames, type RemotePlatformName } from '../../platforms/remote.ts'
@@ -18,7 +19,7 @@ export type SetupResult = {
 const run = async (call: CliCall): Promise<SetupResult> => {
   const [name = ''] = call.words
   if (!isRemotePlatform(name)) {
-    throw usage(`there is no platform "${name}" to set up`, `give one of ${remoteNames.join(', ')}`)
+    throw usage(`unknown platform ${JSON.stringify(name)}`, `choose one of ${remoteNames.join(', ')}`)
   }
   const { context } = await call.open()
   const { settings, file } = platformSettingsOf(context)
@@ -45,12 +46,12 @@ const toText = (result: SetupResult, view: View): string => {
   const { steps, paste } = anyDescriptor(platform).guide
   const title = (text: string): string => paint('bold', text)
   return [
-    title(`From nothing to a first answer on ${platform}`),
+    title(`Set up ${platform}`),
     ...steps.map((step, n) => `${String(n + 1).padStart(2)}. ${wrapped(step, columns, 4).trimStart()}`),
     '',
-    ...(paste === undefined ? [] : [title(`The ${paste.what}`), paste.text, '']),
-    title('The settings'),
-    `As variables of the server, or in ${tilde(file, view)} under platforms: → ${platform}: (keep that file to yourself: chmod 600).`,
+    ...(paste === undefined ? [] : [title(capitalized(paste.what)), paste.text, '']),
+    title('Settings'),
+    `Set them as environment variables of the server, or in ${tilde(file, view)} under platforms: → ${platform}: (restrict access: chmod 600).`,
     aligned(
       settingsOf(platform).map(({ variable, key, what }) => [
         set.has(key) ? { text: 'set', style: 'green' } : { text: '-', style: 'dim' },
@@ -61,15 +62,15 @@ const toText = (result: SetupResult, view: View): string => {
       view,
     ),
     '',
-    title('What the service says'),
+    title('Checks'),
     ...checks.flatMap(({ what, passed, detail, remedy }) => [
       `${passed ? paint('green', 'pass') : paint('red', 'fail')}  ${what}: ${printable(detail)}`,
       ...(remedy === undefined ? [] : [`      ${paint('dim', `→ ${printable(remedy)}`)}`]),
     ]),
     '',
     isReady(result)
-      ? `${paint('green', 'Ready.')} ${say('serve')} connects it; ${say('platforms')} shows how it stands.`
-      : paint('yellow', 'Not ready yet: do what is missing and run this again.'),
+      ? `${paint('green', 'Ready.')} Run ${say('serve')} to connect; ${say('platforms')} shows the status.`
+      : paint('yellow', 'Not ready yet. Fix the failed checks, then run this again.'),
   ].join('\n')
 }
 

@@ -30,7 +30,7 @@ const run = async (call: CliCall): Promise<PlatformsResult> => {
     .map((name): PlatformRow => {
       const configured = anyDescriptor(name).isConfigured(settings[name])
       if (configured && told !== undefined)
-        call.notice(`${name} was configured after the server was started: restart it`)
+        call.notice(`${name} was configured after the server started: restart the server`)
       return { ...nothing, platform: name, state: configured ? 'not running' : 'not configured' }
     })
   return { server: told === undefined ? undefined : server?.url, platforms: [...known.values(), ...others] }
@@ -47,11 +47,11 @@ const ofServer = async (url: string, home: string, { signal, notice }: CliCall):
       headers: { authorization: `Bearer ${token}` },
       signal: limit,
     })
-    if (!response.ok) throw new Error(`it answered ${response.status}`)
+    if (!response.ok) throw new Error(`status ${response.status}`)
     return rowsOf(await response.json())
   } catch (error) {
     signal.throwIfAborted()
-    notice(`the server at ${url} could not be asked: ${toAppError(error).message}`)
+    notice(`couldn't query the server at ${url}: ${toAppError(error).message}`)
     return undefined
   }
 }
@@ -59,7 +59,7 @@ const ofServer = async (url: string, home: string, { signal, notice }: CliCall):
 const ANSWER_MS = 5_000
 
 const rowsOf = (answer: unknown): PlatformRow[] => {
-  if (!Array.isArray(answer)) throw new Error('it answered something else')
+  if (!Array.isArray(answer)) throw new Error('unexpected response')
   return (answer as readonly Record<string, unknown>[]).map((row) => ({
     platform: String(row['platform']),
     state: row['state'] as PlatformRow['state'],

@@ -26,7 +26,7 @@ const run = async (call: CliCall): Promise<ServeResult> => {
     live(`${heading(serving).join('\n')}\n`)
     // Not through `live`, which hides secrets.
     if (newToken !== undefined && call.showSecret !== undefined) {
-      call.showSecret(`  token  ${newToken}\n         (shown once; kept in ${tokenFile})\n`)
+      call.showSecret(`  token  ${newToken}\n         (shown once; stored in ${tokenFile})\n`)
     } else live(`  token  in ${tokenFile}\n`)
     live(`${hints.join('\n')}\n`)
   }
@@ -46,13 +46,14 @@ const hints = [
 const numberOf = (text: string | undefined, flag: string, otherwise: number, most: number): number => {
   if (text === undefined) return otherwise
   const value = Number(text)
-  if (!/^\d+$/.test(text) || value > most) throw usage(`${flag} is ${text}`, `give a whole number up to ${most}`)
+  if (!/^\d+$/.test(text) || value > most)
+    throw usage(`invalid ${flag} ${JSON.stringify(text)}`, `use a whole number from 0 to ${most}`)
   return value
 }
 
 const toText = ({ finished, left }: ServeResult, { paint }: View): string => {
   const done = finished === 0 ? '' : ` ${counted(finished, 'running message')} finished first.`
-  const rest = left === 0 ? '' : ` ${counted(left, 'message')} will be taken up again at the next start.`
+  const rest = left === 0 ? '' : ` ${counted(left, 'unfinished message')} will run again on the next start.`
   return `${paint('green', 'Stopped.')}${done}${rest}`
 }
 

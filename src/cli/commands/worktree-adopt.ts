@@ -65,14 +65,14 @@ const assertLinked = async (context: IsolationContext, path: string): Promise<vo
     throw new AppError(
       'not-adoptable',
       isMain
-        ? `${path} is the main working tree of its repository, which is never an environment`
+        ? `${path} is the repository's main working tree, which Coppice doesn't track`
         : `${path} is not a linked worktree`,
-      { remedy: `\`git -C ${shellWord(path)} worktree list\` shows the ones there are` },
+      { remedy: `run \`git -C ${shellWord(path)} worktree list\` for a list` },
     )
   }
   if (record.head === undefined || !('branch' in record.head)) {
     throw new AppError('not-adoptable', `${path} has no branch checked out`, {
-      remedy: `check one out there first: git -C ${shellWord(path)} switch -c <branch>`,
+      remedy: `check one out first: git -C ${shellWord(path)} switch -c <branch>`,
     })
   }
 }
@@ -82,11 +82,11 @@ export const worktreeAdopt = command<AdoptResult>({
   toText: ({ environment }, view) =>
     [
       `${view.paint('green', 'Adopted')} ${view.paint('bold', environment.branch)} for ${workLabel(environment.work)}`,
-      `  ${tilde(environment.path, view)} stays yours: Coppice will not delete it`,
+      `  Coppice won't delete ${tilde(environment.path, view)}`,
       ...(isTrusted(environment.trust)
         ? []
         : [
-            `  its commits aren't proven to be this repository's own, so agents there ignore its settings`,
+            `  Coppice couldn't verify where its commits come from, so agents there ignore its settings`,
             `  if you trust it: ${view.say(`worktree trust ${shellWord(environment.branch)}`)}`,
           ]),
     ].join('\n'),

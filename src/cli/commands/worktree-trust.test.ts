@@ -12,13 +12,13 @@ const result = {
   linked: 0,
   ranSetup: false,
 }
-const trusted = 'Trusted pr-7-review: agents there read its settings from now on.'
+const trusted = 'Trusted pr-7-review: agents there now use its settings.'
 
 test.each([
   [{}, trusted],
-  [{ copied: 1, linked: 2 }, `${trusted} Copied 1 file, made 2 links.`],
+  [{ copied: 1, linked: 2 }, `${trusted} Copied 1 file, created 2 links.`],
   [{ copied: 2, ranSetup: true }, `${trusted} Copied 2 files, ran setup.`],
-  [{ wasTrusted: true }, 'pr-7-review is trusted already.'],
+  [{ wasTrusted: true }, 'pr-7-review is already trusted.'],
 ])('the answer to `worktree trust` says what happened: %j', (change, text) =>
   expect(trustText({ ...result, ...change }, view)).toBe(text),
 )

@@ -27,14 +27,14 @@ export const trustText = (
   { environment: { branch }, wasTrusted, copied, linked, ranSetup }: TrustResult,
   { paint }: View,
 ): string => {
-  if (wasTrusted) return `${branch} is trusted already.`
+  if (wasTrusted) return `${branch} is already trusted.`
   const done = [
     ...(copied > 0 ? [`copied ${counted(copied, 'file')}`] : []),
-    ...(linked > 0 ? [`made ${counted(linked, 'link')}`] : []),
+    ...(linked > 0 ? [`created ${counted(linked, 'link')}`] : []),
     ...(ranSetup ? ['ran setup'] : []),
   ]
   const also = done.length === 0 ? '' : ` ${sentence(done.join(', '))}`
-  return `${paint('green', 'Trusted')} ${paint('bold', branch)}: agents there read its settings from now on.${also}`
+  return `${paint('green', 'Trusted')} ${paint('bold', branch)}: agents there now use its settings.${also}`
 }
 
 export const worktreeTrust = command<TrustResult>({

@@ -35,6 +35,6 @@ export const look = async (about: string, question: () => Promise<Finding[]>): P
   } catch (error) {
     const file = error instanceof UnusableFileError ? error.path : undefined
     const why = error instanceof Error ? error.message : String(error)
-    return [problem(about, `cannot tell: ${why}`, 'look at it by hand', file)]
+    return [problem(about, `couldn't check: ${why}`, 'fix that, then run `coppice doctor` again', file)]
   }
 }

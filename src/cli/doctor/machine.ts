@@ -29,7 +29,7 @@ const gitVersion = async ({ git }: Workplace['context']): Promise<Finding[]> => 
       : problem(
           'git',
           `${text} is too old`,
-          `install git ${oldest.join('.')} or newer: merged work cannot be recognised without it`,
+          `install git ${oldest.join('.')} or later, which Coppice needs to detect merged work`,
         ),
   ]
 }
@@ -48,7 +48,7 @@ const homeMode = async (home: string): Promise<Finding[]> => {
   }
   return (mode & 0o077) === 0
     ? [ok('home', home)]
-    : [problem('home', `others may look into ${home}`, `chmod 700 ${home}`)]
+    : [problem('home', `other users can read ${home}`, `chmod 700 ${home}`)]
 }
 
 const configMode = async (context: Workplace['context']): Promise<Finding[]> => {
@@ -68,7 +68,7 @@ const diskSpace = async ({ home, worktreesBase }: Workplace['context']): Promise
       : problem(
           'disk',
           `only ${megabytes(free)} free at ${path}`,
-          'free some space; `coppice cleanup` removes what is merged or stale',
+          'free up space; `coppice cleanup` removes merged and stale worktrees',
         ),
   )
 }

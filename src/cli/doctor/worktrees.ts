@@ -42,7 +42,7 @@ const examineOne = async (
     return [
       problem(
         name,
-        `${branch} is missing: ${path} is not there${detail}`,
+        `${branch} is missing: ${path} doesn't exist${detail}`,
         await missingRemedy(codebase, environment, fault),
         fileOf(fault),
       ),
@@ -52,7 +52,7 @@ const examineOne = async (
     return [problem(name, `${branch}: ${fault.detail}`, repairRemedy(codebase, environment, fault), fileOf(fault))]
   if (presence.state !== 'present')
     return [problem(name, `${branch}: ${presence.detail}`, giveUp(codebase, environment), presence.file)]
-  return status === 'missing' ? [problem(name, `${branch} is recorded as missing and is there`, fix)] : []
+  return status === 'missing' ? [problem(name, `${branch} is recorded as missing, but its directory exists`, fix)] : []
 }
 
 const fileOf = (fault: RecordFault | undefined): string | undefined =>
@@ -77,7 +77,7 @@ const missingRemedy = async (
     record === undefined
       ? ''
       : `or, if you moved it by hand: printf '%s\\n' <new path>/.git > ${shellWord(join(record.dir, 'gitdir'))}; `
-  return `mount its disk; ${moved}or stop tracking it: ${remove}`
+  return `mount its disk if it isn't mounted; ${moved}or stop tracking it: ${remove}`
 }
 
 const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { repair }: RecordFault): string => {
@@ -86,7 +86,7 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
       const commands = repair.files.map(write).join(' && ')
       if (repair.away !== true) return `write it again, then run \`coppice doctor\` again: ${commands}`
       const file = shellWord(repair.files[0]?.file ?? '')
-      return `move it away, and look at what is in it: mv ${file} ${file}.away && ${commands}`
+      return `move it aside and check its content: mv ${file} ${file}.away && ${commands}`
     }
     case 'move':
       return `move it back, then run \`coppice doctor\` again: mv ${shellWord(repair.from)} ${shellWord(repair.to)}`
@@ -94,12 +94,12 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
       return `another worktree is at ${repair.place}: move that one back first, then run \`coppice doctor\` again`
     case 'copied': {
       const path = shellWord(repair.path)
-      return `if it is a copy of the other, move it away: mv ${path} ${path}.away; if the files are its own, link it again: ${write(repair.link)}`
+      return `if it is a copy of the other, move it aside: mv ${path} ${path}.away; if not, link it again: ${write(repair.link)}`
     }
     case 'clear': {
       // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
       const away = shellWord(`${environment.path}.${basename(repair.file)}.away`)
-      return `move it away, then run \`coppice doctor\` again: mv ${shellWord(repair.file)} ${away}`
+      return `move it aside, then run \`coppice doctor\` again: mv ${shellWord(repair.file)} ${away}`
     }
     case 'give-up':
       return giveUp(codebase, environment)
@@ -147,7 +147,7 @@ const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): 
     const unlock = locked === undefined ? '' : `${git(codebase)} worktree unlock ${shellWord(path)} && `
     return note(
       codebase.name,
-      `${path} (${branch ?? 'no branch'}) is a worktree that Coppice ${otherHome === undefined ? 'does not know' : 'made with another home'}${missing === true ? ', and its directory is gone' : ''}`,
+      `${path} (${branch ?? 'no branch'}) is a worktree ${otherHome === undefined ? "that Coppice doesn't track" : 'of another Coppice home'}${missing === true ? ', and its directory is gone' : ''}`,
       missing === true
         ? // Never `git worktree prune`: it forgets every missing one, ours and those on a disk that is not mounted too.
           `if it is gone for good: ${unlock}${git(codebase)} worktree remove ${shellWord(path)}`
@@ -165,8 +165,8 @@ const unreadableRecords = async (context: IsolationContext, codebase: Codebase):
   return (await brokenRecords(codebase, names)).map((dir) =>
     problem(
       codebase.name,
-      `git cannot read its own record ${dir}`,
-      `look into it, and if nothing of yours is in it: rm -r ${shellWord(dir)}`,
+      `git can't read its worktree record ${dir}`,
+      `inspect it; if it holds nothing you need: rm -r ${shellWord(dir)}`,
     ),
   )
 }

@@ -51,7 +51,7 @@ const withoutCommand = (grammar: Grammar, argv: readonly string[]): Parsed<never
   if (argv.some((arg) => arg === '--version' || arg === '-V')) return { kind: 'version' }
   const { values } = read(grammar, argv, {}, undefined)
   if (values['help'] === true || argv.length === 0) return { kind: 'help', of: undefined }
-  throw usage('a command is missing', `\`${grammar.help()}\` shows all of them`)
+  throw usage('missing command', listAll(grammar))
 }
 
 const withoutRow = <Row extends CommandWords>(
@@ -70,7 +70,7 @@ const withoutRow = <Row extends CommandWords>(
     throw unknownCommand(grammar, `${first} ${second}`, guess, first)
   }
   const elsewhere = grammar.elsewhere?.(first)
-  if (elsewhere !== undefined) throw usage(`there is no command \`${grammar.say(first)}\``, elsewhere)
+  if (elsewhere !== undefined) throw usage(`unknown command ${quoted(grammar, first)}`, elsewhere)
   const firsts = [...new Set(names.map((name) => name.split(' ')[0] ?? name))]
   // `coppice list` and `coppice create` are what the hand types.
   const meant = names.find((name) => name.split(' ')[1] === first)
@@ -95,8 +95,8 @@ const withRow = <Row extends CommandWords>(
   const words = positionals.slice(by.length)
   const [least, most] = row.words
   const remedy = remedyFor(grammar, row)
-  if (words.length < least) throw usage(`${grammar.say(row.name)} needs ${row.usage.split(' ')[0]}`, remedy)
-  if (words.length > most) throw usage(`${JSON.stringify(words[most])} is one word too many`, remedy)
+  if (words.length < least) throw usage(`missing required argument: ${firstArgument(row)}`, remedy)
+  if (words.length > most) throw usage(`unexpected argument ${JSON.stringify(words[most])}`, remedy)
   return { kind: 'command', row, words, values }
 }
 
@@ -125,7 +125,7 @@ const optionProblem = (error: unknown, known: Grammar['everywhere'], remedy: str
   const given = /Unknown option '(-{1,2}[^']*)'/.exec(message)?.[1]
   if (given === undefined) return valueProblem(message, known, remedy)
   const guess = nearest(given.replace(/^-+/, ''), Object.keys(known))
-  return usage(`there is no option ${given}`, guess === undefined ? remedy : `did you mean \`--${guess}\`?`)
+  return usage(`unknown option ${given}`, guess === undefined ? remedy : `did you mean \`--${guess}\`?`)
 }
 
 /** Node's own sentences about an option that wants a value or has one too many, in ours. */
@@ -133,25 +133,33 @@ const valueProblem = (message: string, known: Grammar['everywhere'], remedy: str
   const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
   if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, remedy)
   const called = known[name]?.value ?? 'value'
-  if (message.includes('does not take an argument')) return usage(`--${name} takes no value`, remedy)
+  if (message.includes('does not take an argument')) return usage(`--${name} doesn't take a value`, remedy)
   return message.includes('ambiguous')
     ? usage(
-        `--${name} needs a value, and what follows it looks like an option`,
-        `if it is meant: --${name}=<${called}>`,
+        `--${name} needs a value, but the next argument looks like an option`,
+        `to pass it anyway, use --${name}=<${called}>`,
       )
-    : usage(`--${name} needs a value`, `give it: --${name} <${called}>`)
+    : usage(`--${name} needs a value`, `usage: --${name} <${called}>`)
 }
 
 const unknownCommand = (
-  { say, help }: Grammar,
+  grammar: Grammar,
   words: string,
   guess: string | undefined,
   group: string | undefined,
 ): AppError =>
   usage(
-    `there is no command \`${say(words)}\``,
-    guess === undefined ? `\`${help(group)}\` shows what there is` : `did you mean \`${say(guess)}\`?`,
+    `unknown command ${quoted(grammar, words)}`,
+    guess === undefined ? listAll(grammar, group) : `did you mean \`${grammar.say(guess)}\`?`,
   )
 
-const remedyFor = ({ help }: Grammar, row: CommandWords | undefined): string =>
-  row === undefined ? `\`${help()}\` shows what there is` : `\`${help(row.name)}\` shows how it is used`
+/** `foo` on the command line, `/foo` in a chat. */
+const quoted = ({ say }: Grammar, words: string): string => JSON.stringify(say(words).replace(/^coppice /, ''))
+
+/** `<path or name>` is one argument. */
+const firstArgument = ({ usage: text }: CommandWords): string => /^(?:<[^>]*>|\S+)/.exec(text)?.[0] ?? text
+
+const listAll = ({ help }: Grammar, group?: string): string => `run \`${help(group)}\` for a list of commands`
+
+const remedyFor = (grammar: Grammar, row: CommandWords | undefined): string =>
+  row === undefined ? listAll(grammar) : `run \`${grammar.help(row.name)}\` for usage`

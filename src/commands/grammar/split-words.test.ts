@@ -17,5 +17,5 @@ test.each([
 })
 
 test.each(['"a', "it's", '“a'])('%j lacks a quote', (line) => {
-  expect(() => splitWords(line)).toThrow('is missing')
+  expect(() => splitWords(line)).toThrow('missing closing')
 })

@@ -35,5 +35,5 @@ const quoted = (line: string, from: number, quote: string): { text: string; end:
       i++
     } else text += char
   }
-  throw usage(`a ${quote} is missing`, `end what begins with it, or write \\${line[from - 1]} for the character itself`)
+  throw usage(`missing closing ${quote}`, `close the quotation, or write \\${line[from - 1]} for a literal one`)
 }

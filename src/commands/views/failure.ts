@@ -34,7 +34,7 @@ export const failureJson = ({ code, message, remedy }: AppError, redact: (text: 
 /** One sentence of what happened and one of what to do; never a stack. */
 export const failureText = (
   { code, message, remedy }: AppError,
-  more = 'Run it again with --verbose to see more, or look at `coppice doctor`.',
+  more = 'Run it again with --verbose for details, or run `coppice doctor`.',
 ): string => {
   // A message may begin with a name, which is written as it is.
   const what = withFullStop(message)

@@ -39,13 +39,13 @@ export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResul
     ...failed.map(({ codebase, error }) => [cell('failed', 'red'), { text: codebase }, { text: '' }, { text: error }]),
   ].map((row) => row.filter((one) => one !== undefined))
   const removed = parts.reduce((sum, { report }) => sum + report.removed.length, 0)
-  const done = `${counted(removed, 'environment')} ${dryRun ? 'would be removed' : 'removed'}`
+  const done = `${counted(removed, 'worktree')} ${dryRun ? 'would be removed' : 'removed'}`
   const kept = removed > 0 && !dryRun ? `; each can be restored for ${restoreDays} days` : ''
   const unknown = parts.some(({ report }) => report.orphans.length > 0)
   return [
     ...(rows.length === 0 ? [] : [aligned(rows, view)]),
     ...(unknown ? [`To track one: ${view.say('worktree adopt <path>')}`] : []),
-    `${codebases.join(', ') || 'No codebase is registered'}: ${done}${kept}.`,
+    `${codebases.join(', ') || 'No repositories registered'}: ${done}${kept}.`,
   ].join('\n')
 }
 
@@ -66,7 +66,7 @@ const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupR
   ...missing.map(({ branch, path }) => [
     cell('missing', 'yellow'),
     cell(branch, 'bold'),
-    { text: `${tilde(path, view)} is not there` },
+    { text: `${tilde(path, view)} doesn't exist` },
   ]),
   ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
   ...orphans.map(({ path, branch }) => [

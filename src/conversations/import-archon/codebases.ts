@@ -49,13 +49,13 @@ const repositoryAt = async ({ context, signal }: Import, path: string | undefine
     throw new AppError('not-a-repository', 'its directory is not an absolute path')
   }
   const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) throw new AppError('not-a-repository', `there is nothing at ${path}`)
+  if (found === undefined) throw new AppError('not-a-repository', `${path} doesn't exist`)
   if (!found.isDirectory()) throw new AppError('not-a-repository', `${path} is not a directory`)
   const repository = await discoverRepository(context.git, path, { signal })
   const { commonDir, checkoutPath, linkedWorktree } = repository
   // Git looks upwards: a plain directory below a home that is a repository would become that home.
   if (![commonDir, checkoutPath, linkedWorktree].includes(realpathSync(path))) {
-    throw new AppError('not-a-repository', `${path} is not a repository, but lies inside of one`)
+    throw new AppError('not-a-repository', `${path} is inside a repository, but isn't its root`)
   }
   return repository
 }

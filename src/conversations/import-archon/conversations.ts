@@ -31,10 +31,10 @@ const nameOf = ({ platform, conversationId, id }: ArchonConversation): string =>
 
 const codebaseOf = ({ hidden, codebaseId, id }: ArchonConversation, codebases: CodebasesTaken): Codebase => {
   if (id === undefined) throw no('its row has no id')
-  if (hidden) throw no('Archon made it for a worker of its own')
-  if (codebaseId === undefined) throw no('it has no codebase')
+  if (hidden) throw no('Archon created it for one of its own workers')
+  if (codebaseId === undefined) throw no('it has no repository')
   const codebase = codebases.get(codebaseId)
-  if (codebase === undefined) throw no('its codebase was not taken over')
+  if (codebase === undefined) throw no("its repository wasn't imported")
   return codebase
 }
 
@@ -45,9 +45,9 @@ const conversationOf = (
   environment: EnvironmentTaken | undefined,
 ): Conversation => {
   const { platform = '', conversationId = '' } = row
-  if (!/^[a-z][a-z0-9_-]{0,31}$/.test(platform)) throw no('its platform has no name that could be one')
+  if (!/^[a-z][a-z0-9_-]{0,31}$/.test(platform)) throw no('its platform name is invalid')
   if (conversationId === '' || conversationId.length > 500 || hasControl(conversationId)) {
-    throw no('its id is empty, too long or has control characters')
+    throw no('its ID is empty, too long or has control characters')
   }
   const now = context.clock()
   const closed = closedAt(row, now)
@@ -128,7 +128,7 @@ const recallSession = async (
   if (session === undefined) return
   if ((await run.context.store.sessions.live(known.id)) !== undefined) return run.record.known('session')
   if (choose(run, wanted, environment, session) !== undefined) {
-    run.record.leftOut('session', sessionName(known), 'it has ended here')
+    run.record.leftOut('session', sessionName(known), 'it has already ended here')
   }
 }
 

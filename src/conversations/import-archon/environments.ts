@@ -57,11 +57,11 @@ const keyOf = (codebaseId: string | undefined, path: string | undefined): string
 
 const lookAt = async (candidate: Candidate, codebases: CodebasesTaken): Promise<Found> => {
   const { row, status, provider } = candidate
-  if (status !== undefined && status !== 'active') throw no(`Archon calls it ${status}`)
+  if (status !== undefined && status !== 'active') throw no(`its status in Archon is ${status}`)
   if (provider !== undefined && provider !== 'worktree')
-    throw no(`its provider is ${provider}, and only worktrees are taken over`)
+    throw no(`its provider is ${provider}; only worktrees can be imported`)
   const codebase = codebases.get(candidate.codebaseId ?? '')
-  if (codebase === undefined) throw no('its codebase was not taken over')
+  if (codebase === undefined) throw no("its repository wasn't imported")
   const { real, branch } = await worktreeAt(codebase, candidate.path)
   const conversationIds = candidate.conversations.flatMap(({ conversationId }) => conversationId ?? [])
   const { workflowType, workflowId } = row ?? { workflowType: undefined, workflowId: undefined }
@@ -73,11 +73,7 @@ const lookAt = async (candidate: Candidate, codebases: CodebasesTaken): Promise<
 const repeated = (run: Import, taken: Map<Candidate, EnvironmentTaken>, one: Found, same: EnvironmentTaken): void => {
   if (one.codebase.id === same.codebase.id) taken.set(one.candidate, same)
   if (one.candidate.row === undefined) return
-  run.record.leftOut(
-    'environment',
-    one.candidate.name,
-    `its worktree is taken over for ${workLabel(same.work)} already`,
-  )
+  run.record.leftOut('environment', one.candidate.name, `its worktree is already imported for ${workLabel(same.work)}`)
 }
 
 const takeOver = async (
@@ -89,7 +85,7 @@ const takeOver = async (
   const { codebase, real: path, branch, work } = one
   const { store, host, clock } = run.context
   const known = await store.environments.liveByPath(host, path)
-  if (known !== undefined && known.codebaseId !== codebase.id) throw no('it belongs to another codebase here')
+  if (known !== undefined && known.codebaseId !== codebase.id) throw no('it belongs to another repository here')
   if (known !== undefined) {
     run.record.known('environment')
     return { id: known.id, path, codebase, work: known.work, branch: known.branch }
@@ -113,9 +109,9 @@ const holderOf = async (
 ): Promise<string | undefined> => {
   const own = others.filter((other) => other.codebase.id === codebase.id)
   const sameWorks = (await store.environments.liveByWork(codebase.id, work)) ?? own.find((o) => sameWork(o.work, work))
-  if (sameWorks !== undefined) return `${workLabel(work)} has an environment already: ${sameWorks.path}`
+  if (sameWorks !== undefined) return `${workLabel(work)} already has a worktree: ${sameWorks.path}`
   const onBranch = (await store.environments.liveByBranch(codebase.id, branch)) ?? own.find((o) => o.branch === branch)
-  return onBranch === undefined ? undefined : `the branch ${branch} has an environment already: ${onBranch.path}`
+  return onBranch === undefined ? undefined : `the branch ${branch} already has a worktree: ${onBranch.path}`
 }
 
 /** A linked work that has a worktree of its own keeps that. */

@@ -20,11 +20,11 @@ export const importArchon = async (
   options: ImportOptions,
 ): Promise<ImportReport> => {
   const run: Import = { ...options, context, provider, archon, record: createRecorder() }
-  context.progress('looking at the codebases')
+  context.progress('importing repositories')
   const codebases = await takeOverCodebases(run)
-  context.progress('looking at the environments')
+  context.progress('importing worktrees')
   const environments = await takeOverEnvironments(run, codebases)
-  context.progress('taking over the conversations')
+  context.progress('importing conversations')
   await takeOverConversations(run, codebases, environments)
   return run.record.report(options.dryRun)
 }

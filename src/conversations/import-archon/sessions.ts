@@ -28,10 +28,10 @@ export const resumable = (
   environment: EnvironmentTaken | undefined,
 ): SessionChoice | string => {
   if (closedAt !== undefined) return 'its conversation is closed'
-  if (environment === undefined) return 'its conversation has no worktree that was taken over'
-  if (!agents.includes(agent)) return `there is no agent ${JSON.stringify(agent)} here`
+  if (environment === undefined) return "its conversation's worktree wasn't imported"
+  if (!agents.includes(agent)) return `unknown agent ${JSON.stringify(agent)}`
   // It becomes an argument of the agent's command line.
-  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(agentSessionId)) return 'its id could not be an id of a session'
+  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(agentSessionId)) return "its ID isn't a valid session ID"
   return {
     agent,
     toSession: (id, conversation) => ({

@@ -13,7 +13,7 @@ export const worktreeAt = async (
   codebase: Codebase,
   path: string | undefined,
 ): Promise<{ readonly real: string; readonly branch: string }> => {
-  if (path === undefined || !path.startsWith('/') || path.includes('\0')) throw no('its path is not an absolute one')
+  if (path === undefined || !path.startsWith('/') || path.includes('\0')) throw no("its path isn't absolute")
   const real = realOf(path)
   if (real === codebase.checkoutPath) throw no(`${path} is the main working tree of ${codebase.name}`)
   const adminDir = await readWorktreeLink(real)
@@ -23,12 +23,12 @@ export const worktreeAt = async (
   const record = await readAdminDir(adminDir)
   // A copied `.git` file points at a record that is about another directory.
   if (record?.worktreePath === undefined || realOf(record.worktreePath) !== real) {
-    throw no(`git's record of ${path} is about another directory`)
+    throw no(`git's record of ${path} points to another directory`)
   }
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   if (branch === undefined) throw no(`${path} has no branch checked out`)
   const problem = branchNameProblem(branch)
-  if (problem !== undefined) throw no(`its branch cannot be used: ${problem}`)
+  if (problem !== undefined) throw no(`its branch can't be used: ${problem}`)
   return { real, branch }
 }
 
@@ -37,8 +37,8 @@ const realOf = (path: string): string => {
     return realpathSync(path)
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
-    if (code === 'ENOENT' || code === 'ENOTDIR') throw no(`there is nothing at ${path}`)
-    throw no(`cannot look at ${path}: ${error instanceof Error ? error.message : String(error)}`)
+    if (code === 'ENOENT' || code === 'ENOTDIR') throw no(`${path} doesn't exist`)
+    throw no(`couldn't read ${path}: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 

@@ -21,7 +21,7 @@ export const permissions: Rule<Permissions> = {
 /** `agent.acp`: a section of names. Which values the granted variables have is filled in by whoever has them. */
 export const acpAgents: Rule<readonly AcpAgentSettings[]> = {
   expected:
-    'a section with one entry per agent, such as gemini: { command: [gemini, --acp], variables: [GEMINI_API_KEY] }; a name has lower-case letters, digits and dashes and is none of claude, codex, command, demo; a variable is none of Coppice’s own or of its platforms',
+    "a section with one entry per agent, such as gemini: { command: [gemini, --acp], variables: [GEMINI_API_KEY] }; a name has lowercase letters, digits and dashes, and can't be acp, claude, codex, command or demo; a variable can't belong to Coppice or its platforms",
   read: (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
     const entries = Object.entries(value as Record<string, unknown>).map(([name, entry]) => acpAgent(name, entry))

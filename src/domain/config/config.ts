@@ -66,7 +66,7 @@ const expandHome = (path: string, env: Env): string => {
   if (!path.startsWith('~')) return withoutSlash(normalize(path))
   const home = env['HOME']
   if (home === undefined || !home.startsWith('/')) {
-    throw new AppError('config-invalid', `${path} cannot be found: HOME is not set`, {
+    throw new AppError('config-invalid', `can't resolve ${path}: HOME is not set`, {
       remedy: 'set HOME, or COPPICE_HOME to an absolute path',
     })
   }

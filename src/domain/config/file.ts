@@ -20,16 +20,20 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
       found.set(section, content)
       continue
     }
-    if (!sections(known).includes(section)) throw unknownKey(where([section]), section, known)
+    if (section.includes('.') || !sections(known).includes(section)) throw unknownKey(where([section]), section, known)
     readSection([section], content)
   }
   return found
 
-  /** A key may hold keys of its own (`claude:` below `agent:`), or be written with dots (`claude.command:`). */
+  /**
+   * A key may hold keys of its own (`claude:` below `agent:`). It is never written with dots (`claude.command:`): a file
+   * could set the same thing twice, and nobody would see which one counts.
+   */
   function readSection(path: readonly string[], content: unknown): void {
     const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known, path.join('.'))
     for (const [key, value] of entries(content, problem)) {
       const name = [...path, key].join('.')
+      if (key.includes('.')) throw unknownKey(where([...path, key]), name, known)
       const rule = known.keys.get(name)
       if (rule !== undefined) {
         if (value !== null) found.set(name, checked(rule, value, name, where([...path, key])))
@@ -46,13 +50,13 @@ const parse = (text: string, file: string, lines: LineCounter): Document => {
     document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   } catch (error) {
     // Thousands of nested brackets end in a stack overflow inside the parser.
-    throw new AppError('config-invalid', `${file} cannot be read as YAML`, { cause: error })
+    throw new AppError('config-invalid', `couldn't parse ${file} as YAML`, { cause: error })
   }
   const [problem] = document.errors
   if (problem === undefined) return document
   throw new AppError('config-invalid', `${place(file, lines.linePos(problem.pos[0]).line)}: ${problem.message}`, {
     cause: problem,
-    remedy: 'correct the YAML there',
+    remedy: 'fix the YAML',
   })
 }
 
@@ -61,7 +65,7 @@ const toPlain = (document: Document, file: string): unknown => {
   try {
     return document.toJS({ maxAliasCount: 50 })
   } catch (error) {
-    throw new AppError('config-invalid', `${file} cannot be read: its aliases expand to too much`, { cause: error })
+    throw new AppError('config-invalid', `couldn't read ${file}: its aliases expand to too much`, { cause: error })
   }
 }
 
@@ -73,25 +77,26 @@ const entries = (value: unknown, problem: () => AppError): [string, unknown][] =
 
 const sectionProblem = (where: string, what: string, known: Known, section?: string): AppError => {
   const keys = [...known.keys.keys()].filter((key) => section === undefined || key.startsWith(`${section}.`))
-  return new AppError('config-invalid', `${where}: ${what} is not a section with keys`, {
-    remedy: `write it as "section:" with "key: value" lines below; the keys are ${keys.join(', ')}`,
+  return new AppError('config-invalid', `${where}: ${what} must be a section with keys`, {
+    remedy: `write it as "section:" with indented "key: value" lines; valid keys are ${keys.join(', ')}`,
   })
 }
 
 const unknownKey = (where: string, full: string, known: Known): AppError => {
-  if (known.keys.has(full)) {
-    return new AppError('config-invalid', `${where}: "${full}" must be nested in sections`, {
-      remedy: `each dot is a section, written on its own line and indented: "${full.split('.').join(':" → "')}:"`,
+  if (full.includes('.') && (known.keys.has(full) || sections(known).includes(full))) {
+    const parts = full.split('.')
+    return new AppError('config-invalid', `${where}: "${full}" must be nested, without dots`, {
+      remedy: `write it as "${parts.join(': { ')}: …${' }'.repeat(parts.length - 1)}", or as indented lines`,
     })
   }
   const name = full.slice(0, 80)
   const guess = nearest(name, [...known.keys.keys(), ...sections(known)])
   const section = name.split('.')[0]
   const near = [...known.keys.keys()].filter((key) => key.startsWith(`${section}.`))
-  return new AppError('config-invalid', `${where}: there is no setting "${name}"`, {
+  return new AppError('config-invalid', `${where}: unknown setting "${name}"`, {
     remedy:
       guess === undefined
-        ? `the settings are ${(near.length > 0 ? near : [...known.keys.keys()]).join(', ')}`
+        ? `valid settings are ${(near.length > 0 ? near : [...known.keys.keys()]).join(', ')}`
         : `did you mean "${guess}"?`,
   })
 }

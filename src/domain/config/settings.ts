@@ -277,6 +277,6 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
   githubToken: {
     variable: 'GITHUB_TOKEN',
     rule: { ...rule.text, secret: true },
-    about: 'The token that git and the GitHub platform use.',
+    about: 'Git uses `GITHUB_TOKEN` too, for private repositories on GitHub.',
   },
 }

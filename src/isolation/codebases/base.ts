@@ -235,7 +235,7 @@ const askRemote = async (
     return branch
   } catch (error) {
     if (options.signal?.aborted === true) throw error
-    context.log.info('the remote did not say what its default branch is', { codebase: codebase.name, error })
+    context.log.info("the remote didn't report its default branch", { codebase: codebase.name, error })
     return undefined
   }
 }
@@ -249,11 +249,11 @@ const assertCommits = async ({ git }: IsolationContext, codebase: Codebase, opti
 }
 
 export const baseNotFound = (codebase: Codebase, named: string): AppError =>
-  new AppError('base-not-found', `there is no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
-    remedy: 'name one that `git branch --all` shows, or leave --base and worktree.base out',
+  new AppError('base-not-found', `no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
+    remedy: 'use one from `git branch --all`, or omit --base and worktree.base',
   })
 
 const noUsualBase = (codebase: Codebase): AppError =>
   new AppError('base-not-found', `couldn't tell which branch of ${codebase.name} is its default branch`, {
-    remedy: 'name it with `git config --global init.defaultBranch <branch>`, or rename it to main',
+    remedy: 'set it with `git config --global init.defaultBranch <branch>`, or rename it to main',
   })

@@ -22,7 +22,7 @@ import { isGivenUpDirectory } from '../given-up.ts'
 /**
  * A bare clone under the home, so that no shared checkout exists that could be soiled. It grows beside its place and is
  * renamed there when it is whole: what stands at its place is a repository, whatever interrupted us. One that stands
- * there without a row (a crash, or a codebase that was let go of) is taken up again.
+ * there without a row (a crash, or a codebase that was unregistered) is used again.
  */
 export const addClone = async (context: IsolationContext, url: string, options: AddOptions): Promise<Added> => {
   validateRemoteUrl(url)
@@ -155,5 +155,5 @@ const placeFor = async (context: IsolationContext, repos: string, name: string, 
     const remote = await remoteInfo(context.git, { commonDir: path }).catch(() => undefined)
     if (remote !== undefined && sameUrl(remote.url, url)) return { path, isThere: true }
   }
-  throw new AppError('path-taken', `there is no free place for ${name} in ${repos}`)
+  throw new AppError('path-taken', `no free directory name for ${name} in ${repos}`)
 }

@@ -50,11 +50,11 @@ export const resolveCodebase = async (
   async function byPath(): Promise<Codebase> {
     if (name?.includes('/') === true) return (await addCodebase(context, name, cwd, options)).codebase
     const names = (await context.store.codebases.list(context.host)).map((codebase) => codebase.name)
-    throw new AppError('not-found', `there is no codebase ${JSON.stringify(name)}`, {
+    throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
       remedy:
         names.length === 0
           ? 'register one with `coppice codebase add <path or URL>`'
-          : `there are ${names.join(', ')}; register another with \`coppice codebase add <path or URL>\``,
+          : `registered: ${names.join(', ')}. Add another with \`coppice codebase add <path or URL>\``,
     })
   }
 }

@@ -63,7 +63,7 @@ export const register = async (
 }
 
 const nameTaken = (name: string): AppError =>
-  new AppError('name-invalid', `there is a codebase ${name} already`, { remedy: 'give another one with --name' })
+  new AppError('name-invalid', `a codebase named ${name} already exists`, { remedy: 'choose another name with --name' })
 
 /** A directory may be called anything; a codebase's name becomes a directory of ours. */
 export const plainName = (called: string): string => {
@@ -97,6 +97,6 @@ const githubName = /^[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})\/[A-Za-z0-9._-]{1,100}$/
 export const assertGithub = (github: string): void => {
   if (githubName.test(github)) return
   throw new AppError('name-invalid', `${JSON.stringify(github.slice(0, 80))} is not a GitHub repository`, {
-    remedy: 'give it as owner/name',
+    remedy: 'use the form owner/name',
   })
 }

@@ -71,7 +71,7 @@ export const removeCodebase = async (
     )
   const restorePoints = (await restorePointsOf(context, codebase)).length
   await settleInterrupted(context, codebase)
-  return locked(context, codebase, `letting go of ${codebase.name}`, async () => {
+  return locked(context, codebase, `unregistering ${codebase.name}`, async () => {
     for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
     const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
     // The row first: it is refused when an environment appeared meanwhile, and then nothing has been deleted.
@@ -85,7 +85,7 @@ export const removeCodebase = async (
 const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
-  return new AppError('codebase-in-use', `${name} still has environments: ${shown}${more}`, {
+  return new AppError('codebase-in-use', `${name} still has worktrees: ${shown}${more}`, {
     remedy: `remove each first: coppice worktree remove ${shellWord(branches[0] ?? '<branch>')} --codebase ${name}`,
   })
 }

@@ -31,7 +31,7 @@ const readConfig = async (git: Git, codebase: Codebase, baseSha: Sha): Promise<R
   const file = `${configPath} (at ${baseSha.slice(0, 7)})`
   if (!(await hasConfig(git, repo, baseSha, file))) return defaultRepoConfig
   const bytes = await showFile(git, repo, baseSha, configPath)
-  if (bytes === undefined) throw new AppError('git-failed', `${file} is recorded in git but its content is not there`)
+  if (bytes === undefined) throw new AppError('git-failed', `git has no content for ${file}`)
   return parseRepoConfig(decode(bytes, file), file)
 }
 
@@ -47,7 +47,9 @@ const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Prom
   // Before its content is read: a blob can be as large as the memory.
   if (size !== undefined && Number(size) > maxConfigLength) throw tooLongConfig(file, Number(size))
   if (size !== undefined) return true
-  throw new AppError('config-invalid', `${file} is not a regular file`, { remedy: 'make it one on the base branch' })
+  throw new AppError('config-invalid', `${file} is not a regular file`, {
+    remedy: 'replace it with a regular file on the base branch',
+  })
 }
 
 const decode = (bytes: Buffer, file: string): string => {

@@ -17,7 +17,7 @@ export const repositoryState = ({ repoPath, repoInode }: Pick<Placed, 'repoPath'
   try {
     if (statSync(repoPath, { throwIfNoEntry: false })?.isDirectory() === true) return { state: 'there' }
     const above = nearestAbove(repoPath)
-    if (above.isSymbolicLink()) return { state: 'unknown', detail: 'a link leads nowhere; its disk may not be mounted' }
+    if (above.isSymbolicLink()) return { state: 'unknown', detail: 'a link is dangling; its disk may not be mounted' }
     const device = String(above.dev)
     const expected = repoInode?.split(':')[0]
     // Without a record of its device: a parent directory that is gone too may be on a disk that is not mounted.
@@ -50,8 +50,8 @@ export const describeGone = (
     return `the repository of ${name} is gone: another one is at ${checkoutPath ?? repoPath.slice(0, -mark.length)} now`
   }
   return found.state === 'gone'
-    ? `the repository of ${name} is gone: nothing is at ${checkoutPath ?? repoPath}`
-    : `the repository of ${name} cannot be seen at ${checkoutPath ?? repoPath}: ${found.detail}`
+    ? `the repository of ${name} is gone: ${checkoutPath ?? repoPath} doesn't exist`
+    : `the repository of ${name} can't be read at ${checkoutPath ?? repoPath}: ${found.detail}`
 }
 
 /** What the record says once another repository was moved to where it was. */

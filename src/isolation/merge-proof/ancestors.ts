@@ -63,11 +63,11 @@ const judge = (
   work: OwnWork | { readonly failed: string },
   elsewhere: ReadonlySet<Sha>,
 ): Merged => {
-  if ('failed' in work) return cannotTell(`the reflog of ${branch} cannot be read: ${work.failed}`)
+  if ('failed' in work) return cannotTell(`couldn't read the reflog of ${branch}: ${work.failed}`)
   if (work.made.some((sha) => !elsewhere.has(sha))) return landed(inquiry)
   if (borrowed === true) return cannotTell(`${branch} came with commits of others, and nothing says which`)
   if (work.complete) return { value: 'empty' }
-  return cannotTell(`the reflog of ${branch} does not say whether it had commits of its own`)
+  return cannotTell(`the reflog of ${branch} doesn't show whether it had commits of its own`)
 }
 
 const cannotTell = (detail: string): Merged => ({ value: 'cannot-tell', detail })

@@ -40,5 +40,5 @@ const MESSAGE_CONTENT = (1 << 18) | (1 << 19)
 
 const discordIntent = ({ status, body }: Answer): Verdict =>
   status === 200 && (Number(body['flags'] ?? 0) & MESSAGE_CONTENT) !== 0
-    ? yes('may be read')
-    : no('may not be read', 'turn on Message Content Intent on the Bot page of the application')
+    ? yes('can be read')
+    : no("can't be read", 'turn on Message Content Intent on the Bot page of the application')

@@ -8,9 +8,9 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
     steps: [
       'Open https://discord.com/developers/applications → New Application → Bot.',
       'On the Bot page: Reset Token and copy it; turn on Message Content Intent.',
-      'OAuth2 → URL Generator: scopes bot and applications.commands; permissions View Channels, Send Messages, Create Public Threads, Send Messages in Threads, Read Message History. Open the address and add it to your server.',
-      'Who may speak: turn on Developer Mode (Settings → Advanced), then right-click somebody → Copy User ID.',
-      'Mention it: @coppice fix this.',
+      'OAuth2 → URL Generator: scopes bot and applications.commands; permissions View Channels, Send Messages, Create Public Threads, Send Messages in Threads, Read Message History. Open the generated URL and add the bot to your server.',
+      'Allowed users: turn on Developer Mode (Settings → Advanced), then right-click a user → Copy User ID.',
+      'Mention the bot: @coppice fix this.',
     ],
   },
   isConfigured: ({ botToken }) => botToken !== undefined,

@@ -192,19 +192,19 @@ const badToken = (error: unknown): AppError | undefined =>
 /** Why Discord ends a connection for good, and what to do about it. */
 const ends: Readonly<Record<number, readonly [problem: string, remedy: string]>> = {
   [GatewayCloseCodes.AuthenticationFailed]: [
-    'Discord does not know the bot token',
-    'make a new one (Developer Portal → Bot → Reset Token) and put it into DISCORD_BOT_TOKEN',
+    'Discord rejected the bot token',
+    'create a new one (Developer Portal → Bot → Reset Token) and set DISCORD_BOT_TOKEN to it',
   ],
   [GatewayCloseCodes.DisallowedIntents]: [
-    'Discord does not let the bot read messages',
-    'switch on Developer Portal → Bot → Message Content Intent',
+    "Discord doesn't let the bot read messages",
+    'turn on Developer Portal → Bot → Message Content Intent',
   ],
 }
 
 const problemOf = (code: number): AppError => {
   const [problem, remedy] = ends[code] ?? [
-    `Discord has ended the connection for good (${code})`,
-    'the code is explained under "Gateway Close Event Codes" in the Discord documentation',
+    `Discord closed the connection permanently (${code})`,
+    'see "Gateway Close Event Codes" in the Discord documentation',
   ]
   return new AppError('config-invalid', problem, { remedy })
 }

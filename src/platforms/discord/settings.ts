@@ -3,13 +3,13 @@ import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { secret, url, userIds } from '../setting-rules.ts'
 
 export const discordSettings = {
-  botToken: { variable: 'DISCORD_BOT_TOKEN', rule: secret, about: 'The token of the bot.' },
+  botToken: { variable: 'DISCORD_BOT_TOKEN', rule: secret, about: "The bot's token." },
   allowedUsers: {
     variable: 'DISCORD_ALLOWED_USERS',
     rule: userIds,
-    about: 'The ids of the users who may use the bot.',
+    about: 'The IDs of the users who may use the bot.',
   },
-  apiUrl: { variable: 'DISCORD_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
+  apiUrl: { variable: 'DISCORD_API_URL', rule: url, about: 'Another URL for the API, such as a proxy.' },
 } as const satisfies SettingTable
 
 export type DiscordSettings = ValuesOf<typeof discordSettings>
@@ -20,14 +20,14 @@ export const usableSettings = ({
   allowedUsers = [],
 }: DiscordSettings): { readonly botToken: string; readonly allowedUsers: readonly string[] } => {
   if (botToken === undefined || !/^[\x21-\x7E]+$/.test(botToken)) {
-    const problem = botToken === undefined ? 'there is no bot token' : 'the bot token has characters that no token has'
+    const problem = botToken === undefined ? 'no bot token configured' : 'the bot token has invalid characters'
     throw new AppError('config-invalid', problem, {
-      remedy: 'put the token alone, without the word "Bot", into DISCORD_BOT_TOKEN',
+      remedy: 'set DISCORD_BOT_TOKEN to the token, without the word "Bot"',
     })
   }
   if (allowedUsers.length === 0) {
-    throw new AppError('config-invalid', 'nobody may speak to the bot', {
-      remedy: 'list the user ids that may in DISCORD_ALLOWED_USERS (right-click a user → Copy User ID)',
+    throw new AppError('config-invalid', 'no allowed users configured', {
+      remedy: 'list their user IDs in DISCORD_ALLOWED_USERS (right-click a user → Copy User ID)',
     })
   }
   return { botToken, allowedUsers }

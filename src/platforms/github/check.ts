@@ -33,20 +33,20 @@ export const checkGithub = async (given: GithubSettings, parts: CheckParts): Pro
       : []),
     webhookSecret === undefined
       ? missing('webhook secret', 'GITHUB_WEBHOOK_SECRET')
-      : passed('webhook secret', 'set; the first delivery shows whether it is right'),
-    ...(bot === undefined ? [] : [passed('name', `listens to @${bot.replace(/^@/, '')}`)]),
+      : passed('webhook secret', 'set; the first delivery will verify it'),
+    ...(bot === undefined ? [] : [passed('name', `responds to @${bot.replace(/^@/, '')}`)]),
   ]
 }
 
 const githubUser = ({ status, body }: Answer): Verdict =>
   status === 200
     ? yes(`is @${said(body['login'])}`)
-    : no(`answered ${status}`, 'make a new token with access to issues and pull requests of the repositories')
+    : no(`answered ${status}`, 'create a new token with access to issues and pull requests of your repositories')
 
 const githubApp = ({ status, body }: Answer): Verdict =>
   status === 200
     ? yes(`is ${said(body['name'])}`)
-    : no(`answered ${status}`, 'look whether the app id and the private key belong together')
+    : no(`answered ${status}`, 'check that the app ID and the private key belong together')
 
 type AppToken = { readonly ok: true; readonly token: string } | { readonly ok: false; readonly check: Check }
 
@@ -58,7 +58,7 @@ const appToken = (appId: string, privateKey: string, clock: Clock): AppToken => 
   try {
     return { ok: true, token: `${text}.${createSign('RSA-SHA256').update(text).sign(privateKey, 'base64url')}` }
   } catch {
-    const remedy = 'download a new private key from the page of the app'
-    return { ok: false, check: checked('app', no('the private key cannot be read', remedy)) }
+    const remedy = "download a new private key from the app's page"
+    return { ok: false, check: checked('app', no("the private key can't be read", remedy)) }
   }
 }

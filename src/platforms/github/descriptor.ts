@@ -6,12 +6,12 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
   settings: githubSettings,
   guide: {
     steps: [
-      'Make an account for the bot, or a GitHub App (Settings → Developer settings → GitHub Apps).',
+      'Create an account for the bot, or a GitHub App (Settings → Developer settings → GitHub Apps).',
       'Token: a fine-grained one for the repositories, with Issues: read and write, Pull requests: read and write, Contents: read and write, Metadata: read. An app gets the same permissions.',
-      'Webhook: https://<your server>/webhooks/github, content type application/json, with a secret of your own (openssl rand -hex 32).',
+      'Webhook: https://<your server>/webhooks/github, content type application/json, with a random secret (openssl rand -hex 32).',
       'Events: Issues, Issue comments, Pull requests, Pull request reviews, Pull request review comments.',
       'Register the repository: coppice codebase add https://github.com/<owner>/<name>, or set GITHUB_CLONE_UNKNOWN=true.',
-      'Mention it in an issue: @<bot> fix this.',
+      'Mention the bot in an issue: @<bot> fix this.',
     ],
   },
   /** `GITHUB_TOKEN` alone is for private remotes and says nothing about a bot. */

@@ -30,12 +30,12 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
     return ofApp(Configured, appId, privateKey, options)
   }
   if (appId !== undefined || privateKey !== undefined) {
-    throw new AppError('config-invalid', 'the GitHub App has only one of its id and its private key', {
+    throw new AppError('config-invalid', 'the GitHub App needs both its ID and its private key', {
       remedy: 'set both GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, or use GITHUB_TOKEN',
     })
   }
   if (token === undefined) {
-    throw new AppError('config-invalid', 'there is nothing to speak to GitHub with', {
+    throw new AppError('config-invalid', 'no GitHub credentials configured', {
       remedy: 'set GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY',
     })
   }

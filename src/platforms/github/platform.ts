@@ -30,8 +30,8 @@ export const createGithubPlatform = async (
 ): Promise<Platform> => {
   const secret = settings.webhookSecret
   if (secret === undefined) {
-    throw new AppError('config-invalid', 'GitHub has no webhook secret, so nobody could tell its deliveries', {
-      remedy: 'set GITHUB_WEBHOOK_SECRET to the secret of the webhook',
+    throw new AppError('config-invalid', 'no GitHub webhook secret configured', {
+      remedy: "set GITHUB_WEBHOOK_SECRET to the webhook's secret",
     })
   }
   const webhooks = new Webhooks({ secret })
@@ -111,16 +111,20 @@ export const createGithubPlatform = async (
     } catch (error) {
       const { kind, message } = failureOf(error, clock)
       if (kind === 'unauthorized') {
-        throw new AppError('config-invalid', 'GitHub does not accept the credentials', {
+        throw new AppError('config-invalid', 'GitHub rejected the credentials', {
           cause: error,
-          remedy: 'set GITHUB_TOKEN (or the id and private key of the GitHub App) to one that is valid',
+          remedy: 'set GITHUB_TOKEN, or the ID and private key of the GitHub App, to valid ones',
         })
       }
       if (name === undefined) {
-        throw new AppError('remote-unreachable', `GitHub does not say who we are: ${message.slice(0, 200)}`, {
-          cause: error,
-          remedy: 'set GITHUB_BOT to the name by which the bot is mentioned, or try again later',
-        })
+        throw new AppError(
+          'remote-unreachable',
+          `couldn't identify the bot account on GitHub: ${message.slice(0, 200)}`,
+          {
+            cause: error,
+            remedy: 'set GITHUB_BOT to the name that people mention, or try again later',
+          },
+        )
       }
       unreachable(message)
       return undefined

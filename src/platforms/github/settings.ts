@@ -3,19 +3,19 @@ import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { flag, privateKey, secret, url, userIds } from '../setting-rules.ts'
 
 export const githubSettings = {
-  token: { variable: 'GITHUB_TOKEN', rule: secret, about: 'A token for the bot, unless it is a GitHub App.' },
+  token: { variable: 'GITHUB_TOKEN', rule: secret, about: 'A token for the bot, unless you use a GitHub App.' },
   appId: {
     variable: 'GITHUB_APP_ID',
     rule: rule.mapped(rule.wholeNumber(1, 2 ** 53 - 1, 12_345), String),
-    about: 'The id of the GitHub App.',
+    about: 'The ID of the GitHub App.',
   },
   privateKey: {
     variable: 'GITHUB_APP_PRIVATE_KEY',
     rule: privateKey,
     about: 'The private key of the GitHub App (-----BEGIN …).',
   },
-  webhookSecret: { variable: 'GITHUB_WEBHOOK_SECRET', rule: secret, about: 'The secret of the webhook.' },
-  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: 'The name to mention, if it is not the account name.' },
+  webhookSecret: { variable: 'GITHUB_WEBHOOK_SECRET', rule: secret, about: "The webhook's secret." },
+  bot: { variable: 'GITHUB_BOT', rule: rule.text, about: "The name to mention, if it isn't the account name." },
   allowedUsers: {
     variable: 'GITHUB_ALLOWED_USERS',
     rule: userIds,
@@ -24,9 +24,9 @@ export const githubSettings = {
   cloneUnknown: {
     variable: 'GITHUB_CLONE_UNKNOWN',
     rule: flag,
-    about: 'Whether to clone a repository that is not registered when the bot is first mentioned there.',
+    about: "Whether to clone a repository that isn't registered when the bot is first mentioned there.",
   },
-  apiUrl: { variable: 'GITHUB_API_URL', rule: url, about: 'The API of a GitHub Enterprise Server.' },
+  apiUrl: { variable: 'GITHUB_API_URL', rule: url, about: 'The API URL of a GitHub Enterprise Server.' },
 } as const satisfies SettingTable
 
 export type GithubSettings = ValuesOf<typeof githubSettings>

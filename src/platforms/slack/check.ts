@@ -31,11 +31,9 @@ export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promi
     ...(appToken === undefined
       ? []
       : [await ask('app-level token', post('apps.connections.open', appToken), slackApp)]),
-    ...(signingSecret === undefined
-      ? []
-      : [passed('signing secret', 'set; the first event shows whether it is right')]),
+    ...(signingSecret === undefined ? [] : [passed('signing secret', 'set; the first event will verify it')]),
     ...(appToken === undefined && signingSecret === undefined
-      ? [missing('way in', 'SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)')]
+      ? [missing('connection', 'SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)')]
       : []),
     listed(allowedUsers, 'SLACK_ALLOWED_USERS', /^(?:[TE][A-Z0-9]+\/)?[UW][A-Z0-9]+$/, 'U0123ABCD'),
   ]
@@ -50,10 +48,10 @@ const slackBot = ({ headers, body }: Answer): Verdict => {
   const lacking = scopes === undefined ? [] : slackScopes.filter((scope) => !scopes.includes(scope))
   return lacking.length === 0
     ? yes(`${said(body['user'])} in ${said(body['team'])}`)
-    : no(`lacks ${lacking.join(', ')}`, 'add the scopes under OAuth & Permissions and install the app again')
+    : no(`missing scopes: ${lacking.join(', ')}`, 'add the scopes under OAuth & Permissions and install the app again')
 }
 
 const slackApp = ({ body }: Answer): Verdict =>
   body['ok'] === true
-    ? yes('Socket Mode can be opened')
-    : no(said(body['error']), 'make an App-Level Token (xapp-…) with connections:write, and turn Socket Mode on')
+    ? yes('Socket Mode works')
+    : no(said(body['error']), 'create an App-Level Token (xapp-…) with connections:write, and turn on Socket Mode')

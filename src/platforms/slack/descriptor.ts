@@ -8,11 +8,11 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
   guide: {
     steps: [
       'Open https://api.slack.com/apps → Create New App → From a manifest, and paste the manifest below.',
-      `It asks for these bot scopes: ${slackScopes.join(', ')}; and these events: ${slackEvents.join(', ')}.`,
+      `It requests these bot scopes: ${slackScopes.join(', ')}; and these events: ${slackEvents.join(', ')}.`,
       'Install App → Install to Workspace, and copy the Bot User OAuth Token (xoxb-…).',
-      'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). Instead, for events by HTTP: turn Socket Mode off, set the Request URL to https://<your server>/webhooks/slack, and copy the Signing Secret.',
-      'Who may speak: in Slack, a profile → ⋮ → Copy member ID (U…).',
-      'Invite it into a channel (/invite @coppice) and mention it: @coppice fix this.',
+      'Socket Mode: Basic Information → App-Level Tokens → Generate, with the scope connections:write (xapp-…). For events over HTTP instead: turn off Socket Mode, set the Request URL to https://<your server>/webhooks/slack, and copy the Signing Secret.',
+      'Allowed users: in Slack, open a profile → ⋮ → Copy member ID (U…).',
+      'Invite the bot to a channel (/invite @coppice) and mention it: @coppice fix this.',
     ],
     paste: { what: 'manifest', text: JSON.stringify(slackManifest, undefined, 2) },
   },

@@ -6,13 +6,13 @@ import { refusalOf } from './client.ts'
 export const slackSettings = {
   botToken: { variable: 'SLACK_BOT_TOKEN', rule: secret, about: 'The Bot User OAuth Token (xoxb-…).' },
   appToken: { variable: 'SLACK_APP_TOKEN', rule: secret, about: 'The app-level token for Socket Mode (xapp-…).' },
-  signingSecret: { variable: 'SLACK_SIGNING_SECRET', rule: secret, about: 'The signing secret, for events by HTTP.' },
+  signingSecret: { variable: 'SLACK_SIGNING_SECRET', rule: secret, about: 'The signing secret, for events over HTTP.' },
   allowedUsers: {
     variable: 'SLACK_ALLOWED_USERS',
     rule: userIds,
-    about: 'The ids of the members who may use the bot.',
+    about: 'The IDs of the members who may use the bot.',
   },
-  apiUrl: { variable: 'SLACK_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
+  apiUrl: { variable: 'SLACK_API_URL', rule: url, about: 'Another URL for the API, such as a proxy.' },
 } as const satisfies SettingTable
 
 export type SlackSettings = ValuesOf<typeof slackSettings>
@@ -31,37 +31,37 @@ export type UsableSettings = {
 export const usableSettings = (given: SlackSettings): UsableSettings => {
   const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl } = given
   if (botToken === undefined) {
-    throw invalid('Slack has no bot token', 'set SLACK_BOT_TOKEN to the one that begins with xoxb-')
+    throw invalid('no Slack bot token configured', 'set SLACK_BOT_TOKEN to the token that starts with xoxb-')
   }
   if (botToken.startsWith('xapp-')) {
-    throw invalid('SLACK_BOT_TOKEN is an app-level token', 'put it into SLACK_APP_TOKEN, and the one with xoxb- here')
+    throw invalid(
+      'SLACK_BOT_TOKEN is an app-level token',
+      'set SLACK_APP_TOKEN to it, and SLACK_BOT_TOKEN to the token that starts with xoxb-',
+    )
   }
   if (appToken === undefined && signingSecret === undefined) {
     throw invalid(
-      'Slack has no way to reach us',
-      'set SLACK_APP_TOKEN for Socket Mode, or SLACK_SIGNING_SECRET for events by HTTP',
+      'no Slack connection configured',
+      'set SLACK_APP_TOKEN for Socket Mode, or SLACK_SIGNING_SECRET for events over HTTP',
     )
   }
   if (appToken !== undefined && !appToken.startsWith('xapp-')) {
     throw invalid(
-      'SLACK_APP_TOKEN is no app-level token',
-      'make one with the scope connections:write: it begins with xapp-',
+      "SLACK_APP_TOKEN isn't an app-level token",
+      'create one with the scope connections:write; it starts with xapp-',
     )
   }
   if (allowedUsers.length === 0) {
-    throw invalid(
-      'nobody may speak to the bot in Slack',
-      'list who may by user id: SLACK_ALLOWED_USERS=U0123ABCD,U0456EFGH',
-    )
+    throw invalid('no allowed users configured', 'list their user IDs: SLACK_ALLOWED_USERS=U0123ABCD,U0456EFGH')
   }
   return { botToken, appToken, signingSecret, allowedUsers, apiUrl }
 }
 
 /** A token that Slack does not take. */
 export const refused = (what: string, cause: unknown): AppError =>
-  new AppError('config-invalid', `Slack does not take the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
+  new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
     cause,
-    remedy: 'see what it lacks: coppice platforms setup slack',
+    remedy: 'see what is missing: coppice platforms setup slack',
   })
 
 const invalid = (message: string, remedy: string): AppError => new AppError('config-invalid', message, { remedy })

@@ -29,7 +29,7 @@ export const checkTelegram = async (given: TelegramSettings, parts: CheckParts):
 }
 
 const telegramBot = ({ body }: Answer): Verdict => {
-  if (body['ok'] !== true) return no(said(body['description']), 'ask @BotFather for the token again: /token')
+  if (body['ok'] !== true) return no(said(body['description']), 'get the token from @BotFather again: /token')
   const bot = recordOf(body['result'])
   // With privacy mode a mention does not always arrive; what answers the bot and what names it as a command does.
   const hears = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''

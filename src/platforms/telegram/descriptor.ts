@@ -7,10 +7,10 @@ export const telegram: PlatformDescriptor<typeof telegramSettings> = {
   guide: {
     steps: [
       'Write /newbot to @BotFather and copy the token.',
-      'For groups: /setprivacy at @BotFather → Disable, then add it to the group. Otherwise Telegram shows it replies and /command@bot, and mentions not always. It answers only what is addressed to it either way.',
-      'Who may speak: write to @userinfobot, which answers your user id; or write to the bot, and the log has it.',
-      'Nothing else is needed: it asks Telegram for messages. For a webhook instead set an https address and a secret of your own (openssl rand -hex 32).',
-      'Write to it: fix this. In a group: @<bot> fix this.',
+      'For groups: /setprivacy at @BotFather → Disable, then add the bot to the group. With privacy mode on, the bot may miss mentions. Either way, it only answers what is addressed to it.',
+      'Allowed users: write to @userinfobot, which replies with your user ID; or write to your bot, and look for the ID in the log.',
+      'Coppice polls Telegram for messages. To use a webhook instead, set an https URL and a random secret (openssl rand -hex 32).',
+      'Send the bot a message: fix this. In a group: @<bot> fix this.',
     ],
   },
   isConfigured: ({ botToken }) => botToken !== undefined,

@@ -70,8 +70,8 @@ export const createTelegramPlatform = async (
         const refusal = refusalOf(error)
         if (refusal?.code !== 400) throw error
         throw invalid(
-          `Telegram does not take the webhook: ${refusal.said}`,
-          'give an https address it can reach',
+          `Telegram rejected the webhook: ${refusal.said}`,
+          'set an https URL that Telegram can reach',
           error,
         )
       })

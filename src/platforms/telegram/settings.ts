@@ -3,19 +3,19 @@ import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { secret, url, userIds } from '../setting-rules.ts'
 
 export const telegramSettings = {
-  botToken: { variable: 'TELEGRAM_BOT_TOKEN', rule: secret, about: 'The token that @BotFather gives.' },
+  botToken: { variable: 'TELEGRAM_BOT_TOKEN', rule: secret, about: 'The token from @BotFather.' },
   allowedUsers: {
     variable: 'TELEGRAM_ALLOWED_USERS',
     rule: userIds,
-    about: 'The ids of the users who may use the bot.',
+    about: 'The IDs of the users who may use the bot.',
   },
   webhookUrl: {
     variable: 'TELEGRAM_WEBHOOK_URL',
     rule: url,
-    about: 'https://<your server>/webhooks/telegram, to be called by Telegram instead of polling it.',
+    about: 'https://<your server>/webhooks/telegram, for Telegram to call instead of being polled.',
   },
-  webhookSecret: { variable: 'TELEGRAM_WEBHOOK_SECRET', rule: secret, about: 'A secret of your own for the webhook.' },
-  apiUrl: { variable: 'TELEGRAM_API_URL', rule: url, about: 'Another address for the API, such as that of a proxy.' },
+  webhookSecret: { variable: 'TELEGRAM_WEBHOOK_SECRET', rule: secret, about: 'A random secret for the webhook.' },
+  apiUrl: { variable: 'TELEGRAM_API_URL', rule: url, about: 'Another URL for the API, such as a proxy.' },
 } as const satisfies SettingTable
 
 export type TelegramSettings = ValuesOf<typeof telegramSettings>
@@ -33,24 +33,24 @@ export const usableSettings = (given: TelegramSettings): UsableSettings => {
   const { botToken, allowedUsers = [], apiUrl, webhookUrl, webhookSecret } = given
   if (botToken === undefined || !/^\d+:[\w-]+$/.test(botToken)) {
     throw invalid(
-      botToken === undefined ? 'Telegram has no bot token' : 'TELEGRAM_BOT_TOKEN is no bot token',
-      'write /token to @BotFather and copy what it answers: 123456789:AA…',
+      botToken === undefined ? 'no Telegram bot token configured' : "TELEGRAM_BOT_TOKEN isn't a bot token",
+      'write /token to @BotFather and copy its reply: 123456789:AA…',
     )
   }
   if (allowedUsers.length === 0) {
     throw invalid(
-      'nobody may speak to the bot on Telegram',
-      'list who may by numeric user id, which @userinfobot tells: TELEGRAM_ALLOWED_USERS=123456789',
+      'no allowed users configured',
+      'list their numeric user IDs, which @userinfobot shows: TELEGRAM_ALLOWED_USERS=123456789',
     )
   }
   if (webhookUrl === undefined) return { botToken, allowedUsers, apiUrl, webhook: undefined }
   if (webhookSecret === undefined) {
-    throw invalid('the webhook of Telegram has no secret', 'set TELEGRAM_WEBHOOK_SECRET: openssl rand -hex 32')
+    throw invalid('the Telegram webhook has no secret', 'set TELEGRAM_WEBHOOK_SECRET: openssl rand -hex 32')
   }
   // Telegram takes no other characters.
   if (!/^[\w-]{1,256}$/.test(webhookSecret)) {
     throw invalid(
-      'TELEGRAM_WEBHOOK_SECRET has characters that Telegram does not take',
+      'TELEGRAM_WEBHOOK_SECRET has characters that Telegram rejects',
       'use letters, digits, - and _ only: openssl rand -hex 32',
     )
   }

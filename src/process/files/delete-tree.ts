@@ -56,7 +56,7 @@ const refuseLeft = (path: string | Buffer, left: readonly Left[]): void => {
   const mountedAt = left.find(({ reason }) => reason === mounted)
   const more = left.length > 3 ? ` and ${left.length - 3} more` : ''
   throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more} was left`, {
-    remedy: mountedAt === undefined ? 'look at what is there' : `umount ${mountedAt.path}`,
+    remedy: mountedAt === undefined ? 'check what is there' : `umount ${mountedAt.path}`,
   })
 }
 

@@ -68,7 +68,7 @@ test.each<[name: string, plant: () => void, told: RegExp]>([
 ])('%s: a look stops at its limit and says so', async (_name, plant, told) => {
   plant()
   const lines = await changes()
-  expect(lines).toEqual([expect.stringMatching(/^they could not be looked at completely/)])
+  expect(lines).toEqual([expect.stringMatching(/^they couldn't be checked completely/)])
   expect(lines.join()).toMatch(told)
 })
 

@@ -43,4 +43,4 @@ export const createBudget = (): Budget => {
 }
 
 const incomplete = (why: string): AppError =>
-  new AppError('unsupported', why, { remedy: "look through git's configuration and hooks" })
+  new AppError('unsupported', why, { remedy: "check git's configuration and hooks yourself" })

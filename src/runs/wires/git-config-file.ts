@@ -51,7 +51,7 @@ export const readConfig = async (
   try {
     content = readUntrustedSync(file, { maxBytes: MOST_CONFIG_BYTES, followLink }) ?? Buffer.alloc(0)
   } catch (error) {
-    return { settings: [], notes: [noteOf(`cannot be read: ${toAppError(error).message}`, stampsOf(file))] }
+    return { settings: [], notes: [noteOf(`couldn't be read: ${toAppError(error).message}`, stampsOf(file))] }
   }
   budget.takeBytes(content.length)
   return parsed(content.toString('latin1'), budget)
@@ -63,7 +63,7 @@ const parsed = async (text: string, budget: Budget): Promise<ConfigFile> => {
     await budget.giveWay()
     if ('invalidLine' in found) {
       const { invalidLine, rest } = found
-      return { settings, notes: [noteOf(`invalid in line ${invalidLine}, where git stops reading`, rest)] }
+      return { settings, notes: [noteOf(`invalid on line ${invalidLine}, where git stops reading`, rest)] }
     }
     budget.takeItems(1)
     // A long section counts once for every setting in it.

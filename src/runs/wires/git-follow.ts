@@ -108,8 +108,8 @@ const placeOf = (path: string, from: string | undefined, { HOME: home }: UserFil
 const NOT_UTF8 = '\uFFFD'
 
 const unknownPlace = (path: string): AppError =>
-  new AppError('config-invalid', `git's configuration names ${plain(path)}, and Coppice does not know where that is`, {
-    remedy: 'write the path in full',
+  new AppError('config-invalid', `git's configuration refers to ${plain(path)}, which Coppice can't resolve`, {
+    remedy: 'use an absolute path',
   })
 
 /** Every name that git runs. Looked for one by one: the directory may be any, and hold any number of files. */

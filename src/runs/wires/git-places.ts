@@ -22,7 +22,7 @@ export const submodulesIn = async (gitDir: string, budget: Budget): Promise<{ co
   const found: { configs: Named[]; files: Named[] } = { configs: [], files: [] }
   const left: Named[] = [['', join(gitDir, 'modules')]]
   for (let [at, looked] = [left.pop(), 0]; at !== undefined; at = left.pop()) {
-    if (++looked > MOST_DIRECTORIES) throw new AppError('unsupported', `${gitDir} has too many submodules to look at`)
+    if (++looked > MOST_DIRECTORIES) throw new AppError('unsupported', `${gitDir} has too many submodules to check`)
     await budget.giveWay()
     const [name, directory] = at
     const entries = entriesIn(directory, MOST_DIRECTORIES, budget)
@@ -63,7 +63,7 @@ const entriesIn = (directory: string, most: number, budget: Budget): Dirent[] =>
     const entries: Dirent[] = []
     for (let entry = listing.readSync(); entry !== null; entry = listing.readSync()) {
       budget.takeItems(1)
-      if (entries.push(entry) > most) throw new AppError('unsupported', `${directory} has too many files to look at`)
+      if (entries.push(entry) > most) throw new AppError('unsupported', `${directory} has too many files to check`)
     }
     return entries
   } finally {

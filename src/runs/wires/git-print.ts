@@ -36,7 +36,7 @@ export const createPrinter = (budget: Budget): Printer => {
         if (unlessMissingSync(() => statSync(path))?.isFile() !== true) return undefined
         return content(path, true)
       } catch (error) {
-        return `cannot be read: ${toAppError(error).message}`
+        return `couldn't be read: ${toAppError(error).message}`
       }
     },
   }

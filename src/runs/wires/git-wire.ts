@@ -98,7 +98,7 @@ export const lookAtWorktree = async (
 /** In lines for a person; empty: nothing changed. */
 export const gitChanges = (before: GitLook, after: GitLook): string[] => {
   // Not known is not the same as unharmed.
-  if ('problem' in after) return [`they could not be looked at completely (${after.problem})`]
+  if ('problem' in after) return [`they couldn't be checked completely (${after.problem})`]
   return 'problem' in before ? [] : differences(before, after)
 }
 

@@ -50,24 +50,24 @@ describe('the tripwire on the canonical checkout', () => {
     appendFileSync(join(world.repo.path, 'a.txt'), 'precious\n')
     const tripwire = await arm(world)
     world.repo.git('checkout', '--', 'a.txt')
-    expect(await tripwire()).toEqual(['written again as committed `a.txt`'])
+    expect(await tripwire()).toEqual(['reset to committed content `a.txt`'])
   })
 
   test('names a commit and a switch of branches', async () => {
     await using world = await makeWorld(prepare)
     const tripwire = await arm(world)
     world.repo.git('commit', '-q', '--allow-empty', '-m', 'sneaky')
-    expect(await tripwire()).toEqual([expect.stringMatching(/^HEAD went from `main` \([0-9a-f]{10}\) to `main` \(/)])
+    expect(await tripwire()).toEqual([expect.stringMatching(/^HEAD moved from `main` \([0-9a-f]{10}\) to `main` \(/)])
     const second = await arm(world)
     world.repo.git('checkout', '-q', '-b', 'other')
-    expect(await second()).toEqual([expect.stringMatching(/^HEAD went from `main` .* to `other`/)])
+    expect(await second()).toEqual([expect.stringMatching(/^HEAD moved from `main` .* to `other`/)])
   })
 
   test('says so when it cannot look', async () => {
     await using world = await makeWorld(prepare)
     const tripwire = await arm(world)
     writeFileSync(join(world.repo.commonDir, 'index'), 'not an index')
-    expect(await tripwire()).toEqual([expect.stringMatching(/^it could not be looked at/)])
+    expect(await tripwire()).toEqual([expect.stringMatching(/^it couldn't be checked/)])
   })
 
   test('starts no git before the run', async () => {

@@ -37,12 +37,12 @@ export const tripped = async (
   if (tree === undefined) return []
   try {
     const head = await headOf(tree)
-    const moved = armed.head === head ? [] : [`HEAD went from ${armed.head} to ${head}`]
+    const moved = armed.head === head ? [] : [`HEAD moved from ${armed.head} to ${head}`]
     return [...moved, ...(await touchedFiles(context, tree, armed.since))]
   } catch (error) {
     // Not known is not the same as unharmed.
     context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
-    return [`it could not be looked at (${toAppError(error).message})`]
+    return [`it couldn't be checked (${toAppError(error).message})`]
   }
 }
 
@@ -70,7 +70,7 @@ const touchedFiles = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree, 
   for (const path of await trackedFiles(git, tree)) {
     // Clean and yet written to: somebody's uncommitted change may have been put back to what is committed.
     if (!seen.has(path) && ((await ctimeOf(Buffer.from(join(tree.path, path)))) ?? 0) >= since) {
-      lines.push(`written again as committed \`${path}\``)
+      lines.push(`reset to committed content \`${path}\``)
     }
     if (++looked % LOOKS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
   }

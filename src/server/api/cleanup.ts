@@ -13,7 +13,7 @@ import { codebaseName, reportAnswer } from '../schemas.ts'
 const route = createRoute({
   method: 'post',
   path: '/api/cleanup',
-  summary: 'Removes what is merged or stale, through all the gates; all codebases without one',
+  summary: 'Remove merged and stale environments that are safe to remove (default: of all codebases)',
   request: {
     body: {
       required: false,
@@ -24,7 +24,7 @@ const route = createRoute({
       },
     },
   },
-  responses: { 200: json('What went, and why the rest did not', reportAnswer), ...failures, ...missing },
+  responses: { 200: json('What was removed, and why the rest was kept', reportAnswer), ...failures, ...missing },
 })
 
 export const addCleanup = (app: App, deps: ServerDeps): void => {

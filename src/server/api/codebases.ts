@@ -10,7 +10,7 @@ import { codebaseAnswer, codebaseName, line } from '../schemas.ts'
 const listRoute = createRoute({
   method: 'get',
   path: '/api/codebases',
-  summary: 'The registered codebases',
+  summary: 'List registered codebases',
   responses: {
     200: json('The codebases', z.array(codebaseAnswer.extend({ environments: z.number() }))),
     ...failures,
@@ -23,15 +23,15 @@ const location = line(4_000)
     (text) => isAbsolute(text) || /^[a-z][a-z0-9+.-]*:|^[^/][^/@]*@[^/]+:/i.test(text),
     'must be an absolute path or a URL',
   )
-  .openapi({ description: 'An absolute path on the host of the server, or a URL to clone' })
+  .openapi({ description: "An absolute path on the server's host, or a URL to clone" })
 
 const addRoute = createRoute({
   method: 'post',
   path: '/api/codebases',
-  summary: 'Registers a repository',
+  summary: 'Register a repository',
   request: { body: body(z.strictObject({ location, name: codebaseName.optional(), github: line(140).optional() })) },
   responses: {
-    200: json('It was registered already', codebaseAnswer),
+    200: json('Already registered', codebaseAnswer),
     201: json('Registered', codebaseAnswer),
     ...failures,
     ...refused,

@@ -22,7 +22,7 @@ const conversation = z
 const listRoute = createRoute({
   method: 'get',
   path: '/api/conversations',
-  summary: 'The conversations, latest activity first',
+  summary: 'List conversations, most recently active first',
   request: {
     query: z.strictObject({
       platform: platformName.optional(),
@@ -36,7 +36,7 @@ const listRoute = createRoute({
 const beginRoute = createRoute({
   method: 'post',
   path: '/api/conversations',
-  summary: 'A fresh conversation id, for who has none',
+  summary: 'Generate a new conversation ID',
   responses: { 201: json('The id', z.object({ conversationId: z.string() })), ...failures },
 })
 
@@ -47,7 +47,7 @@ export const addConversations = (app: App, { context: { isolation } }: ServerDep
     const codebases = await store.codebases.list(host)
     const named = codebases.find(({ name }) => name === codebase)
     if (codebase !== undefined && named === undefined) {
-      throw new AppError('not-found', `there is no codebase ${JSON.stringify(codebase)}`)
+      throw new AppError('not-found', `unknown codebase ${JSON.stringify(codebase)}`)
     }
     const recent = await store.conversations.recent({
       limit,

@@ -12,8 +12,8 @@ import { restoreEnvironment } from './restore-environment.ts'
 const listRoute = createRoute({
   method: 'get',
   path: '/api/environments',
-  summary: 'The live environments',
-  description: 'Of one codebase with everything that git knows of them; without a codebase only what is recorded.',
+  summary: 'List live environments',
+  description: 'With `codebase`, includes their git status; without it, only what is recorded.',
   request: { query: z.strictObject({ codebase: codebaseName.optional() }) },
   responses: { 200: json('The environments', z.array(listedAnswer)), ...failures, ...missing },
 })
@@ -23,7 +23,7 @@ const id = z.object({ id: line(100) })
 const getRoute = createRoute({
   method: 'get',
   path: '/api/environments/{id}',
-  summary: 'One environment, as it is recorded',
+  summary: 'Get an environment, as recorded',
   security: [{ token: [] }, { cookie: [] }, { run: [] }],
   request: { params: id },
   responses: { 200: json('The environment', environmentAnswer), ...failures, ...missing },
@@ -32,11 +32,11 @@ const getRoute = createRoute({
 const removeRoute = createRoute({
   method: 'delete',
   path: '/api/environments/{id}',
-  summary: 'Removes an environment, through all the gates',
+  summary: 'Remove an environment if that is safe',
   request: { params: id, query: z.strictObject({ force: flag }) },
   responses: {
     200: json(
-      'Removed, or let go of when it was adopted',
+      'Removed, or no longer tracked if it was adopted',
       z.object({
         environment: environmentAnswer,
         restorePoint: z.string().nullable(),
@@ -53,7 +53,7 @@ const removeRoute = createRoute({
 const restoreRoute = createRoute({
   method: 'post',
   path: '/api/environments/{id}/restore',
-  summary: 'Brings a removed environment back',
+  summary: 'Restore a removed environment',
   request: { params: id },
   responses: { 200: json('The environment', environmentAnswer), ...failures, ...missing, ...refused },
 })

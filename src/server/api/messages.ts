@@ -14,8 +14,9 @@ const any = z.strictObject({ platform: platformName.default('web') })
 const postRoute = createRoute({
   method: 'post',
   path: '/api/conversations/{id}/messages',
-  summary: 'Says something in a conversation',
-  description: 'Answered once the message is durable. The reply comes later: as an event, and among the messages.',
+  summary: 'Send a message to a conversation',
+  description:
+    'Responds once the message is stored durably. The reply comes later, as an event and in the list of messages.',
   request: {
     params,
     query: own,
@@ -23,18 +24,18 @@ const postRoute = createRoute({
       z
         .strictObject({ ...incoming, agent: line(50).optional(), context: prose.optional() })
         .refine(({ move, codebase }) => move !== true || codebase !== undefined, {
-          message: 'needs `codebase`, too',
+          message: 'requires `codebase`',
           path: ['move'],
         }),
     ),
   },
-  responses: { 202: json('Accepted, or known already', acceptedAnswer), ...failures },
+  responses: { 202: json('Accepted, or already known', acceptedAnswer), ...failures },
 })
 
 const listRoute = createRoute({
   method: 'get',
   path: '/api/conversations/{id}/messages',
-  summary: 'What was said in a conversation, in order of time',
+  summary: "List a conversation's messages, oldest first",
   security: [{ token: [] }, { cookie: [] }, { run: [] }],
   request: {
     params,
@@ -50,7 +51,7 @@ const listRoute = createRoute({
           text: z.string(),
           at: time,
           state: z.enum(['waiting', 'running', 'done', 'sent', 'failed']),
-          about: z.string().optional().openapi({ description: 'The message that this answers' }),
+          about: z.string().optional().openapi({ description: 'The message that this one answers' }),
         }),
       ),
     ),
@@ -61,7 +62,7 @@ const listRoute = createRoute({
 const closeRoute = createRoute({
   method: 'post',
   path: '/api/conversations/{id}/close',
-  summary: 'Closes a conversation: its session ends, its environment goes if nobody else uses it and every gate agrees',
+  summary: 'Close a conversation: ends its session, and removes its environment if unused and safe to remove',
   request: { params, query: own },
   responses: { 202: json('Accepted', acceptedAnswer), ...failures },
 })
@@ -70,7 +71,7 @@ const leftProcesses = z
   .array(z.object({ pid: z.number().int(), command: z.string() }))
   .openapi({ description: 'Processes that are still running' })
 const unnamed = z.boolean().optional().openapi({
-  description: 'True when something is still running that no pid names, such as a process that keeps forking',
+  description: 'True if something without a known process ID is still running, such as a process that keeps forking',
 })
 const leftovers = z.object({ own: leftProcesses, unknown: leftProcesses, unnamed })
 const scripts = z
@@ -80,7 +81,7 @@ const scripts = z
 const stopRoute = createRoute({
   method: 'post',
   path: '/api/conversations/{id}/stop',
-  summary: 'Ends the running agent of a conversation and what earlier runs left running',
+  summary: "Stop a conversation's agent and whatever earlier runs left running",
   request: { params, query: any },
   responses: {
     200: json('Result', z.object({ outcome: z.enum(['stopped', 'nothing-running']), left: leftovers, scripts })),

@@ -45,16 +45,16 @@ const processGauges = (version: string): Sample[] => [
 ]
 
 const help: Readonly<Record<string, string>> = {
-  coppice_messages_accepted_total: 'Messages that were accepted.',
-  coppice_messages_duplicate_total: 'Deliveries that were known already.',
-  coppice_messages_handled_total: 'Messages that were worked on, by how that ended.',
-  coppice_replies_sent_total: 'Replies that were delivered.',
-  coppice_cleanup_removed_total: 'Environments that cleanup removed.',
-  coppice_messages: 'Messages that wait or are worked on.',
-  coppice_replies: 'Replies that wait for delivery or were refused.',
+  coppice_messages_accepted_total: 'Messages accepted.',
+  coppice_messages_duplicate_total: 'Duplicate deliveries.',
+  coppice_messages_handled_total: 'Messages processed, by outcome.',
+  coppice_replies_sent_total: 'Replies delivered.',
+  coppice_cleanup_removed_total: 'Environments removed by cleanup.',
+  coppice_messages: 'Messages waiting or running.',
+  coppice_replies: 'Replies waiting for delivery or refused.',
   coppice_environments: 'Live environments.',
   coppice_info: 'The version.',
-  coppice_uptime_seconds: 'Seconds since the start.',
+  coppice_uptime_seconds: 'Seconds since the server started.',
   process_resident_memory_bytes: 'Resident memory.',
   nodejs_heap_size_used_bytes: 'Used heap.',
 }

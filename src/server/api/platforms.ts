@@ -14,7 +14,7 @@ const shape = z.strictObject({
 const route = createRoute({
   method: 'get',
   path: '/api/platforms',
-  summary: 'How it stands with each platform',
+  summary: 'List platforms and their status',
   responses: {
     200: { description: 'The platforms', content: { 'application/json': { schema: z.array(shape) } } },
     ...failures,

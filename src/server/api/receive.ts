@@ -53,8 +53,8 @@ const platformOf = ({ platforms }: ServerDeps, name: LocalPlatformName) => {
 
 const assertAgent = ({ context: { agents } }: ServerDeps, agent: string | undefined): void => {
   if (agent === undefined || agents.has(agent)) return
-  throw new HttpError(400, 'invalid', `agent: there is no agent ${JSON.stringify(agent)}`, {
-    remedy: `there are ${[...agents.keys()].join(', ')}`,
+  throw new HttpError(400, 'invalid', `agent: unknown agent ${JSON.stringify(agent)}`, {
+    remedy: `available agents: ${[...agents.keys()].join(', ')}`,
   })
 }
 

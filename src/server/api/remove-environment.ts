@@ -37,8 +37,8 @@ export const environmentAndCodebase = async (
   const environment = await store.environments.get(toEnvironmentId(id))
   const codebase = environment && (await store.codebases.get(environment.codebaseId))
   if (environment !== undefined && codebase !== undefined) return { environment, codebase }
-  throw new AppError('not-found', `there is no environment ${JSON.stringify(id)}`, {
-    remedy: 'GET /api/environments shows those that are there',
+  throw new AppError('not-found', `unknown environment ${JSON.stringify(id)}`, {
+    remedy: 'see GET /api/environments for a list',
   })
 }
 

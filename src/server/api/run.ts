@@ -9,7 +9,7 @@ import { environmentAnswer } from '../schemas.ts'
 const route = createRoute({
   method: 'get',
   path: '/api/run',
-  summary: 'The run that the token belongs to',
+  summary: "Get the token's run",
   description:
     'For agents: each run gets a token (`COPPICE_RUN_TOKEN`) and the address of the server (`COPPICE_URL`) in its ' +
     'environment. The token reads the run, its environment and the messages of its conversation, and nothing else. ' +
@@ -40,8 +40,8 @@ export const addRun = (app: App, { context }: ServerDeps): void => {
   app.openapi(route, async (c) => {
     const { run } = c.var
     if (run === undefined) {
-      throw new HttpError(404, 'not-found', 'this token belongs to no run', {
-        remedy: 'use the token in COPPICE_RUN_TOKEN, which every run of an agent gets',
+      throw new HttpError(404, 'not-found', "this token doesn't belong to a run", {
+        remedy: 'use the token in COPPICE_RUN_TOKEN, which every agent run gets',
       })
     }
     const { platform, conversationId, messageId, attempt, codebaseId, environmentId } = run

@@ -21,7 +21,7 @@ const endRoute = createRoute({
   method: 'delete',
   path: '/api/session',
   summary: 'End the session of the cookie',
-  description: 'The cookie is worth nothing afterwards, wherever it was copied to, and its event streams end.',
+  description: 'All copies of the cookie stop working, and its event streams end.',
   request: {
     query: z.strictObject({
       all: z
@@ -39,7 +39,7 @@ export const addSession = (app: App, sessions: Sessions): void => {
   app.openapi(beginRoute, async (c) => {
     // A cookie that could renew itself would never end.
     if (c.var.authenticated?.by !== 'bearer') {
-      throw new HttpError(401, 'unauthorized', 'a cookie is given for the token only', {
+      throw new HttpError(401, 'unauthorized', 'a cookie is issued only for the token', {
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }

@@ -6,7 +6,7 @@ import { failures, json } from '../routes.ts'
 const route = createRoute({
   method: 'get',
   path: '/api/status',
-  summary: 'The state of the server',
+  summary: 'Get server status',
   responses: {
     200: json(
       'The state',

@@ -9,15 +9,15 @@ import { receive, receiveClosed } from './receive.ts'
 const messageRoute = createRoute({
   method: 'post',
   path: '/test/message',
-  summary: 'Says something on the test platform',
+  summary: 'Send a message on the test platform',
   request: { body: body(z.strictObject({ conversationId, ...incoming })) },
-  responses: { 202: json('Accepted, or known already', acceptedAnswer), ...failures },
+  responses: { 202: json('Accepted, or already known', acceptedAnswer), ...failures },
 })
 
 const closeRoute = createRoute({
   method: 'post',
   path: '/test/close',
-  summary: 'Closes a conversation of the test platform',
+  summary: 'Close a conversation on the test platform',
   request: { body: body(z.strictObject({ conversationId })) },
   responses: { 202: json('Accepted', acceptedAnswer), ...failures },
 })
@@ -25,7 +25,7 @@ const closeRoute = createRoute({
 const listRoute = createRoute({
   method: 'get',
   path: '/test/messages/{conversationId}',
-  summary: 'What was said and delivered, in order of time',
+  summary: "List a conversation's messages, oldest first",
   request: { params: z.object({ conversationId }) },
   responses: {
     200: json(

@@ -6,7 +6,7 @@ import { failures } from '../routes.ts'
 const route = createRoute({
   method: 'post',
   path: '/api/wake',
-  summary: 'Another process of this home has recorded something: look now instead of at the next tick',
+  summary: 'Check for new work now (used by other processes of this home)',
   responses: { 204: { description: 'Looking' }, ...failures },
 })
 

@@ -73,7 +73,7 @@ describe('reading an SQLite file leaves nothing in it and nothing beside it', ()
 
 describe('what is no such database gets one sentence', () => {
   test('nothing there, a directory, a text, an empty file, a broken database', async () => {
-    await expect(names()).rejects.toThrow(/^cannot read .*: there is no such file$/)
+    await expect(names()).rejects.toThrow(/^cannot read .*: no such file$/)
     mkdirSync(file)
     await expect(names()).rejects.toThrow(/^cannot read .*: it is a directory$/)
     rmSync(file, { recursive: true })

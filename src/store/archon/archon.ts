@@ -146,7 +146,7 @@ const notArchon = (target: ArchonTarget): AppError =>
   new AppError(
     'not-found',
     `${'sqliteFile' in target ? target.sqliteFile : 'that PostgreSQL database'} has none of Archon's tables`,
-    { remedy: `name the database in which there is a table ${tableNames.conversations}` },
+    { remedy: `pass the database that has the table ${tableNames.conversations}` },
   )
 
 const toCodebase = (row: ArchonRow): ArchonCodebase => ({

@@ -104,12 +104,12 @@ const modeOf = (file: string): 'wal' | 'rollback' => {
   } catch (error) {
     throw new AppError('not-found', `cannot read ${file}: ${whyNot(error)}`, {
       cause: error,
-      remedy: "give the path of Archon's SQLite file, or a postgres:// URL",
+      remedy: "pass the path of Archon's SQLite file, or a postgres:// URL",
     })
   }
   if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
     throw new AppError('not-found', `${file} is not an SQLite database`, {
-      remedy: "give the path of Archon's SQLite file, or a postgres:// URL",
+      remedy: "pass the path of Archon's SQLite file, or a postgres:// URL",
     })
   }
   return header[18] === 2 ? 'wal' : 'rollback'
@@ -117,8 +117,8 @@ const modeOf = (file: string): 'wal' | 'rollback' => {
 
 const whyNot = (error: unknown): string => {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
-  if (code === 'ENOENT' || code === 'ENOTDIR') return 'there is no such file'
+  if (code === 'ENOENT' || code === 'ENOTDIR') return 'no such file'
   if (code === 'EISDIR') return 'it is a directory'
-  if (code === 'EACCES' || code === 'EPERM') return 'we may not read it'
+  if (code === 'EACCES' || code === 'EPERM') return 'permission denied'
   return error instanceof Error ? error.message : String(error)
 }

@@ -18,7 +18,7 @@ export const isMissingTable = (error: unknown): boolean =>
 export const busyFor = (file: string, waited: number, cause: unknown): AppError =>
   new AppError('store-failed', `another process has held the database ${file} for ${Math.round(waited / 1000)} s`, {
     cause,
-    remedy: 'look for another coppice that is stuck in a transaction, end it and try again',
+    remedy: 'find and stop the coppice process that is stuck, then try again',
   })
 
 /** Gives a sentence to what a person can do something about; everything else stays as it is. */
@@ -36,11 +36,15 @@ const explanation = (error: unknown, file: string): Explanation => {
       return ['disk-full', `the disk is full: ${file} cannot grow`, 'free some space and try again; nothing changed']
     case primary.notADatabase:
     case primary.corrupt:
-      return ['store-failed', `${file} is not a database we can read: ${text}`, 'move the file away or restore a copy']
+      return ['store-failed', `can't read the database ${file}: ${text}`, 'move the file aside, or restore a backup']
     case primary.cannotOpen:
     case primary.readonly:
     case primary.ioError:
-      return ['store-failed', `cannot use the database ${file}: ${text}`, 'check that the file and its folder are ours']
+      return [
+        'store-failed',
+        `can't use the database ${file}: ${text}`,
+        'check that you own the file and its directory',
+      ]
     default:
       return ['store-failed', undefined, '']
   }

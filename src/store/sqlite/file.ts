@@ -84,5 +84,5 @@ const identity = (path: string): string | undefined => {
 
 const lost = (file: string): AppError =>
   new AppError('store-lost', `the database ${file} was deleted or replaced while it was in use`, {
-    remedy: 'put the file back, or start again with a new one; what was recorded since cannot be kept',
+    remedy: "put the file back, or restart with a new one; changes since then can't be recovered",
   })

@@ -59,9 +59,9 @@ const makePrivate = (file: string): void => {
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return
     const text = error instanceof Error ? error.message : String(error)
-    throw new AppError('store-failed', `cannot create the database ${file}: ${text}`, {
+    throw new AppError('store-failed', `can't create the database ${file}: ${text}`, {
       cause: error,
-      remedy: 'check that its folder exists and is ours',
+      remedy: 'check that its directory exists and that you own it',
     })
   }
 }

@@ -29,14 +29,14 @@ describe('a message that cannot be worked on is answered with what happened and 
     await using world = makeServerWorld()
     await world.project()
     expect(await told(world, {}, '/worktre list')).toEqual([
-      'There is no /worktre.\nDid you mean /worktree? `/help` shows what there is.',
+      'Unknown command "/worktre".\nDid you mean `/worktree`? Run `/help` for a list of commands.',
     ])
   })
 
   test('no codebase at all', async () => {
     await using world = makeServerWorld()
     expect(await told(world, {})).toEqual([
-      'No codebase is bound to this conversation, and none is registered. Bind one with `/clone <url>`, or register a local repository with `coppice codebase add <path>`.',
+      'This conversation has no repository, and none is registered. Clone one with `/clone <url>`, or register a local one with `coppice codebase add <path>`.',
     ])
   })
 
@@ -46,19 +46,19 @@ describe('a message that cannot be worked on is answered with what happened and 
     await world.project('two')
     const server = await world.serve()
     expect(textsOf(await server.ask('somebody', 'go on'))).toEqual([
-      'No codebase is bound to this conversation. Bind one with `/codebase <name>`: `one`, `two`.',
+      'This conversation has no repository. Choose one with `/codebase <name>`: `one`, `two`.',
     ])
     expect(textsOf(await server.ask('somebody', '/codebase three'))).toEqual([
-      'There is no codebase "three".\nThere are one, two; bring another in with `/clone <url>`.',
+      'Unknown codebase "three".\nRegistered: one, two. Add another with `/clone <url>`.',
     ])
-    expect(textsOf(await server.ask('somebody', '/codebase two'))[0]).toMatch(/^This conversation is about `two` now/)
+    expect(textsOf(await server.ask('somebody', '/codebase two'))[0]).toMatch(/^This conversation now uses `two`/)
     const [place, answer] = await server.ask('somebody', 'go on')
     expect(place?.text).toMatch(/^Working in isolated branch `thread-/)
     expect(answer?.role).toBe('agent')
     const trees = await world.json<unknown[]>(world.box.path('one'), 'worktree', 'list')
     expect(trees).toEqual([])
     expect(textsOf(await server.ask('somebody else', 'go on', { codebase: 'three' }))).toEqual([
-      'There is no codebase `three`. There are one, two.',
+      'Unknown codebase `three`. Registered: one, two.',
     ])
   })
 
@@ -67,15 +67,15 @@ describe('a message that cannot be worked on is answered with what happened and 
     await world.project()
     const [reply, ...more] = await told(world, { env: { COPPICE_AGENT: 'claud' } })
     expect(more).toEqual([])
-    expect(reply).toMatch(/^There is no agent "claud" \(the configured default.*\)\. Choose one of: .*demo\.$/)
+    expect(reply).toMatch(/^Unknown agent "claud" \(the configured default.*\)\. Choose one of: .*demo\.$/)
     const server = await world.serve()
     expect(textsOf(await server.ask('somebody', '/agent dmo'))[0]).toMatch(
-      /^There is no agent "dmo"\.\nDid you mean demo\?/,
+      /^Unknown agent "dmo"\.\nDid you mean demo\?/,
     )
     const refused = await server.post('/api/conversations/x/messages', { message: 'go on', agent: 'claud' })
     expect([refused.status, await refused.json()]).toMatchObject([
       400,
-      { error: { message: expect.stringContaining('there is no agent') } },
+      { error: { message: expect.stringContaining('unknown agent') } },
     ])
   })
 
@@ -105,7 +105,7 @@ describe('a message that cannot be worked on is answered with what happened and 
     })
     expect(said[1]).toBe('half an answer')
     expect(said[2]).toMatch(
-      /^The agent's command ended with exit code 3: the model is not reachable\. Try the command of COPPICE_AGENT_COMMAND by hand in \S+, or send the message again\.$/,
+      /^The agent's command exited with code 3: the model is not reachable\. Send the message again, or run COPPICE_AGENT_COMMAND yourself in \S+ to see what fails\.$/,
     )
     expect(said).toHaveLength(3)
   })
@@ -114,14 +114,14 @@ describe('a message that cannot be worked on is answered with what happened and 
     await using world = makeServerWorld()
     await world.project()
     const said = await told(world, { env: { COPPICE_AGENT_COMMAND: 'no-such-agent --fast' } })
-    expect(said[1]).toMatch(/exit code 127.*not found.*See that COPPICE_AGENT_COMMAND names a program/)
+    expect(said[1]).toMatch(/exited with code 127.*not found.*Check that COPPICE_AGENT_COMMAND is an executable/)
   })
 
   test('an agent that says nothing', async () => {
     await using world = makeServerWorld()
     await world.project()
     expect((await told(world, { env: { COPPICE_AGENT_COMMAND: 'true' } }))[1]).toBe(
-      'The agent ended without saying anything.',
+      'The agent finished without a reply.',
     )
   })
 
@@ -158,7 +158,7 @@ describe('a server that cannot start says why in a sentence', () => {
     await using world = makeServerWorld()
     const first = await world.serve()
     expect(await refusal(world, '--port', '0')).toBe(
-      `coppice: a server of this home is running already at ${first.url}.\nUse that one, or stop it first; another --home can have a server of its own.\n`,
+      `coppice: a server is already running for this home at ${first.url}.\nUse that server, stop it first, or start another one with a different --home.\n`,
     )
     expect((await first.call('/healthz')).status).toBe(200)
     expect(existsSync(join(world.home, 'server.json')), "the first one's record stays").toBe(true)
@@ -192,7 +192,7 @@ describe('a server that cannot start says why in a sentence', () => {
       )
       expect([code, out]).toEqual([1, ''])
       expect(err).toBe(
-        `coppice: port ${port} of 127.0.0.1 is in use.\nPerhaps by another Coppice; choose another port with --port.\n`,
+        `coppice: port ${port} on 127.0.0.1 is in use.\nAnother server may be using it; choose another port with --port.\n`,
       )
       expect(existsSync(join(world.home, 'server.json')) && runningServer(world.home)).toBeFalsy()
       expect(readFileSync(ran, 'utf8')).toBe('1\n')
@@ -216,7 +216,7 @@ describe('a server that cannot start says why in a sentence', () => {
       await world.project()
       await fromTheFuture(world, env['COPPICE_DATABASE_URL'])
       expect(await refusal(world, '--port', '0')).toMatch(
-        /^coppice: the database was written by a newer version of coppice: it is at step 99, this version knows \d+\.\nUse the newer version; this one changed nothing\.\n$/,
+        /^coppice: the database was written by a newer version of coppice: it is at migration 99, but this version only knows \d+\.\nUse the newer version; nothing was changed\.\n$/,
       )
       expect((await world.cli(world.box.root, 'chat', 'hello')).code).toBe(1)
     })

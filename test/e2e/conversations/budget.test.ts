@@ -27,19 +27,19 @@ onEachDatabase((database) => {
     expect(answers(await server.ask('T1', 'two'))).toBe(1)
     const third = await server.ask('T1', 'three')
     expect(texts(third)).toEqual([
-      'system: This conversation has spent $0.500, and its limit is $0.300. Your message is kept and was not run. Go on with `/budget raise 2`, or another amount.',
+      'system: This conversation has spent $0.500; its limit is $0.300. Your message is on hold. To run it, use `/budget raise 2` (or another amount).',
     ])
     expect(answers(await server.ask('T1', 'four'))).toBe(0)
     expect(texts(await server.ask('T1', '/budget'))[0]).toMatch(
-      /Here.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*Kept.*2/,
+      /Conversation.*\$0\.500, 2 turns \(limit \$0\.300\)[\s\S]*On hold.*2 messages/,
     )
     expect(answers(await server.ask('T2', 'another conversation has its own'))).toBe(1)
-    expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/"nothing" is no amount/)
+    expect(texts(await server.ask('T1', '/budget raise nothing'))[0]).toMatch(/Invalid amount "nothing"/)
     const raised = await server.ask('T1', '/budget raise $0.40')
-    expect(texts(raised)[0]).toMatch(/^system: Raised\. 2 messages that were kept go on now\./)
+    expect(texts(raised)[0]).toMatch(/^system: Limit raised\. Running 2 held messages now\./)
     // 0.50 of 0.70: one more run, and then the other one waits again.
     expect(answers(raised)).toBe(1)
-    expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750, and its limit is \$0\.700/)
+    expect(texts(raised).at(-1)).toMatch(/has spent \$0\.750; its limit is \$0\.700/)
     expect(answers(await server.ask('T1', '/budget raise 5'))).toBe(1)
     const all = await server.messages('T1')
     expect(answers(all)).toBe(4)
@@ -56,7 +56,7 @@ onEachDatabase((database) => {
     expect(answers(await server.ask('T1', 'one'))).toBe(1)
     expect(answers(await server.ask('T2', 'two'))).toBe(1)
     expect(texts(await server.ask('T3', 'three')).at(-1)).toMatch(
-      /^system: Today 2 turns went into .* limit of a day is 2 turns\./,
+      /^system: All conversations together have spent 2 turns today; the daily limit is 2 turns\./,
     )
     expect(answers(await server.ask('T3', '/budget raise 1 turn'))).toBe(1)
     expect(answers(await server.ask('T1', 'four'))).toBe(0)

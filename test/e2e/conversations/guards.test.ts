@@ -30,11 +30,11 @@ describe('the tripwire', () => {
     expect(first).toBe(`The shared checkout at \`${repo.path}\` changed during the run (by the agent or someone else):`)
     expect(lines.toSorted()).toEqual(
       [
-        `- HEAD went from \`main\` (${before.slice(0, 10)}) to \`main\` (${repo.sha().slice(0, 10)})`,
+        `- HEAD moved from \`main\` (${before.slice(0, 10)}) to \`main\` (${repo.sha().slice(0, 10)})`,
         '- changed `README`',
         '- changed `src/lost.txt`',
         '- new `stray.txt`',
-        '- written again as committed `committed.txt`',
+        '- reset to committed content `committed.txt`',
       ].toSorted(),
     )
   })
@@ -110,7 +110,7 @@ onEachDatabase((database, name) => {
     const server = await world.serve({ env: { COPPICE_AGENT_COMMAND: agent } })
     await server.ask('somebody', 'go on')
     const failed = await server.ask('somebody', 'fail')
-    expect(textsOf(failed).at(-1)).toContain('exit code 1')
+    expect(textsOf(failed).at(-1)).toContain('exited with code 1')
     // Every kind of failure that speaks of the remote, the store or the process.
     repo.git('remote', 'set-url', 'origin', `https://x-access-token:${canaries.GITHUB_TOKEN}@127.0.0.1:9/app.git`)
     await server.ask('another', 'go on', { hints: { workflowType: 'pr', workflowId: '5', prBranch: 'feature' } })

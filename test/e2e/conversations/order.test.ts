@@ -109,7 +109,7 @@ onEachDatabase((database) => {
     await server.say('slow', '/help')
     expect(await replies(/\/worktree create/)).toMatch(/\/stop/)
     await server.say('slow', '/status')
-    expect(await replies(/Worktrees/)).toMatch(/Codebase.*`project`/)
+    expect(await replies(/Worktrees/)).toMatch(/Repository.*`project`/)
     expect(family.every(isAlive), 'neither of them disturbed it').toBe(true)
     // This one changes the conversation: it keeps its place, behind what runs.
     await server.say('slow', '/reset')
@@ -118,7 +118,7 @@ onEachDatabase((database) => {
     expect(family.filter(isAlive)).toEqual([])
     await server.quiet()
     const heard = textsOf((await server.messages('slow')).filter(({ role }) => role !== 'user'))
-    const ended = heard.indexOf('Stopped. What was done until then is in the worktree.')
+    const ended = heard.indexOf('Stopped. The work so far is in the worktree.')
     expect(ended).toBeGreaterThan(0)
     // `/stop` answers once it has looked for what is left, beside whatever comes next.
     expect(
@@ -142,7 +142,7 @@ describe('while it waits', () => {
     await server.say('one', 'first', { hints })
     await until('the first one runs', async () => existsSync(join(gate, 'began-first')) || undefined)
     await server.say('two', 'second', { hints })
-    const busy = 'Another conversation is working in `issue-7` at the moment. This message is next.'
+    const busy = 'Another conversation is using `issue-7`. Your message runs next.'
     await until('the second is told', async () => textsOf(await server.messages('two')).includes(busy) || undefined)
     expect(existsSync(join(gate, 'began-second'))).toBe(false)
     for (const name of ['first', 'second']) writeFileSync(join(gate, `go-${name}`), '')

@@ -41,13 +41,13 @@ test('what an agent asks goes to its thread, and /allow and /deny are the answer
       await new Promise((done) => setTimeout(done, 20))
     }
   }
-  expect((await server.ask('T1', '/allow')).at(-1)?.text).toBe('Nobody asks anything here at the moment.')
+  expect((await server.ask('T1', '/allow')).at(-1)?.text).toBe('No pending permission request.')
   await server.say('T1', 'go on')
-  await heard('`tester` asks whether it may: npm test')
+  await heard('`tester` asks for permission: npm test')
   // Another thread cannot answer for this one.
   await server.say('T2', '/allow')
   await server.say('T1', '/allow')
-  await heard('`tester` asks whether it may: rm -rf build')
+  await heard('`tester` asks for permission: rm -rf build')
   await server.say('T1', '/deny')
   await server.quiet()
   const answers = readFileSync(join(traces, 'answers'), 'utf8').trim().split('\n')
@@ -56,7 +56,7 @@ test('what an agent asks goes to its thread, and /allow and /deny are the answer
     { ok: { outcome: { outcome: 'selected', optionId: 'no' } } },
   ])
   const said = (await server.messages('T1')).map(({ text }) => text)
-  expect(said).toEqual(expect.arrayContaining(['Allowed, this once.', 'Denied.', 'asked']))
+  expect(said).toEqual(expect.arrayContaining(['Allowed once.', 'Denied.', 'asked']))
   await server.stop()
 })
 
@@ -65,7 +65,7 @@ test('/stop ends an agent that waits for an answer', async () => {
   await using _ = world
   const server = await world.serve()
   await server.say('T1', 'go on')
-  while (!(await server.messages('T1')).some(({ text }) => text.includes('asks whether it may'))) {
+  while (!(await server.messages('T1')).some(({ text }) => text.includes('asks for permission'))) {
     await new Promise((done) => setTimeout(done, 20))
   }
   await server.ask('T1', '/stop')
@@ -85,7 +85,7 @@ test('ten conversations wait for an answer: the eleventh is worked on, and after
     Promise.all(
       names.map((name) =>
         until(`${name} is asked ${times} times`, async () =>
-          (await timesHeard(of, name, 'asks whether it may: npm test')) === times ? true : undefined,
+          (await timesHeard(of, name, 'asks for permission: npm test')) === times ? true : undefined,
         ),
       ),
     )
@@ -94,18 +94,18 @@ test('ten conversations wait for an answer: the eleventh is worked on, and after
   await server.say('eleventh', '/agent demo')
   await server.say('eleventh', 'work')
   await until('the eleventh is worked on', async () =>
-    (await timesHeard(server, 'eleventh', 'it is a real commit')) === 1 ? true : undefined,
+    (await timesHeard(server, 'eleventh', 'Done: committed for real.')) === 1 ? true : undefined,
   )
   await server.stop('SIGKILL')
   const next = await world.serve()
   await asked(next, 2)
   await next.say('T0', '/allow')
   await until('the next question of the same run', async () =>
-    (await timesHeard(next, 'T0', 'asks whether it may: rm -rf build')) === 1 ? true : undefined,
+    (await timesHeard(next, 'T0', 'asks for permission: rm -rf build')) === 1 ? true : undefined,
   )
   // Nothing is there to wait for: the agents that wait are put back.
   const ended = await next.stop()
-  expect(ended.out).toContain('10 messages will be taken up again at the next start.')
+  expect(ended.out).toContain('10 unfinished messages will run again on the next start.')
 })
 
 test('an agent that never ends is ended at limits.runMinutes with all that it started, and the thread says how to continue', async () => {
@@ -117,7 +117,7 @@ test('an agent that never ends is ended at limits.runMinutes with all that it st
   const pids = readFileSync(join(traces, 'pids'), 'utf8').trim().split('\n').map(Number)
   expect(pids.filter(isAlive)).toEqual([])
   await server.say('T1', '/agent demo')
-  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('it is a real commit')
+  expect((await server.ask('T1', 'continue')).map(({ text }) => text).join()).toContain('Done: committed for real.')
 })
 
 test('a setup command that never ends is ended at the limit, before there is an agent', async () => {

@@ -68,7 +68,7 @@ onEachDatabase((database) => {
     )
     const ended = await server.stop()
     expect(ended.code).toBe(0)
-    expect(ended.out).toContain('1 message will be taken up again at the next start.')
+    expect(ended.out).toContain('1 unfinished message will run again on the next start.')
     expect(isAlive(pid), 'its agent has ended with it').toBe(false)
     expect(isAlive(pidIn(world.box.path('escaped'))), 'and what that had started').toBe(false)
 
@@ -76,7 +76,7 @@ onEachDatabase((database) => {
     await next.quiet()
     expect(readFileSync(`${context}-first-1`, 'utf8')).toBe('')
     expect(readFileSync(`${context}-first-2`, 'utf8')).toMatch(
-      /^This request was being worked on when Coppice was interrupted; this is attempt 2\./,
+      /^Coppice was interrupted while this request was running; this is attempt 2\./,
     )
     expect(readFileSync(`${context}-second-1`, 'utf8'), 'this one had only waited').toBe('')
     const heard = (await next.messages('long')).filter(({ role }) => role !== 'user')
@@ -118,6 +118,8 @@ onEachDatabase((database) => {
     expect(textsOf(system).join('\n')).toContain(`may be yours:\n- ${person} \`sleep\``)
     expect(cgroupsOf(world.home), 'nothing of it is left in /sys/fs/cgroup').toEqual([])
     const agents = (await next.messages('long')).filter(({ role }) => role === 'agent')
-    expect(textsOf(agents)).toEqual([expect.stringMatching(/^attempt 2\nThis request was being worked on/)])
+    expect(textsOf(agents)).toEqual([
+      expect.stringMatching(/^attempt 2\nCoppice was interrupted while this request was running/),
+    ])
   })
 })

@@ -111,7 +111,7 @@ onEachDatabase((database) => {
     expect(shared?.conversations?.toSorted()).toEqual(['test:acme/app#42', 'test:acme/app#99'])
 
     expect(textsOf(await server.close('acme/app#42'))).toEqual([
-      'Worktree `issue-42` stays: test:acme/app#99 still uses it.',
+      'Worktree `issue-42` was kept: test:acme/app#99 still uses it.',
     ])
     expect(existsSync(join(path, 'notes.txt'))).toBe(true)
     expect((await listed(world, repo))[0]?.conversations).toEqual(['test:acme/app#99'])
@@ -120,7 +120,7 @@ onEachDatabase((database) => {
     world.box.raw(path, 'push', '-q', 'origin', 'issue-42')
     const squashed = squashMerge(world, repo, 'issue-42')
     expect(textsOf(await server.close('acme/app#99'))).toEqual([
-      `Worktree \`issue-42\` was removed (closed). Bring it back with \`/worktree restore issue-42\`. Branch deleted: merged: squash of ${squashed} on origin/main.`,
+      `Worktree \`issue-42\` was removed (closed). Restore it with \`/worktree restore issue-42\`. Branch deleted: merged: squash of ${squashed} on origin/main.`,
     ])
     expect(existsSync(path)).toBe(false)
     expect(branches(repo)).toEqual(['main'])
@@ -132,7 +132,7 @@ onEachDatabase((database) => {
     expect(world.box.raw(repo.origin, 'rev-parse', 'issue-42')).toBe(tip)
 
     expect(textsOf(await server.ask('acme/app#99', '/worktree restore issue-42'))).toEqual([
-      expect.stringMatching(/Restored.*`issue-42` for issue #42\nThis conversation works there from now on\.$/),
+      expect.stringMatching(/Restored.*`issue-42` for issue #42\nThis conversation now works there\.$/),
     ])
     const [back] = await listed(world, repo)
     expect(back).toMatchObject({ branch: 'issue-42', status: 'active', conversations: ['test:acme/app#99'] })
@@ -156,8 +156,8 @@ onEachDatabase((database) => {
     const path = tree?.path ?? ''
     expect(textsOf(await server.ask('C123:1712.34', '/worktree link issue-42'))).toEqual([
       [
-        'Linked this conversation to `issue-42`: it works there from now on.',
-        'It is shared by test:acme/app#42, test:C123:1712.34.',
+        'Linked this conversation to `issue-42`. It now works there.',
+        'Shared by test:acme/app#42, test:C123:1712.34.',
       ].join('\n'),
     ])
     const spoken = await server.ask('C123:1712.34', 'Say why')
@@ -166,7 +166,7 @@ onEachDatabase((database) => {
     expect(readFileSync(join(path, 'notes.txt'), 'utf8')).toBe('Fix the login\nSay why\n')
 
     expect(textsOf(await server.close('acme/app#42'))).toEqual([
-      'Worktree `issue-42` stays: test:C123:1712.34 still uses it.',
+      'Worktree `issue-42` was kept: test:C123:1712.34 still uses it.',
     ])
     world.box.raw(path, 'push', '-q', 'origin', 'issue-42')
     const squashed = squashMerge(world, repo, 'issue-42')

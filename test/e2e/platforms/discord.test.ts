@@ -120,12 +120,12 @@ test('with a bad token, or without anybody who may speak, Discord is off in one 
   const server = await world.serve()
   expect((await server.call('/healthz')).status).toBe(200)
   const { out, err } = await server.stop()
-  expect(out + err).toContain('discord is off: Discord does not know the bot token; make a new one')
+  expect(out + err).toContain('discord is off: Discord rejected the bot token; create a new one')
   expect(out + err).not.toContain('another.token')
 
   const nobody = await world.serve({ env: { DISCORD_ALLOWED_USERS: '' } })
   const ended = await nobody.stop()
-  expect(ended.out + ended.err).toContain('discord is off: nobody may speak to the bot')
+  expect(ended.out + ended.err).toContain('discord is off: no allowed users configured')
 })
 
 /** Kept apart from the others: the settings come from the file here. */

@@ -123,7 +123,7 @@ test('issue, pull request, review, merge: one tree, answered in each thread, gon
 
   await post(server, { event: 'issues', payload: { ...common, action: 'closed', issue } })
   await server.quiet()
-  expect(first('acme/app#42').at(-1)).toBe('Worktree `issue-42` stays: github:acme/app#99 still uses it.')
+  expect(first('acme/app#42').at(-1)).toBe('Worktree `issue-42` was kept: github:acme/app#99 still uses it.')
 
   // Merged, and closed thereby.
   world.box.raw(path, 'push', '-q', 'origin', 'issue-42', 'issue-42:main')
@@ -171,7 +171,7 @@ test('a token that GitHub refuses turns it off with one sentence, and the rest r
   double.trouble = () => ({ status: 401, body: { message: 'Bad credentials' } })
   const server = await serveWith(world)
   const platforms = JSON.stringify(await (await server.call('/api/platforms')).json())
-  expect(platforms).toContain('GitHub does not accept the credentials')
+  expect(platforms).toContain('GitHub rejected the credentials')
   expect((await server.ask('c', '/help')).length).toBe(1)
 })
 

@@ -182,11 +182,11 @@ test('a platform that cannot start is off with one sentence, the others run, and
   expect(off.server).toBe(server.url)
   expect(off.platforms.find(({ platform }) => platform === 'slack')).toMatchObject({
     state: 'off',
-    lastError: expect.stringMatching(/^nobody may speak to the bot in Slack; list who may/) as string,
+    lastError: expect.stringMatching(/^no allowed users configured; list their user IDs/) as string,
   })
   expect((await server.ask('c', '/help')).length).toBeGreaterThan(0)
   const { out } = await server.stop()
-  expect(out).toMatch(/note: slack is off: nobody may speak/)
+  expect(out).toMatch(/note: slack is off: no allowed users configured/)
 
   const on = await world.serve()
   const root = slack.say('C1', 'U1', `${call} /help`)

@@ -121,10 +121,10 @@ test('with a bad token, or without anybody who may speak, Telegram is off in one
   const server = await world.serve()
   expect((await server.call('/healthz')).status).toBe(200)
   const { out, err } = await server.stop()
-  expect(out + err).toContain('telegram is off: Telegram does not take the bot token: Unauthorized; write /token')
+  expect(out + err).toContain('telegram is off: Telegram rejected the bot token: Unauthorized; write /token')
   expect(out + err).not.toContain('another-token')
 
   const nobody = await world.serve({ env: { TELEGRAM_ALLOWED_USERS: '' } })
   const ended = await nobody.stop()
-  expect(ended.out + ended.err).toContain('telegram is off: nobody may speak to the bot')
+  expect(ended.out + ended.err).toContain('telegram is off: no allowed users configured')
 })

@@ -53,7 +53,7 @@ const hasNothingOfItsOwn = async (
 }
 
 const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
-  tip === undefined ? `branch ${branch} was gone already` : 'it was there before the environment'
+  tip === undefined ? `branch ${branch} was already gone` : 'it existed before the worktree'
 
 /** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
 export const dropBranch = async (
@@ -68,7 +68,7 @@ export const dropBranch = async (
   const deleted = await updateRefs(context.git, repo, [{ delete: `refs/heads/${branch}`, from: tip }], {
     reason: 'coppice: removed with its environment',
   })
-  if (!deleted.ok) return { deleted: false, why: 'it moved while its environment was being removed' }
+  if (!deleted.ok) return { deleted: false, why: 'it moved while its worktree was being removed' }
   await dropUpstream(context.git, repo, branch)
   return { deleted: true }
 }

@@ -33,7 +33,7 @@ export const createEnvironment = async (
   assertOutside(codebase, resolve(context.worktreesBase))
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   assertOutside(codebase, root)
-  const purpose = `making ${request.work.type} ${request.work.id}`
+  const purpose = `creating a worktree for ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
     locked(context, codebase, purpose, () => begin(context, checkout, request, root), signal)
   let begun = await start()
@@ -84,7 +84,7 @@ const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): stri
 const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
   const holder = [checkoutPath, repoPath].find((path) => path !== undefined && isInside(path, root))
   if (holder === undefined) return
-  throw new AppError('path-outside-root', `worktrees of ${name} cannot lie inside the repository itself (${root})`, {
+  throw new AppError('path-outside-root', `worktrees of ${name} can't be inside the repository itself (${root})`, {
     remedy: 'choose another WORKTREE_BASE',
   })
 }
@@ -127,8 +127,8 @@ const begin = async (
   if (made.outcome === 'limit') {
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }
-  throw new AppError('branch-in-use', `another environment has the same ${made.on} as ${plan.branch}`, {
-    remedy: '`coppice worktree list` shows it',
+  throw new AppError('branch-in-use', `another worktree has the same ${made.on} as ${plan.branch}`, {
+    remedy: 'run `coppice worktree list` to see it',
   })
 }
 
@@ -148,8 +148,8 @@ const isBack = async (
   if (presence.state === 'present') {
     return context.store.environments.transition(environment.id, 'missing', 'active')
   }
-  throw new IsolationBlockedError(`the environment of ${environment.branch} cannot be used: ${presence.detail}`, {
-    remedy: '`coppice doctor` says what can be done',
+  throw new IsolationBlockedError(`can't use the worktree of ${environment.branch}: ${presence.detail}`, {
+    remedy: 'run `coppice doctor` for suggestions',
   })
 }
 

@@ -54,7 +54,7 @@ const planBranch = async (
   const { local, tracking } = await branchTips(context, codebase, branch)
   if (local !== undefined) {
     await assertNotCheckedOut(codebase, branch)
-    const notices = !baseNamed ? [] : [`branch ${branch} exists already: used as it is, --base ignored`]
+    const notices = !baseNamed ? [] : [`branch ${branch} already exists: using it as is, ignoring --base`]
     const judged = await contentTrust(context, codebase, { tip: local, branch }, { signal })
     return { ...plain, ...judged, origin: 'existing', at: local, start: undefined, notices }
   }
@@ -81,7 +81,7 @@ const planPullRequest = async (context: IsolationContext, request: CreateRequest
   const number = Number(work.id)
   const remote = codebase.remote
   if (remote === undefined) {
-    throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} cannot be fetched`, {
+    throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} can't be fetched`, {
       remedy: 'add one with `git remote add origin <url>`',
     })
   }
@@ -173,7 +173,7 @@ const meet = async (
   if (await isAncestor(context.git, repo, local, tracking)) {
     return { at: tracking, fastForward: { from: local, to: tracking }, notices }
   }
-  const sentence = `local branch ${branch} (${short(local)}) and ${codebase.remote}/${branch} (${short(tracking)}) have diverged: the local one is left as it is`
+  const sentence = `local branch ${branch} (${short(local)}) and ${codebase.remote}/${branch} (${short(tracking)}) have diverged: keeping the local one as is`
   return { at: local, notices: [...notices, sentence] }
 }
 
@@ -236,7 +236,7 @@ const wayToFree = async (codebase: Codebase, holder: string): Promise<string> =>
   const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
   return copied
     ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
-    : `take it over with \`coppice worktree adopt ${holder}\`, or choose another name`
+    : `track it with \`coppice worktree adopt ${holder}\`, or choose another name`
 }
 
 const short = (sha: string): string => sha.slice(0, 7)

@@ -72,7 +72,7 @@ export const beginRemoval = async (
 }
 
 const beingChanged = ({ branch }: IsolatedEnvironment): AppError =>
-  new AppError('busy', `${branch} is being changed by somebody else`)
+  new AppError('busy', `${branch} is being changed by another process`)
 
 /** Whether the point of no return was passed decides: until then everything can be taken back, after that nothing. */
 export const settleRemoval = async (
@@ -232,7 +232,7 @@ const verifyGone = async (
 ): Promise<string[]> => {
   const notices: string[] = []
   if ((await unlessMissing(lstat(environment.path))) !== undefined) {
-    notices.push(`something is at ${environment.path} again: it is not ours and was left alone`)
+    notices.push(`${environment.path} exists again; it isn't Coppice's, so it was left alone`)
   }
   return [...notices, ...(await checkout.leftovers(codebase, entry))]
 }

@@ -181,7 +181,7 @@ const removePresent = async (
     if (!isMissing(error)) throw error
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,
-      remedy: 'try again: `coppice worktree list` shows where it is now',
+      remedy: 'try again; run `coppice worktree list` to see where it is now',
     })
   }
 }
@@ -210,7 +210,7 @@ const afterTeardown = async (
   const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
   if (left.length > 0) {
     throw new AppError('program-failed', `teardown left ${environment.branch} with work in it: ${left.join(', ')}`, {
-      remedy: `look at what it wrote: ${environment.path}`,
+      remedy: `check what it wrote: ${environment.path}`,
     })
   }
   return { dirt, notices: [...notices, ...(await leftBySetup(context, subject))] }
@@ -260,12 +260,12 @@ const current = async (context: IsolationContext, id: EnvironmentId): Promise<Is
   const environment = await context.store.environments.get(id)
   if (environment?.status === 'active' || environment?.status === 'missing') return environment
   if (environment?.status === 'creating' || environment?.status === 'removing') {
-    throw new AppError('busy', `${environment.branch} is ${environment.status} just now`, {
-      remedy: 'try again in a moment; if it stays so, run `coppice doctor --fix`',
+    throw new AppError('busy', `${environment.branch} is currently ${environment.status}`, {
+      remedy: 'try again in a moment; if that keeps happening, run `coppice doctor --fix`',
     })
   }
-  throw new AppError('not-found', 'that environment is gone already', {
-    remedy: '`coppice worktree list` shows what is there',
+  throw new AppError('not-found', 'that worktree is already gone', {
+    remedy: 'run `coppice worktree list` for a list',
   })
 }
 

@@ -61,9 +61,7 @@ export const restoreEnvironment = async (
     await context.failpoint('restore.filled')
     const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []
     const environment = await activate(making, made)
-    const lost = [...point.contents.leftOut, ...leftOut].map(
-      ({ path, reason }) => `not brought back: ${path} (${reason})`,
-    )
+    const lost = [...point.contents.leftOut, ...leftOut].map(({ path, reason }) => `not restored: ${path} (${reason})`)
     return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
     await settleOrAbandon(context, made.entry.id, () =>
@@ -83,7 +81,7 @@ const begin = async (
   root: string,
 ): Promise<{ making: Making; made: Made }> => {
   if (point.host !== context.host) {
-    throw new AppError('restore-failed', 'that environment was removed on another host, and its files are there')
+    throw new AppError('restore-failed', 'that worktree was removed on another host, which has its files')
   }
   await assertWhole(context, point)
   const old = point.contents.environment
@@ -127,10 +125,10 @@ const begin = async (
   throw new AppError(
     'restore-failed',
     made.outcome === 'limit'
-      ? `the limit of ${limit} environments is reached`
-      : `another environment has the same ${made.on}`,
+      ? `the limit of ${limit} worktrees is reached`
+      : `another worktree has the same ${made.on}`,
     {
-      remedy: '`coppice worktree list` shows what is there; remove one first',
+      remedy: 'remove one first; run `coppice worktree list` for a list',
     },
   )
 }
@@ -139,7 +137,7 @@ const begin = async (
 const assertWhole = async (context: IsolationContext, { id, contents }: RestorePoint): Promise<void> => {
   if ((await context.store.restorePoints.get(id)) === undefined) {
     throw new AppError('restore-failed', 'that restore point has expired', {
-      remedy: '`coppice worktree restore --list` shows the others',
+      remedy: 'run `coppice worktree restore --list` for the others',
     })
   }
   const directory = restoreDirectory(context, id)
@@ -151,7 +149,7 @@ const assertWhole = async (context: IsolationContext, { id, contents }: RestoreP
   for (const place of places) {
     if ((await unlessMissing(lstat(place))) !== undefined) continue
     throw new AppError('restore-failed', `the restore point is incomplete: ${String(place)} is missing`, {
-      remedy: `put it back (from a backup?) and try again; what is left is in ${directory}`,
+      remedy: `restore it from a backup and try again; the rest is in ${directory}`,
     })
   }
 }
@@ -159,7 +157,7 @@ const assertWhole = async (context: IsolationContext, { id, contents }: RestoreP
 const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join(directory, 'nested'), path)
 
 const occupied = (live: IsolatedEnvironment): AppError =>
-  new AppError('restore-failed', `its work has an environment again: ${live.branch} at ${live.path}`, {
+  new AppError('restore-failed', `it already has a worktree again: ${live.branch} at ${live.path}`, {
     remedy: `remove that one first: coppice worktree remove ${live.branch}`,
   })
 

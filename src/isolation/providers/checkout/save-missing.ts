@@ -20,7 +20,7 @@ export const saveMissing = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
-  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and the work was taken up anew' },
+  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and a new worktree was created' },
 ): Promise<Removed> => {
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
@@ -59,7 +59,7 @@ export const saveMissing = async (
       outcome: 'removed',
       environment: { ...missing, status: 'removed' },
       restorePoint: point,
-      leftOut: [{ path: missing.path, reason: 'the directory was not there' }],
+      leftOut: [{ path: missing.path, reason: 'the directory was missing' }],
       ...finished,
     }
   } catch (error) {

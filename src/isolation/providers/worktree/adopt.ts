@@ -30,7 +30,7 @@ export const adoptWorktree = (
 ): Promise<IsolatedEnvironment> =>
   locked(context, codebase, 'adopting a worktree', async () => {
     const real = await realpath(path).catch(() => undefined)
-    if (real === undefined) throw new AppError('not-adoptable', `there is nothing at ${path}`)
+    if (real === undefined) throw new AppError('not-adoptable', `${path} doesn't exist`)
     const known = await knownAt(context, codebase, real)
     if (known !== undefined) return request.claim === true ? handOver(context, codebase, known) : known
     const { branch, adminName } = await examine(context, codebase, path, real)
@@ -73,7 +73,7 @@ const knownAt = async (
   const known =
     (await environmentAt(context, codebase, path)) ?? (await context.store.environments.liveByPath(context.host, path))
   if (known === undefined || known.codebaseId === codebase.id) return known
-  throw new AppError('not-adoptable', `${path} is a worktree of another codebase`)
+  throw new AppError('not-adoptable', `${path} is a worktree of another repository`)
 }
 
 /** From now on it is as if it had been adopted: nothing in Coppice deletes it or its branch. */
@@ -87,7 +87,7 @@ const handOver = async (
       'not-adoptable',
       `${known.branch} is being ${known.status === 'creating' ? 'made' : 'removed'}`,
       {
-        remedy: 'try again when that is done; `coppice worktree list` shows it',
+        remedy: 'try again when that is done; run `coppice worktree list` to see it',
       },
     )
   }
@@ -105,14 +105,14 @@ const examine = async (
   if (real === codebase.checkoutPath) {
     throw new AppError(
       'not-adoptable',
-      `${path} is the main working tree of ${codebase.name}, which is never an environment`,
+      `${path} is the main working tree of ${codebase.name}, which Coppice doesn't track`,
     )
   }
   const adminDir = await readWorktreeLink(real)
   const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
   if (record === undefined || dirname(record.dir) !== join(codebase.repoPath, 'worktrees')) {
     throw new AppError('not-adoptable', `${path} is not a linked worktree of ${codebase.name}`, {
-      remedy: '`git worktree list` shows the ones it has',
+      remedy: 'run `git worktree list` for a list',
     })
   }
   await assertNotInternal(context, codebase, path, real, record)
@@ -157,18 +157,18 @@ const assertNotInternal = async (
     (spare) => spare.path === real || join(codebase.repoPath, 'worktrees', spare.adminName) === dir,
   )
   if (isSpare || (await readToken(dir))?.startsWith(spareToken('')) === true) {
-    throw refused('is a prepared checkout that Coppice keeps for the next worktree')
+    throw refused('is a spare worktree that Coppice keeps for the next one')
   }
   if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
   if (!isInternal(real)) return
-  throw refused("lies in a directory of Coppice's own", 'move it out first: git worktree move <from> <to>')
+  throw refused('is in a directory that Coppice manages', 'move it out first: git worktree move <from> <to>')
 }
 
 const assertNoOtherHome = async (context: IsolationContext, path: string, dir: string): Promise<void> => {
   const other = await otherHomeOf(context, path, dir)
   if (other === undefined) return
   const which = other.home === undefined ? '' : ` (${other.home})`
-  throw new AppError('not-adoptable', `${path} was made by Coppice with another home${which}, which may delete it`, {
+  throw new AppError('not-adoptable', `${path} was created with another Coppice home${which}, which may delete it`, {
     remedy: other.remedy,
   })
 }
@@ -203,6 +203,6 @@ const adopted = (
 }
 
 const taken = (environment: IsolatedEnvironment, on: string): AppError =>
-  new AppError('not-adoptable', `another environment has the same ${on} as ${environment.branch}`, {
-    remedy: '`coppice worktree list` shows it',
+  new AppError('not-adoptable', `another worktree has the same ${on} as ${environment.branch}`, {
+    remedy: 'run `coppice worktree list` to see it',
   })

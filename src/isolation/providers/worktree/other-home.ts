@@ -26,6 +26,6 @@ export const otherHomeOf = async (
     home === undefined ? 'use it from there with COPPICE_HOME' : `use it from there: COPPICE_HOME=${shellWord(home)}`
   return {
     home,
-    remedy: `${use}; to take it over, delete the mark of that home first: rm ${shellWord(tokenFile(gitDir))}`,
+    remedy: `${use}; to track it here, delete that home's mark first: rm ${shellWord(tokenFile(gitDir))}`,
   }
 }

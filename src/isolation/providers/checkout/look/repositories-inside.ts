@@ -158,7 +158,7 @@ const judge = async (
   const work = new Map<Repository, string>()
   for (const one of repositories.filter(({ checkout }) => checkout === undefined)) work.set(one, one.why ?? 'unknown')
   const asked = repositories.filter(({ checkout }) => checkout !== undefined)
-  for (const one of asked.slice(mostJudged)) work.set(one, 'unknown: there are too many repositories to look into')
+  for (const one of asked.slice(mostJudged)) work.set(one, 'unknown: too many repositories to check')
   await inPairs(asked.slice(0, mostJudged), async (one) => {
     const found = one.checkout && (await workIn(context, one.checkout))
     if (found !== undefined) work.set(one, found)

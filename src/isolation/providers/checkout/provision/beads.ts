@@ -24,7 +24,7 @@ export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisio
   })
   if (laid.outcome === 'blocked') return [`No ${redirectPath}: ${laid.at} is not a real directory on this branch.`]
   if (laid.outcome === 'exists' && !(await isOurRedirect(codebase, tree.path))) {
-    return [`${redirectPath} is there already and was left as it is; the shared store is ${content.trim()}.`]
+    return [`${redirectPath} already exists and is unchanged; the shared store is ${content.trim()}.`]
   }
   return []
 }

@@ -28,7 +28,7 @@ export const copyFiles = async (
   const notices: string[] = []
   const matches = await matchingFiles(source, config.copy, (directory, error) => {
     if (directory === '') throw error
-    notices.push(`Not copied: ${directory} in ${source} cannot be read.`)
+    notices.push(`Not copied: ${directory} in ${source} can't be read.`)
   })
   if (matches.length === 0) return { copied: 0, notices }
   const tracked = await trackedFiles(context.git, tree, signal)
@@ -76,7 +76,7 @@ const copyOne = async (provisioning: Provisioning, source: string, match: Match)
     if (laid.outcome === 'blocked') return { problem: `would go through ${laid.at}, which is not a real directory` }
     return laid.outcome === 'laid' ? 'copied' : 'exists'
   } catch (error) {
-    if (isForbidden(error)) return { problem: 'cannot be read' }
+    if (isForbidden(error)) return { problem: "can't be read" }
     if (isAppError(error, 'unusable-file')) return { problem: 'is not a regular file' }
     if (isMissing(error)) return { problem: 'went away meanwhile' }
     throw error

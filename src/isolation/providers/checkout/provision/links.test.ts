@@ -35,7 +35,7 @@ describe('links into the shared area', () => {
     expect(notices).toEqual([
       'Not linked: vendor is tracked by git on this branch.',
       'Not linked: README is tracked by git on this branch.',
-      'Not linked: out is there already.',
+      'Not linked: out already exists.',
     ])
     expect(lstatSync(join(made.tree.path, 'vendor')).isDirectory()).toBe(true)
     expect(lstatSync(join(made.tree.path, 'out')).isDirectory()).toBe(true)

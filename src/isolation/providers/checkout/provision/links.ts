@@ -32,7 +32,7 @@ export const makeLinks = async (
     else if (laid.outcome === 'blocked') {
       notices.push(`Not linked: ${entry} would go through ${laid.at}, which is not a real directory.`)
     } else if (!(await isOurLink(context, codebase, tree.path, entry))) {
-      notices.push(`Not linked: ${entry} is there already.`)
+      notices.push(`Not linked: ${entry} already exists.`)
     }
   }
   return { linked, notices }
@@ -57,8 +57,8 @@ const sharedTarget = async (context: IsolationContext, codebase: Codebase, entry
   await mkdir(root, { recursive: true, mode: 0o700 })
   const parent = await realParent(root, entry, { like: undefined })
   if (parent.kind !== 'real') {
-    throw new AppError('path-outside-root', `${join(root, entry)} would lead through a link or a file`, {
-      remedy: `look at ${root} and make it a real directory again`,
+    throw new AppError('path-outside-root', `${join(root, entry)} would go through a link or a file`, {
+      remedy: `check ${root}, and make it a regular directory again`,
     })
   }
   const target = join(root, entry)

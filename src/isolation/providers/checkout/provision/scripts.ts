@@ -68,13 +68,13 @@ const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, ca
   const failed = toAppError(cause)
   const left =
     pids === ''
-      ? `Something that ${kind} started is still running, and no pid names it`
+      ? `Something that ${kind} started is still running, and Coppice has no process ID for it`
       : `Some processes that ${kind} started are still running: ${pids}`
   throw new AppError(failed.code, `${failed.message}. ${left}`, {
     cause,
     remedy:
       pids === ''
-        ? 'try again; if that does not help, restart the machine'
+        ? "try again; if that doesn't help, restart the machine"
         : `stop them (kill -9 ${pids}) and try again`,
   })
 }
@@ -86,7 +86,7 @@ export const leftRunning = async (
   kind: Kind,
 ): Promise<string[]> => {
   const { named: left, unnamed } = await lingeringProcesses([scriptMark(home, id, kind)])
-  if (unnamed) return [`${kind} left something running that keeps forking, so no pid names it`]
+  if (unnamed) return [`${kind} left something running that keeps forking, so Coppice has no process ID for it`]
   if (left.length === 0) return []
   const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
   const more = left.length > names.length ? [`${left.length - names.length} more`] : []
@@ -147,12 +147,12 @@ const scriptFailed = (
     ? 'it took too long'
     : result.signal === null
       ? `exit code ${result.exitCode}`
-      : `ended by ${result.signal}`
+      : `killed by ${result.signal}`
   const end = result.output.trimEnd().split('\n').slice(-shownLines).join('\n')
   return new AppError(
     kind === 'setup' ? 'setup-failed' : 'program-failed',
     `${kind} of ${environment.branch} failed (${how}): ${firstLine(command)}${end === '' ? '' : `\n${end}`}`,
-    { remedy: `the whole output is in ${logPath}; correct worktree.${kind} on the base branch and try again` },
+    { remedy: `see ${logPath} for the full output; fix worktree.${kind} on the base branch and try again` },
   )
 }
 

@@ -89,7 +89,7 @@ const surveyIgnored = async (request: ArchiveRequest, leftOut: LeftOut[]): Promi
     const found = await lstat(bytesBelow(request.from, plain))
     if (found.isDirectory()) {
       if (regenerable.has(shownPath(lastPart(plain)))) {
-        leftOut.push({ path: `${shownPath(plain)}/`, reason: 'can be made again' })
+        leftOut.push({ path: `${shownPath(plain)}/`, reason: 'can be regenerated' })
         return
       }
       const names = await readdir(bytesBelow(request.from, plain), { encoding: 'latin1' })

@@ -31,7 +31,7 @@ export const bringOwnBranch = async (
   const { environment, tip, ownBranchSettings } = point.contents
   if (ownBranchSettings === undefined || tip === undefined) return []
   const own = { branch: environment.branch, tip, settings: ownBranchSettings, entryId }
-  return locked(context, codebase, `bringing back ${environment.branch}`, () => bring(context, codebase, own))
+  return locked(context, codebase, `restoring branch ${environment.branch}`, () => bring(context, codebase, own))
 }
 
 type OwnBranch = {
@@ -51,17 +51,17 @@ const bring = async (
   if (names.includes(branch)) return []
   const blocked = blockerOf(branch, names)
   if (blocked !== undefined) {
-    return [`branch ${branch} (${tip.slice(0, 7)}) was not brought back: it can't exist beside ${blocked}`]
+    return [`branch ${branch} (${tip.slice(0, 7)}) was not restored: it can't exist beside ${blocked}`]
   }
   // Written down first: a restore that fails after this takes it back.
   await context.store.journal.advance(entryId, { data: { ownBranch: { name: branch, tip } } })
   const made = await updateRefs(context.git, repo, [{ create: `refs/heads/${branch}`, to: tip }], {
     reason: 'coppice: restored',
   })
-  if (!made.ok) return [`branch ${branch} (${tip.slice(0, 7)}) was not brought back: ${made.stderr.trim()}`]
+  if (!made.ok) return [`branch ${branch} (${tip.slice(0, 7)}) was not restored: ${made.stderr.trim()}`]
   await context.failpoint('restore.own-branch')
   await writeBranchSettings(context.git, repo, branch, settings)
-  return [`branch ${branch} is back, too`]
+  return [`also restored branch ${branch}`]
 }
 
 /** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */
