@@ -1,6 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
-import type { GateAnswer } from '../domain/gates.ts'
-import type { LeftOut } from '../domain/restore-point.ts'
+import type { GateAnswer } from '../domain/removal/gates.ts'
+import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
 
 /** What a cleanup did, and why it did not do the rest. A dry run gives the same report and touches nothing. */

@@ -1,6 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
-import type { RestorePoint } from '../domain/restore-point.ts'
+import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { workLabel } from '../domain/work.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { findRestorePoint, restorablePoints } from '../isolation/find.ts'

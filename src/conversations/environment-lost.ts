@@ -1,5 +1,5 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
-import { describeLeftOut } from '../domain/restore-point.ts'
+import { describeLeftOut } from '../domain/removal/restore-point.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
 import { say, type Speaker } from './replies.ts'
 

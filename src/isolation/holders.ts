@@ -1,7 +1,7 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { Holder, HolderKind } from '../domain/holder.ts'
 import type { Merged } from '../domain/merge-proof.ts'
-import type { Fact } from '../domain/reason.ts'
+import type { Fact } from '../domain/removal/reason.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import type { RemoveOptions } from './provider.ts'

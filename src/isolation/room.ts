@@ -1,5 +1,5 @@
 import type { Codebase } from '../domain/environment.ts'
-import { describeLeftOut } from '../domain/restore-point.ts'
+import { describeLeftOut } from '../domain/removal/restore-point.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from './codebases/base.ts'
 import type { IsolationContext } from './context.ts'

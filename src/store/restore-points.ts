@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { type Sha, toCodebaseId, toEnvironmentId } from '../domain/names.ts'
-import type { RestoreContents, RestorePoint } from '../domain/restore-point.ts'
+import type { RestoreContents, RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Trust } from '../domain/trust.ts'
 import { fromJson, toJson } from './rows.ts'
 import type { RestorePointStore } from './store.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
-import type { RestorePoint } from '../../src/domain/restore-point.ts'
+import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import type { Conversation, JournalEntry, Lease, Spare } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
 import { aCodebase, anEnvironment, aSha } from '../helpers/store-values.ts'

@@ -2,7 +2,7 @@ import { lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import { type GateName, gateNames } from '../../src/domain/gates.ts'
+import { type GateName, gateNames } from '../../src/domain/removal/gates.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import type { Store } from '../../src/store/store.ts'
 import { checkInvariants } from '../helpers/invariants.ts'

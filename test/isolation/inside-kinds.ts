@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { GateName } from '../../src/domain/gates.ts'
+import type { GateName } from '../../src/domain/removal/gates.ts'
 import type { World } from '../helpers/world.ts'
 import { canMount } from '../helpers/with-mounts.ts'
 

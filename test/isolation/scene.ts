@@ -11,7 +11,7 @@ import type { Removed, RemoveOptions, RemoveOutcome } from '../../src/isolation/
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import type { Resolution, ResolveRequest } from '../../src/isolation/resolution.ts'
 import type { Conversation } from '../../src/store/store.ts'
-import type { RestorePoint } from '../../src/domain/restore-point.ts'
+import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { writeIn } from '../helpers/repo.ts'
 import type { World } from '../helpers/world.ts'
 

@@ -1,5 +1,5 @@
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import type { RestorePoint } from '../../src/domain/restore-point.ts'
+import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { branchForWork, sameWork, workLabel } from '../../src/domain/work.ts'
 import { expected } from './expected.ts'
 import { branchTips } from './questions.ts'

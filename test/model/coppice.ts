@@ -1,4 +1,4 @@
-import type { GateName } from '../../src/domain/gates.ts'
+import type { GateName } from '../../src/domain/removal/gates.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toEnvironmentId } from '../../src/domain/names.ts'
 import type { Work } from '../../src/domain/work.ts'

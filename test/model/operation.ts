@@ -1,7 +1,7 @@
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { AppError, isAppError } from '../../src/domain/errors.ts'
-import type { GateName } from '../../src/domain/gates.ts'
+import type { GateName } from '../../src/domain/removal/gates.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/names.ts'
 import type { Work } from '../../src/domain/work.ts'

@@ -1,4 +1,4 @@
-import type { GateName } from '../../src/domain/gates.ts'
+import type { GateName } from '../../src/domain/removal/gates.ts'
 import { isDirty, isOnMain, isUnreachable } from './questions.ts'
 import type { Real } from './real.ts'
 import { type MergedOracle, type Model, mergedOf, refusingGates } from './state.ts'

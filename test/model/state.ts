@@ -1,4 +1,4 @@
-import type { GateName } from '../../src/domain/gates.ts'
+import type { GateName } from '../../src/domain/removal/gates.ts'
 import { type Work, sameWork } from '../../src/domain/work.ts'
 import type { Snapshot } from './snapshot.ts'
 

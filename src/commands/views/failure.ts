@@ -1,5 +1,5 @@
 import { AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
-import type { GateAnswer } from '../../domain/gates.ts'
+import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { sentence, withFullStop } from '../../domain/words.ts'
 import type { View } from './view.ts'
 

@@ -2,7 +2,7 @@ import type { CleanupReport } from '../../cleanup/report.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../../isolation/facts.ts'
-import { isClean } from '../../domain/uncommitted.ts'
+import { isClean } from '../../domain/removal/uncommitted.ts'
 
 /*
  * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never

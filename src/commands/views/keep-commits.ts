@@ -1,6 +1,6 @@
-import type { Fact } from '../../domain/reason.ts'
+import type { Fact } from '../../domain/removal/reason.ts'
 import { shellWord } from '../../domain/shell-word.ts'
-import type { UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/unreachable.ts'
+import type { UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/removal/unreachable.ts'
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type GateAnswer, no } from '../../domain/gates.ts'
+import { type GateAnswer, no } from '../../domain/removal/gates.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { refusalText } from './refusal.ts'
 

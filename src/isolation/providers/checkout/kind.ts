@@ -4,11 +4,11 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import type { Sha } from '../../../domain/names.ts'
 import type { ProcessIdentity } from '../../../domain/process-identity.ts'
 import type { ProviderName } from '../../../domain/provider-name.ts'
-import type { LeftOut } from '../../../domain/restore-point.ts'
+import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Unreachable } from '../../../domain/unreachable.ts'
+import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { FollowedRename, Presence } from '../../provider.ts'
 import type { Plan } from './plan.ts'
 

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LeftOut } from '../../../domain/restore-point.ts'
+import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readHead } from '../../../git/admin-dir.ts'
 import { readRefFile } from '../../../git/ref-file.ts'

@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { LeftOut } from '../../../domain/restore-point.ts'
+import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import { copyTree } from '../checkout/restore-point/archive.ts'

@@ -22,7 +22,7 @@ import { sameEntries, type Special, walk } from '../../../walk.ts'
 import { isOurAddition } from '../provision/additions.ts'
 import { recordStamp } from '../restore-point/record-files.ts'
 import { unlessMissingSync } from '../../../../domain/missing.ts'
-import type { Uncommitted } from '../../../../domain/reason.ts'
+import type { Uncommitted } from '../../../../domain/removal/reason.ts'
 
 /** What a tree holds beyond its commits. All paths are raw. */
 export type Dirt = {

@@ -10,7 +10,7 @@ import { lookIntoIndex } from '../../../../git/hidden.ts'
 import { readStatus } from '../../../../git/status.ts'
 import { countOnNoRemote, refsWithoutCommits } from '../../../../git/unreachable.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { inProgress } from '../../../../domain/reason.ts'
+import { inProgress } from '../../../../domain/removal/reason.ts'
 
 /** A repository by its git directory; `path` is where its files are, unless it is bare. */
 export type Checkout = { readonly gitDir: string; readonly path: string | undefined }

@@ -1,4 +1,4 @@
-import type { UncommittedWork } from '../../../../domain/uncommitted.ts'
+import type { UncommittedWork } from '../../../../domain/removal/uncommitted.ts'
 import { halfDone } from '../../../../git/admin-dir.ts'
 import { countDirt } from '../../../../git/dirt.ts'
 import type { CallOptions, Tree } from '../../../../git/door.ts'

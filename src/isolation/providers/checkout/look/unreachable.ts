@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Sha, toRepoPath } from '../../../../domain/names.ts'
-import type { Unreachable, UnpushedSubmodule, UnpushedTip } from '../../../../domain/unreachable.ts'
+import type { Unreachable, UnpushedSubmodule, UnpushedTip } from '../../../../domain/removal/unreachable.ts'
 import { readAdminDirs, readHead } from '../../../../git/admin-dir.ts'
 import { type ConfigEntry, lastValue, splitKey } from '../../../../git/config-entries.ts'
 import type { Repo, Tree } from '../../../../git/door.ts'

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, readdir, readlink, symlink } from 'node:fs/promise
 import { join } from 'node:path'
 import { AppError } from '../../../../domain/errors.ts'
 import { bytesBelow, shownPath, toRaw } from '../../../../domain/raw-path.ts'
-import type { LeftOut } from '../../../../domain/restore-point.ts'
+import type { LeftOut } from '../../../../domain/removal/restore-point.ts'
 import { copyUntrusted, kindOf } from '../../../../process/files/read-untrusted.ts'
 import { syncPath } from '../../../../process/files/sync-path.ts'
 import { trimEndOf } from '../../../../domain/trim-end.ts'

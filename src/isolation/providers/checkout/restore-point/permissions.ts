@@ -1,6 +1,6 @@
 import { chmodSync, lstatSync, mkdirSync } from 'node:fs'
 import { bytesBelow, shownPath } from '../../../../domain/raw-path.ts'
-import type { Permissions } from '../../../../domain/restore-point.ts'
+import type { Permissions } from '../../../../domain/removal/restore-point.ts'
 import { unlessMissing, unlessMissingSync } from '../../../../domain/missing.ts'
 import { listDirectory } from '../../../../process/files/list-directory.ts'
 import { trimEndOf } from '../../../../domain/trim-end.ts'

@@ -1,6 +1,6 @@
 import type { Codebase } from '../../../../domain/environment.ts'
 import type { BranchName, Sha } from '../../../../domain/names.ts'
-import type { RestorePoint } from '../../../../domain/restore-point.ts'
+import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { branchNames, updateRefs } from '../../../../git/refs.ts'
 import { type BranchSettings, writeBranchSettings } from '../../../../git/upstream.ts'
 import type { IsolationContext } from '../../../context.ts'

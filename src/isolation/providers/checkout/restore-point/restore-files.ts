@@ -2,7 +2,7 @@ import { chmod, lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/pr
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { type Sha, toSha } from '../../../../domain/names.ts'
 import { bytesBelow, shownPath, toRaw } from '../../../../domain/raw-path.ts'
-import type { LeftOut, RestorePoint } from '../../../../domain/restore-point.ts'
+import type { LeftOut, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { catFiles } from '../../../../git/blobs.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { type ListedEntry, readTree } from '../../../../git/objects.ts'

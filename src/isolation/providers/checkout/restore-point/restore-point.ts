@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase } from '../../../../domain/environment.ts'
 import { AppError } from '../../../../domain/errors.ts'
-import type { RestoreContents, RestorePoint } from '../../../../domain/restore-point.ts'
+import type { RestoreContents, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { readHead } from '../../../../git/admin-dir.ts'
 import type { Sha } from '../../../../domain/names.ts'
 import { borrowsObjects, giveUpOwnObjects, keepOwnObjects } from '../../../../git/own-objects.ts'

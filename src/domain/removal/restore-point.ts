@@ -1,6 +1,6 @@
-import type { IsolatedEnvironment } from './environment.ts'
-import type { CodebaseId, EnvironmentId, Sha } from './names.ts'
-import type { Work } from './work.ts'
+import type { IsolatedEnvironment } from '../environment.ts'
+import type { CodebaseId, EnvironmentId, Sha } from '../names.ts'
+import type { Work } from '../work.ts'
 
 /** Everything a removed environment held. Git objects hang on `ref`; what git must not hold lies in `directory`. */
 export type RestorePoint = {

@@ -1,5 +1,5 @@
-import type { Sha } from './names.ts'
-import { counted } from './words.ts'
+import type { Sha } from '../names.ts'
+import { counted } from '../words.ts'
 
 /** What would be lost with a worktree's record: what only it or the git directories of its submodules have. */
 export type Unreachable =

@@ -1,5 +1,5 @@
 import { describeUnreachable, type Unreachable } from './unreachable.ts'
-import { counted } from './words.ts'
+import { counted } from '../words.ts'
 
 /** What a gate found, as a value: remedies are made from it, and so is the sentence about it. */
 export type Fact =
