@@ -38,7 +38,7 @@ const reachOutside: readonly { file: string; what: string; why: string }[] = [
 /** Files that do a door's dangerous part. Nobody but the door opens them. */
 const behind: Record<string, string> = {
   'src/git/child.ts': 'src/git/door.ts',
-  'src/isolation/lock-file.ts': 'src/isolation/lock.ts',
+  'src/isolation/lock/lock-file.ts': 'src/isolation/lock/lock.ts',
 }
 
 const domainMayUse = new Set(['node:path', 'node:crypto', 'yaml'])
@@ -60,7 +60,7 @@ const opensFiles: Record<string, string> = {
   'src/process/files/mounts.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/isolation/durable.ts': 'writes with O_NONBLOCK and O_NOFOLLOW',
-  'src/isolation/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
+  'src/isolation/lock/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
   'src/isolation/paths.ts': 'makes a new file (O_EXCL)',
   'src/agents/acp/inside.ts': 'writes, and opens directories, with O_NONBLOCK and O_NOFOLLOW',
   'src/server/connections.ts': 'reads /proc',
@@ -154,7 +154,7 @@ const oneDoorEach: Rule = (file, source) =>
     if (name === 'child_process' && !isDoor(file, 'src/git/door.ts') && room(file) !== 'process') {
       return [`${file}: starts programs; only git/door.ts and process/ do`]
     }
-    if (name === 'sqlite' && isDoor(file, 'src/isolation/lock.ts')) return []
+    if (name === 'sqlite' && isDoor(file, 'src/isolation/lock/lock.ts')) return []
     if (['sqlite', 'pg', 'kysely'].includes(name) && room(file) !== 'store') {
       return [`${file}: speaks SQL (${target}); only store/ does`]
     }
@@ -368,10 +368,10 @@ describe('each rule can fail', () => {
     ['src/git/worktree-add.ts', "import { spawn } from 'child_process'"],
     ['src/cli/x.ts', "const { spawn } = await import('node:child_process')"],
     ['src/isolation/x.ts', "import { DatabaseSync } from 'node:sqlite'"],
-    ['src/isolation/lock.ts', "import { Pool } from 'pg'"],
+    ['src/isolation/lock/lock.ts', "import { Pool } from 'pg'"],
     ['src/cli/x.ts', "import { sql } from 'kysely'"],
     ['src/git/fetch.ts', "import { runChild } from './child.ts'"],
-    ['src/isolation/providers/checkout/create.ts', "import { open } from '../../lock-file.ts'"],
+    ['src/isolation/providers/checkout/create.ts', "import { open } from '../../lock/lock-file.ts'"],
     ['src/cli/x.ts', "import type { Migration } from 'kysely/migration'"],
   ])('doors: %s with %j', (file, source) => {
     expect(oneDoorEach(file, source)).toHaveLength(1)
@@ -382,7 +382,7 @@ describe('each rule can fail', () => {
     ['src/git/child.ts', "import { spawn } from 'node:child_process'"],
     ['src/git/door.ts', "import { runChild } from './child.ts'"],
     ['src/process/run.ts', "import { spawn } from 'node:child_process'"],
-    ['src/isolation/lock.ts', "import { DatabaseSync } from 'node:sqlite'"],
+    ['src/isolation/lock/lock.ts', "import { DatabaseSync } from 'node:sqlite'"],
     ['src/store/sqlite/open.ts', "import { Kysely } from 'kysely'"],
   ])('doors: %s is one, with %j', (file, source) => {
     expect(oneDoorEach(file, source)).toEqual([])

@@ -8,7 +8,7 @@ import type { Logger } from '../process/log.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { Git } from './codebases/repo-of.ts'
-import type { RepositoryLock } from './lock.ts'
+import type { RepositoryLock } from './lock/lock.ts'
 import type { IsolationProvider, Providers, RemoveOptions } from './provider.ts'
 
 /** What every part of isolation stands on. `main.ts` is the only place that makes one. */

@@ -7,7 +7,7 @@ import { makeDressed, type Dressed } from '../../test/helpers/provisioned.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync } from '../process/identity.ts'
 import { acquireLease, dropDeadLeases, leaseHolders } from './lease.ts'
-import { locked } from './locked.ts'
+import { locked } from './lock/locked.ts'
 
 /** A process that really ran and has really ended. */
 const deadProcess = async (): Promise<ProcessIdentity> => {

@@ -6,7 +6,7 @@ import type { Tree } from '../domain/tree.ts'
 import { type Liveness, liveness } from '../process/identity.ts'
 import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
-import { locked } from './locked.ts'
+import { locked } from './lock/locked.ts'
 import { byProvider, presenceOf, providerOf } from './served-by.ts'
 
 export type HeldLease = Lease & {

@@ -8,13 +8,13 @@ import { followLink, keepRecognisable } from './codebases/recognise.ts'
 import type { IsolationContext, Provider } from './context.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
-import { locked } from './locked.ts'
+import { locked } from './lock/locked.ts'
 import { followMoves, type Moved } from './moved.ts'
 import { prepareRoot } from './paths.ts'
 import { assertRepository } from './codebases/repository-place.ts'
 import { allProviders, presenceOf, providerOf } from './served-by.ts'
 import { restorePointsOf } from './restore-points.ts'
-import { emptyTrash } from './trash.ts'
+import { emptyTrash } from './trash/trash.ts'
 
 export type Reconciled = {
   /** Half-done operations that were finished or undone. */

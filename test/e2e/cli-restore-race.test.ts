@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { createRepositoryLock } from '../../src/isolation/lock.ts'
+import { createRepositoryLock } from '../../src/isolation/lock/lock.ts'
 import { openStore } from '../../src/store/open.ts'
 import { type CliResult, type EnvironmentJson, ended, makeCliWorld, project } from '../helpers/cli.ts'
 import { writeIn } from '../helpers/repo.ts'

@@ -7,7 +7,7 @@ import { toBranchName, toCodebaseId, toEnvironmentId } from '../../src/domain/na
 import type { Tree } from '../../src/git/door.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { providers } from '../../src/isolation/providers/registry.ts'
-import { createRepositoryLock } from '../../src/isolation/lock.ts'
+import { createRepositoryLock } from '../../src/isolation/lock/lock.ts'
 import type { Provisioning } from '../../src/isolation/providers/checkout/provision/provisioning.ts'
 import { allowedEnvironment } from '../../src/process/environment.ts'
 import { selfIdentity } from '../../src/process/identity.ts'

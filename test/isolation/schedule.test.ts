@@ -8,7 +8,7 @@ import { createSchedule, type Cycle, type Schedule, type ScheduleOptions } from 
 import type { Codebase } from '../../src/domain/environment.ts'
 import { toCodebaseId } from '../../src/domain/names.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
-import { discardDirectory } from '../../src/isolation/trash.ts'
+import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import type { InboxMessage, Reply } from '../../src/store/store.ts'
 import { built } from '../helpers/built.ts'

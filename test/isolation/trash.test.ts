@@ -6,7 +6,7 @@ import { examineHome } from '../../src/cli/doctor/records.ts'
 import { settleClones } from '../../src/isolation/codebases/clone.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
-import { discardDirectory } from '../../src/isolation/trash.ts'
+import { discardDirectory } from '../../src/isolation/trash/trash.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed } from './scene.ts'
 

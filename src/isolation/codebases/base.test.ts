@@ -7,7 +7,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { findBase, freshen } from './base.ts'
 import type { Base } from './base-branch.ts'
 import { baseAndConfig } from './base-and-config.ts'
-import { locked } from '../locked.ts'
+import { locked } from '../lock/locked.ts'
 
 let lab: Dressed
 let repo: TestRepo

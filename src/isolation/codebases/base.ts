@@ -10,7 +10,7 @@ import { askRemoteRefs } from '../../git/remote-refs.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../context.ts'
 import { defaultBranch } from './default-branch.ts'
-import { locked } from '../locked.ts'
+import { locked } from '../lock/locked.ts'
 import { repoOf } from './repo-of.ts'
 
 export type BaseOptions = CallOptions & {

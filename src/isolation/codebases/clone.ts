@@ -17,7 +17,7 @@ import { type Added, type AddOptions, plainName, register } from './register.ts'
 import type { IsolationContext } from '../context.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
 import { syncDirectory } from '../durable.ts'
-import { isGivenUpDirectory } from '../given-up.ts'
+import { isGivenUpDirectory } from '../trash/given-up.ts'
 
 /**
  * A bare clone under the home, so that no shared checkout exists that could be soiled. It grows beside its place and is

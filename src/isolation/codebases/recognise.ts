@@ -6,7 +6,7 @@ import { listRefs } from '../../git/refs.ts'
 import { readRepositoryIds, writeRepositoryId } from '../../git/repository-id.ts'
 import type { IsolationContext } from '../context.ts'
 import { syncDirectory } from '../durable.ts'
-import { locked } from '../locked.ts'
+import { locked } from '../lock/locked.ts'
 import {
   assertRepository,
   inodeOf,

@@ -5,7 +5,7 @@ import { AppError } from '../../domain/errors.ts'
 import type { IsolationContext } from '../context.ts'
 import { leaseHolders } from '../lease.ts'
 import { releaseRow } from '../release.ts'
-import { findInTrash } from '../trash.ts'
+import { findInTrash } from '../trash/trash.ts'
 
 /** A directory that stays although nothing tracks it any more. */
 export type KeptDirectory = { readonly branch: string | undefined; readonly path: string }

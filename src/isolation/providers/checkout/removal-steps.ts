@@ -17,7 +17,7 @@ import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { pullRequestBranchRef, pullRequestRef } from '../../codebases/fetch-pull-request.ts'
 import { discardRestorePoint } from './restore-point/restore-point.ts'
-import { findInTrash, giveUp } from '../../trash.ts'
+import { findInTrash, giveUp } from '../../trash/trash.ts'
 
 export type Removal = {
   readonly root: string | undefined

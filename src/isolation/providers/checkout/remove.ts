@@ -23,7 +23,7 @@ import {
   stillInUse,
   usesOf,
 } from '../../gates.ts'
-import { locked } from '../../locked.ts'
+import { locked } from '../../lock/locked.ts'
 import { followed } from '../../moved.ts'
 import { managedRoot } from '../../paths.ts'
 import { releaseRow } from '../../release.ts'
@@ -36,7 +36,7 @@ import { beginRemoval, finishRemoval, settleRemoval, undoRemoval, whyOf } from '
 import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
-import { moveToTrash } from '../../trash.ts'
+import { moveToTrash } from '../../trash/trash.ts'
 
 /**
  * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.

@@ -15,7 +15,7 @@ import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../../git
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
-import { locked } from '../../locked.ts'
+import { locked } from '../../lock/locked.ts'
 import { prepareRoot } from '../../paths.ts'
 import type { Restored } from '../../provider.ts'
 import { checkoutSettings } from './checkout-settings.ts'

@@ -6,7 +6,7 @@ import { mountsInside } from '../../../process/files/mounts.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import { managedRoot } from '../../paths.ts'
-import { discardDirectory } from '../../trash.ts'
+import { discardDirectory } from '../../trash/trash.ts'
 import { walk } from '../../walk.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
 

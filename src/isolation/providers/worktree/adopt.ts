@@ -10,7 +10,7 @@ import { type AdminDir, readAdminDir, readToken, readWorktreeLink } from '../../
 import { resolveCommit } from '../../../git/refs.ts'
 import { contentTrust } from '../checkout/content-trust.ts'
 import type { IsolationContext } from '../../context.ts'
-import { locked } from '../../locked.ts'
+import { locked } from '../../lock/locked.ts'
 import { environmentAt, followed } from '../../moved.ts'
 import { otherHomeOf } from './other-home.ts'
 import { isInternal } from '../../paths.ts'

@@ -13,7 +13,7 @@ import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { linkedGitDirectory, maxLineBytes } from '../../../../domain/git-link.ts'
-import { isDirectoryBelow } from '../../../directory-below.ts'
+import { isDirectoryBelow } from './directory-below.ts'
 
 export type DirtySubmodule = { readonly path: string; readonly problem: 'has changes' | 'has files but no .git' }
 

@@ -19,7 +19,7 @@ import {
 } from '../../../../git/submodule.ts'
 import { baseAndConfig } from '../../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { isDirectoryBelow } from '../../../directory-below.ts'
+import { isDirectoryBelow } from '../look/directory-below.ts'
 import { isInside } from '../../../paths.ts'
 import { repoOf } from '../../../codebases/repo-of.ts'
 import { submoduleDirs } from '../look/submodule-dirs.ts'

@@ -4,7 +4,7 @@ import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { branchNames, updateRefs } from '../../../../git/refs.ts'
 import { type BranchSettings, writeBranchSettings } from '../../../../git/upstream.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { locked } from '../../../locked.ts'
+import { locked } from '../../../lock/locked.ts'
 import { repoOf } from '../../../codebases/repo-of.ts'
 
 /** The saved settings of a branch: of the one that HEAD was on, or of the environment's own. */

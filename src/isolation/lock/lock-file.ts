@@ -14,9 +14,9 @@ import {
 import type { Stats } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { hasCode } from '../domain/error-code.ts'
-import { AppError } from '../domain/errors.ts'
-import { assertRegular, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { hasCode } from '../../domain/error-code.ts'
+import { AppError } from '../../domain/errors.ts'
+import { assertRegular, readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 
 export type LockHolder = { readonly pid: number; readonly purpose: string; readonly since: number }
 

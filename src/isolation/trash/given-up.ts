@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { unlessMissing } from '../domain/missing.ts'
+import { unlessMissing } from '../../domain/missing.ts'
 
 /*
  * What nobody wants back is renamed by us and deleted in the background. Its name carries its own inode, so that it is

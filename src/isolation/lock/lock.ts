@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { realpathSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Clock } from '../domain/clock.ts'
-import { AppError } from '../domain/errors.ts'
+import type { Clock } from '../../domain/clock.ts'
+import { AppError } from '../../domain/errors.ts'
 import { openLockFile } from './lock-file.ts'
 import type { LockFile, LockHolder } from './lock-file.ts'
 

@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises'
-import { unlessMissing } from '../domain/missing.ts'
-import { bytesBelow } from '../domain/raw-path.ts'
+import { unlessMissing } from '../../../../domain/missing.ts'
+import { bytesBelow } from '../../../../domain/raw-path.ts'
 
 /**
  * Is there a directory at this raw path, with no link on the way to it? What a link leads to is not part of the tree.

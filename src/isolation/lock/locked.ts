@@ -1,6 +1,6 @@
-import type { Codebase } from '../domain/environment.ts'
-import type { IsolationContext } from './context.ts'
-import { assertRepository } from './codebases/repository-place.ts'
+import type { Codebase } from '../../domain/environment.ts'
+import type { IsolationContext } from '../context.ts'
+import { assertRepository } from '../codebases/repository-place.ts'
 
 /** Holds the repository's lock for `work`; says what it is waiting for when that takes long. */
 export const locked = async <T>(
