@@ -141,7 +141,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     key: 'isolation.provider',
     rule: rule.oneOf(providerNames),
     about:
-      'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone of its own that an agent cannot reach your git directory from.',
+      'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone with its own refs, configuration and hooks, so that git commands run in it never change your repository.',
   },
   spares: {
     key: 'worktrees.spares',
