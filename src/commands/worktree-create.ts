@@ -72,7 +72,7 @@ const ignoredOptions = (
   ]
   return ignored.length === 0
     ? []
-    : [`${environment.branch} was there already and stays as it is: ${ignored.join(', ')} had no effect`]
+    : [`${environment.branch} already exists and was left as is: ${ignored.join(', ')} had no effect`]
 }
 
 const letGo = ({ branch, path }: IsolatedEnvironment): string =>

@@ -87,7 +87,7 @@ export const listWithFacts = async (
       lastActivityAt: Math.max(environment.lastActivityAt, ref?.committerDate ?? 0),
       conversations: (conversations.get(environment.id) ?? []).map((one) => `${one.platform}:${one.conversationId}`),
       inUse: { by: users.get(environment.id) ?? [] },
-      health: healthOf(places[i] ?? { state: 'cannot-tell', detail: 'it lies on another host' }),
+      health: healthOf(places[i] ?? { state: 'cannot-tell', detail: 'it is on another host' }),
     }
   })
 }

@@ -102,8 +102,8 @@ describe('removing from inside', () => {
     expect(fromShell(path, 'worktree', 'remove', 'issue-60')).toEqual({
       status: 3,
       stderr: [
-        'Cannot remove worktree `issue-60`: you are inside it: step out of it first.',
-        ` 1. Step out of it:  cd ${repo.path} && coppice worktree remove issue-60`,
+        'Cannot remove worktree `issue-60`: you are inside it: leave it first.',
+        ` 1. Leave it:  cd ${repo.path} && coppice worktree remove issue-60`,
         '',
       ].join('\n'),
     })
@@ -120,7 +120,7 @@ describe('removing from inside', () => {
     const { path } = await create('--issue', '60')
     const script = `sleep 600 & '${process.execPath}' '${main}' worktree remove issue-60; kill $!`
     const { stderr } = spawnSync('bash', ['-c', script], { cwd: path, env: world.env, encoding: 'utf8' })
-    expect(stderr).toMatch(/you are inside it: step out of it first, process \d+ \(sleep\) is inside it\./)
+    expect(stderr).toMatch(/you are inside it: leave it first, process \d+ \(sleep\) is inside it\./)
   })
 })
 

@@ -102,11 +102,11 @@ test('an option that had no effect is named', async () => {
   await create('--issue', '60')
   const again = await world.run(repo.path, 'worktree', 'create', '--issue', '60', '--base', 'release')
   expect(again.out).toContain('Using existing worktree issue-60')
-  expect(again.err).toBe('note: issue-60 was there already and stays as it is: --base release had no effect\n')
+  expect(again.err).toBe('note: issue-60 already exists and was left as is: --base release had no effect\n')
   await create('--pr', '9', '--fixes', '60')
   const sha = repo.git('rev-parse', 'HEAD')
   const shared = await world.run(repo.path, 'worktree', 'create', '--pr', '9', '--fork', '--pr-sha', sha)
-  expect(shared.err).toContain(`issue-60 was there already and stays as it is: --fork, --pr-sha ${sha} had no effect`)
+  expect(shared.err).toContain(`issue-60 already exists and was left as is: --fork, --pr-sha ${sha} had no effect`)
   expect((await world.run(repo.path, 'worktree', 'create', '--issue', '60')).err).toBe('')
 })
 

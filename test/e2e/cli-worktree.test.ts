@@ -257,7 +257,7 @@ describe('worktree remove and restore', () => {
     const { code, err } = await world.run(path, 'worktree', 'remove', 'issue-42', '--force')
     expect(code).toBe(3)
     expect(err).toContain('you are inside it')
-    expect(err).toContain('1. Step out of it:')
+    expect(err).toContain('1. Leave it:')
     expect(err).not.toContain('anyway')
     expect(existsSync(path)).toBe(true)
   })

@@ -237,7 +237,7 @@ test.each(hows)('a pull request that was %s leaves repositories and worktrees in
   tree.git('-C', 'new', 'commit', '-q', '--allow-empty', '-m', 'only here')
   expect(await move(how, fileAt('three'))).toMatchObject({
     isMoved: false,
-    notices: expect.stringContaining('there is a repository inside: new'),
+    notices: expect.stringContaining('it contains a repository: new'),
   })
 })
 
@@ -292,7 +292,7 @@ test.each(['false', 'true'])('a filter that fails (required: %s) lets nothing be
       change('three\n')(at)
       config('filter.up.required', required)
     })
-    expect(moved).toMatchObject({ isMoved: false, notices: expect.stringContaining('this tree stays at') })
+    expect(moved).toMatchObject({ isMoved: false, notices: expect.stringContaining('this worktree stays at') })
     expect(tree.read('a.up')).toBe('TWO\n')
   } finally {
     config('filter.up.smudge', 'tr a-z A-Z')

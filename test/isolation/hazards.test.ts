@@ -347,7 +347,7 @@ describe.concurrent('what git does not protect', () => {
     const commit = nested.commit('lib.c', 'int x;\n')
     nested.write('draft.c', 'int y;\n')
     expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: there is a repository inside: vendor/lib (1 commit on no remote)',
+      'no-repository-inside no: it contains a repository: vendor/lib (1 commit on no remote)',
     ])
     const back = await thereAndBack(world, environment)
     const again = inside(world, { path: join(back.path, 'vendor/lib') })

@@ -57,7 +57,7 @@ describe.concurrent('repositories inside a tree', () => {
     tree.git('add', 'vendor/x')
     tree.git('commit', '-q', '-m', 'vendor')
     expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: there is a repository inside: vendor/x (1 commit on no remote)',
+      'no-repository-inside no: it contains a repository: vendor/x (1 commit on no remote)',
     ])
     const back = await thereAndBack(world, environment)
     expect(inside(world, { path: join(back.path, 'vendor/x') }).git('rev-parse', 'HEAD')).toBe(commit)
@@ -70,7 +70,7 @@ describe.concurrent('repositories inside a tree', () => {
     inner.git('init', '-q')
     const commit = inner.commit('file', 'x\n')
     expect(await refusal(world, environment)).toEqual([
-      'no-repository-inside no: there is a repository inside: d/.git (1 commit on no remote)',
+      'no-repository-inside no: it contains a repository: d/.git (1 commit on no remote)',
     ])
     const back = await thereAndBack(world, environment)
     expect(inside(world, { path: join(back.path, 'd') }).git('rev-parse', 'HEAD')).toBe(commit)
@@ -81,7 +81,7 @@ describe.concurrent('repositories inside a tree', () => {
     await using _ = world
     tree.write('x/.git/gold', 'gold\n')
     expect(await refusal(world, environment)).toEqual([
-      expect.stringContaining('no-repository-inside no: there is a repository inside: x/.git (unknown: '),
+      expect.stringContaining('no-repository-inside no: it contains a repository: x/.git (unknown: '),
     ])
     expect((await thereAndBack(world, environment)).read('x/.git/gold')).toBe('gold\n')
   })

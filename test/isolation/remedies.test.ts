@@ -154,7 +154,7 @@ test('a broken HEAD sends to doctor, not to a git command that fails', async () 
   const head = inside(world, environment).git('rev-parse', '--absolute-git-dir')
   writeFileSync(join(head, 'HEAD'), 'nonsense\n')
   const ways = waysIn(await chat.say(`/worktree remove ${environment.branch}`))
-  expect([...ways]).toEqual([['See what is wrong', 'coppice doctor']])
+  expect([...ways]).toEqual([['Find out more', 'coppice doctor']])
   const [{ remedy = '' } = {}] = (await examineCodebase(world.context, world.codebase)).filter(
     ({ state }) => state === 'problem',
   )

@@ -50,7 +50,7 @@ describe.concurrent('each gate by itself', () => {
     await using _ = world
     rmSync(join(world.context.worktreesBase, '.coppice-root'))
     const [reason] = await refusal(world, environment, { force: true })
-    expect(reason).toMatch(/^ours no: .* is not inside a root that Coppice manages/)
+    expect(reason).toMatch(/^ours no: .* is outside the directories that Coppice manages/)
   })
 
   test("ours: a root that another host manages is not this host's", async () => {

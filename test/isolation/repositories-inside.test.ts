@@ -109,7 +109,7 @@ describe('a clone in node_modules', () => {
     await using world = await makeWorld(prepare)
     const environment = await issue(world, 42)
     change(cloneInto(world, inside(world, environment), lib), world)
-    const expected = `no-repository-inside no: there is a repository inside: ${lib} (${why})`
+    const expected = `no-repository-inside no: it contains a repository: ${lib} (${why})`
     expect(await refusal(world, environment, { dryRun: true })).toEqual([expected])
   })
 
@@ -145,7 +145,7 @@ describe('a clone in node_modules', () => {
     const lender = cloneInto(world, tree, lib)
     world.box.raw(tree.path, 'clone', '-q', '--shared', lender.path, join(tree.path, 'ign/borrower'))
     const expected =
-      'no-repository-inside no: there is a repository inside: ign/borrower (it borrows objects from another repository)'
+      'no-repository-inside no: it contains a repository: ign/borrower (it borrows objects from another repository)'
     expect(await refusal(world, environment)).toEqual([expected])
     const back = await thereAndBack(world, environment)
     expect(inside(world, { path: join(back.path, 'ign/borrower') }).git('status', '--short')).toBe('')
@@ -270,7 +270,7 @@ test('files that look like a bare repository and are all tracked are no reposito
   expect(await remove(world, environment, { dryRun: true })).toMatchObject({ outcome: 'would-remove' })
   tree.write('fixtures/repo/objects/00/new', 'an object\n')
   expect(await refusal(world, environment, { dryRun: true })).toContainEqual(
-    expect.stringContaining('there is a repository inside: fixtures/repo'),
+    expect.stringContaining('it contains a repository: fixtures/repo'),
   )
 })
 
@@ -281,7 +281,7 @@ test('a worktree that lost its .git is still in git’s records, and keeps the t
   world.repo.git('worktree', 'add', '-q', '--detach', path)
   rmSync(join(path, '.git'))
   expect(await refusal(world, environment, { force: true })).toEqual([
-    'no-worktree-inside no: there is a worktree inside: ign/a',
+    'no-worktree-inside no: it contains a worktree: ign/a',
   ])
 })
 

@@ -353,7 +353,7 @@ describe.concurrent('submodules', () => {
     inside(world, { path: join(environment.path, 'own') }).commit('a', 'precious\n')
     tree.git('-c', 'advice.addEmbeddedRepo=false', 'add', 'own')
     tree.git('commit', '-q', '-m', 'own')
-    expect((await refusal(world, environment)).join()).toContain('there is a repository inside: own')
+    expect((await refusal(world, environment)).join()).toContain('it contains a repository: own')
     expect(await isListedClean(world)).toBe(false)
   })
 

@@ -48,7 +48,7 @@ export const examineHome = async (context: IsolationContext, codebases: readonly
       look('clones', async () => [
         ...clones.flatMap((entry) => describeEntry('clones', entry)),
         ...(await strayClones(context)).map((path) =>
-          problem('clones', `${path} is half a clone`, `delete it: rm -r ${path}`),
+          problem('clones', `${path} is an incomplete clone`, `delete it: rm -r ${path}`),
         ),
       ]),
       ...roots.map((root) => look('trash', () => unknownTrash(context, root, open))),
@@ -72,7 +72,7 @@ const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
         problem(
           about,
           `cannot tell whether ${what} is still under way (process ${entry.holder.pid})`,
-          `look at that process, then: ${fix}`,
+          `check that process, then: ${fix}`,
         ),
       ]
     case 'dead':

@@ -25,7 +25,7 @@ export const examineRepository = async (context: IsolationContext, codebase: Cod
     return []
   } catch (error) {
     if (!isAppError(error)) throw error
-    const remedy = error.remedy ?? `run \`git -C ${shellWord(placeOf(codebase))} status\` and fix what git names`
+    const remedy = error.remedy ?? `run \`git -C ${shellWord(placeOf(codebase))} status\` and fix what git reports`
     return [problem(codebase.name, `git cannot read ${placeOf(codebase)}: ${error.message}`, remedy)]
   }
 }

@@ -58,7 +58,7 @@ test('a repository inside can be moved out, or removed by force and restored', (
   const path = `/trees/app/issue-42/${name}`
   const reason = no('no-repository-inside', { kind: 'repository-inside', path, name, work: '1 commit on no remote' })
   expect(say(reason).split('\n')).toEqual([
-    'Cannot remove worktree `issue-42`: there is a repository inside: node_modules/lib (1 commit on no remote).',
+    'Cannot remove worktree `issue-42`: it contains a repository: node_modules/lib (1 commit on no remote).',
     ' 1. Keep the repository:  push its commits, or move it out: mv /trees/app/issue-42/node_modules/lib <path>',
     ' 2. Remove it anyway:     coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)',
   ])

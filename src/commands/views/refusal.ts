@@ -80,7 +80,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
     ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
   }
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
-  if (ways.length === 0 || isUnknown) ways.push({ title: 'See what is wrong', how: view.say('doctor') })
+  if (ways.length === 0 || isUnknown) ways.push({ title: 'Find out more', how: view.say('doctor') })
   return ways
 }
 
@@ -162,8 +162,8 @@ const wayOutOfUse = (refusal: Refusal, facts: readonly Fact[], view: View): Way[
   const isUsed = (kind: 'you' | 'lock'): boolean => facts.some((fact) => fact.kind === kind)
   const pids = facts.flatMap((fact) => (fact.kind === 'process' ? [fact.pid] : []))
   return [
-    ...(isUsed('you') ? [{ title: 'Step out of it', how: stepOut(refusal, view) }] : []),
-    ...(pids.length > 0 ? [{ title: 'Stop what runs there', how: `look first: ps -fp ${pids.join(',')}` }] : []),
+    ...(isUsed('you') ? [{ title: 'Leave it', how: stepOut(refusal, view) }] : []),
+    ...(pids.length > 0 ? [{ title: 'Stop the process', how: `check first: ps -fp ${pids.join(',')}` }] : []),
     ...(isUsed('lock')
       ? [
           {

@@ -49,13 +49,13 @@ export type SubmoduleProblem = 'is at another commit' | 'has changes' | 'has fil
 export const describeFact = (fact: Fact): string => {
   switch (fact.kind) {
     case 'other-host':
-      return 'it lies on another host'
+      return 'it is on another host'
     case 'adopted':
       return 'it was adopted, not created'
     case 'another-worktree':
       return fact.why
     case 'outside-root':
-      return `${fact.path} is not inside a root that Coppice manages`
+      return `${fact.path} is outside the directories that Coppice manages`
     case 'mount':
       return `something is mounted inside it: ${fact.name} (${fact.what})`
     case 'lease':
@@ -63,7 +63,7 @@ export const describeFact = (fact: Fact): string => {
     case 'lock':
       return lockedBy(fact.reason)
     case 'you':
-      return 'you are inside it: step out of it first'
+      return 'you are inside it: leave it first'
     case 'process':
       return `process ${fact.pid} (${fact.command}) is inside it`
     case 'conversation':
@@ -83,13 +83,13 @@ export const describeFact = (fact: Fact): string => {
     case 'other-branch':
       return `${fact.head} is checked out in it, not ${fact.branch}`
     case 'directory-gone':
-      return 'its directory is gone (unmounted?), so its files cannot be looked at'
+      return "its directory is gone (unmounted?), so its files can't be checked"
     case 'changed-meanwhile':
       return 'it changed while it was being removed'
     case 'worktree-inside':
-      return `there is a worktree inside: ${fact.name}`
+      return `it contains a worktree: ${fact.name}`
     case 'repository-inside':
-      return `there is a repository inside: ${fact.name} (${fact.work})`
+      return `it contains a repository: ${fact.name} (${fact.work})`
     case 'kept-file':
       return `${fact.path} differs from its source`
     case 'unknown':
@@ -97,9 +97,9 @@ export const describeFact = (fact: Fact): string => {
     case 'unknown-lease':
       return `cannot tell whether "${fact.purpose}" still runs`
     case 'unknown-files':
-      return 'its files cannot be looked at'
+      return "its files can't be checked"
     case 'unknown-instance':
-      return 'cannot tell whether it is still this very worktree'
+      return 'cannot tell whether it is still the same worktree'
     case 'detached-head':
     case 'own-ref':
     case 'clone-ref':

@@ -57,7 +57,7 @@ export const describeUnreachable = (lost: Unreachable): string => {
       return `${counted(lost.commits, 'commit')} on a detached HEAD that no branch has`
     case 'own-ref':
       return lost.commits === undefined
-        ? `${lost.ref} holds what no tag has`
+        ? `${lost.ref} holds an object that no tag has`
         : `${counted(lost.commits, 'commit')} in ${lost.ref} that no branch has`
     case 'clone-ref':
       return lost.ref === 'refs/stash'

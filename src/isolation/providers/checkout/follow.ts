@@ -62,7 +62,7 @@ const follow = async (
   if (here === undefined || here === target) return unmoved
   const number = environment.prNumber ?? 0
   const left = (why: string): FollowedHead => ({
-    notices: [`PR #${number} is at \`${short(target)}\`, this tree stays at \`${short(here)}\`: ${why}`],
+    notices: [`PR #${number} is at \`${short(target)}\`, this worktree stays at \`${short(here)}\`: ${why}`],
     current: false,
   })
   const moved = (how: string): FollowedHead => ({
@@ -79,7 +79,7 @@ const follow = async (
     if ('why' in looked) return left(looked.why)
     const isBehind = await isAncestor(context.git, tree, here, target)
     if (!isBehind && (await isAncestor(context.git, tree, target, here))) {
-      return { ...left('it has commits that the PR does not have'), current: true }
+      return { ...left("it has commits that the PR doesn't have"), current: true }
     }
     if (!isBehind && !isUntouched) return left('the two have diverged')
     const settings = checkoutSettings(environment.trust)
@@ -148,7 +148,7 @@ const bring = async (
   }
   await fetchPullRequestHead(context, codebase, remote, prNumber, target)
   return isTrusted(trust)
-    ? `nobody has vouched for that commit. Look at it, then move there yourself: git merge --ff-only ${short(target)}`
+    ? `nobody has vouched for that commit. Review it, then move the worktree yourself: git merge --ff-only ${short(target)}`
     : undefined
 }
 

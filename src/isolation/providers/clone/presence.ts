@@ -19,10 +19,10 @@ const look = async ({ path, id }: IsolatedEnvironment): Promise<Presence> => {
   const tree = cloneAt(path)
   // Not a link: what that leads to is not the clone's own.
   if (unlessMissingSync(() => lstatSync(tree.gitDir))?.isDirectory() !== true) {
-    return { state: 'not-ours', detail: `${path} is there but is not a clone any more` }
+    return { state: 'not-ours', detail: `${path} exists but is no longer a clone` }
   }
   if ((await readToken(tree.gitDir)) !== id) {
-    return { state: 'not-ours', detail: `${path} was made anew by somebody else` }
+    return { state: 'not-ours', detail: `${path} was recreated by someone else` }
   }
   return { state: 'present', tree }
 }

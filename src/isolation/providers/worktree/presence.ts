@@ -43,20 +43,19 @@ const movedTree = async (codebase: Codebase, environment: IsolatedEnvironment): 
 const look = async (codebase: Codebase, { path, owned, id, adminName }: IsolatedEnvironment): Promise<Presence> => {
   if (!exists(path)) return { state: 'missing' }
   const adminDir = await readWorktreeLink(path)
-  if (adminDir === undefined)
-    return { state: 'not-ours', detail: `${path} is there but is not a git worktree any more` }
+  if (adminDir === undefined) return { state: 'not-ours', detail: `${path} exists but is no longer a git worktree` }
   if (dirname(adminDir) !== join(codebase.repoPath, 'worktrees')) {
     return { state: 'not-ours', detail: `${path} belongs to another repository (${adminDir})` }
   }
   if (adminName !== undefined && basename(adminDir) !== adminName) {
-    return { state: 'not-ours', detail: `${path} is another worktree now (${basename(adminDir)}, not ${adminName})` }
+    return { state: 'not-ours', detail: `${path} is now another worktree (${basename(adminDir)}, not ${adminName})` }
   }
   if (!pointsBack(adminDir, path)) {
-    return { state: 'not-ours', detail: `git's record ${basename(adminDir)} is of another directory` }
+    return { state: 'not-ours', detail: `git's record ${basename(adminDir)} belongs to another directory` }
   }
   // The token dies with git's record, so the next owner of a recycled name never has it.
   if (owned && (await readToken(adminDir)) !== id) {
-    return { state: 'not-ours', detail: `${path} was made anew by somebody else` }
+    return { state: 'not-ours', detail: `${path} was recreated by someone else` }
   }
   return { state: 'present', tree: treeAt(codebase, adminDir, path) }
 }
