@@ -5,6 +5,7 @@ import { DeliveryError, type OutgoingMessage } from '../../src/conversations/del
 import { createOutbox } from '../../src/conversations/outbox.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf } from '../helpers/inbox.ts'
 import { until } from '../helpers/server-process.ts'
 import { openTestStore, type TestStore } from '../helpers/store.ts'
 import { type GithubDouble, makeGithub, startDouble, type Trouble } from './github-double.ts'
@@ -20,7 +21,7 @@ afterEach(() => double.close())
 const make = async (clock: () => number = Date.now): Promise<Platform> => {
   const settings = { token: 'ghp_test', bot: 'coppice', apiUrl: double.url }
   const { platform } = await makeGithub(settings, { previewEveryMs: 20, timeoutMs: 1_500 }, clock)
-  await platform.start({ accept: async () => ({ outcome: 'accepted', id: 'id' }) })
+  await platform.start(inboxOf(async () => ({ outcome: 'accepted', id: 'id' })))
   double.requests.length = 0
   return platform
 }

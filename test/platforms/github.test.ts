@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
-import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import type { Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import {
   alice,
   commented,
@@ -19,19 +19,17 @@ import {
   type Trouble,
 } from './github-double.ts'
 
-type Received = Omit<IncomingMessage, 'platform'>
-
 /** As the real one: the same delivery again is a duplicate. */
 const makeInbox = (): PlatformInbox & { received: Received[] } => {
   const received: Received[] = []
   return {
     received,
-    accept: async (message): Promise<Accepted> => {
+    ...inboxOf(async (message) => {
       const first = received.findIndex(({ deliveryId }) => deliveryId === message.deliveryId)
       if (first !== -1) return { outcome: 'duplicate', id: `id-${first}` }
       received.push(message)
       return { outcome: 'accepted', id: `id-${received.length}` }
-    },
+    }),
   }
 }
 
@@ -203,7 +201,7 @@ describe('a delivery', () => {
 
   test('that cannot be made durable is not acknowledged', async () => {
     const { platform } = await make()
-    await platform.start({ accept: () => Promise.reject(new Error('the disk is full')) })
+    await platform.start(inboxOf(() => Promise.reject(new Error('the disk is full'))))
     await expect(send(platform, right)).rejects.toThrow('the disk is full')
   })
 })
@@ -232,7 +230,7 @@ describe('who may speak', () => {
     const { platform, inbox, logged } = await started()
     await post(platform, commented('@coppice go', { user: stranger }))
     expect(inbox.received).toEqual([])
-    expect(logged.join('')).toMatch(/may not speak.*"userId":66/)
+    expect(logged.join('')).toMatch(/not an allowed user.*"userId":66/)
     expect(double.requests.filter((line) => line.startsWith('POST'))).toEqual([])
   })
   test('not who took over the name of somebody who may', async () => {

@@ -1,11 +1,9 @@
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import type { TelegramSettings } from '../../src/platforms/telegram/settings.ts'
 import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { ada, startTelegramDouble, type TelegramDouble, TOKEN } from './telegram-double.ts'
-
-export type Received = Omit<IncomingMessage, 'platform'>
 
 export type TelegramScene = {
   readonly telegram: TelegramDouble
@@ -33,12 +31,10 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
     platform,
     received,
     log,
-    inbox: {
-      accept: (message) => {
-        received.push(message)
-        return accept(message, received.length)
-      },
-    },
+    inbox: inboxOf((message) => {
+      received.push(message)
+      return accept(message, received.length)
+    }),
     [Symbol.asyncDispose]: async () => {
       await platform.stop()
       await telegram.close()

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { APIInteraction } from 'discord.js'
 import { chatCommands } from '../../commands/chat-table.ts'
-import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createDiscordApi, restOptions } from './client.ts'
@@ -46,7 +45,7 @@ export const createDiscordPlatform = async (
       inbox,
       log,
       ids,
-      mayUse: (userId) => maySpeak(allowed, userId),
+      allowed,
       channel: async (id) => gateway.channel(id) ?? api.channel(id),
       onAccepted: () => note({ lastMessageAt: clock() }),
     })

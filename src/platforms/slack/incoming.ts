@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Accepted, PlatformInbox } from '../platform.ts'
-import { maySpeak } from '../allowed.ts'
+import { authorise, type Authorised } from '../authorisation.ts'
 import type { Logger } from '../../process/log.ts'
 import type { SlackClient } from './client.ts'
 import { conversationIdOf, parseEvent, type SlackMessage, type SlackSelf } from './parse.ts'
@@ -20,17 +20,17 @@ export type Heard = { readonly threadTs: string; readonly isNew: boolean }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>
 
-/** From an event to a message that is durable: is it for us, may its author speak, what was said before. */
+/** From an event to a message that is durable: is it for us, is its author allowed, what was said before. */
 export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }: IncomingParts): Incoming => {
   const turns = new Map<string, Promise<unknown>>()
 
-  const take = async (message: SlackMessage, self: SlackSelf): Promise<void> => {
+  const take = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<void> => {
     const { channel, ts, threadTs, deliveryId, text } = message
     const isNew = ts === threadTs
     const conversationId = conversationIdOf(message)
     const context = isNew ? undefined : await earlierWords(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
-    const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details })
+    const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details }, by)
     if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { threadTs, isNew })
   }
 
@@ -41,13 +41,15 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
       return
     }
     const { message } = parsed
-    if (!maySpeak(allowedUsers, authorOf(message))) {
-      log.warn('ignored: not on the list of who may speak', { userId: authorOf(message) })
+    const userId = authorOf(message)
+    const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
+    if (by === undefined) {
+      log.warn('ignored a message: its author is not an allowed user', { userId })
       return
     }
     // In the order in which they came: what was said before takes longer to read for one than for another.
     const id = conversationIdOf(message)
-    const mine = (turns.get(id) ?? Promise.resolve()).then(() => take(message, self))
+    const mine = (turns.get(id) ?? Promise.resolve()).then(() => take(message, by, self))
     const settled = mine.catch(() => undefined)
     turns.set(id, settled)
     try {

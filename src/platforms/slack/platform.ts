@@ -37,9 +37,9 @@ export const createSlackPlatform = async (
     client,
     allowedUsers,
     log,
-    accept: async (message) => {
+    accept: async (message, by) => {
       if (inbox === undefined) throw notNow()
-      return inbox.accept(message)
+      return inbox.accept(message, by)
     },
     onAccepted: (conversationId, { outcome }, thread) => {
       status = { ...status, lastMessageAt: clock() }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { chatCommands } from '../../commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
-import { maySpeak } from '../allowed.ts'
+import { authorise } from '../authorisation.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createTelegramApi, refusalOf, signalFor, toDeliveryError } from './client.ts'
@@ -53,8 +53,9 @@ export const createTelegramPlatform = async (
     const parsed = parseUpdate(update, self)
     if ('ignored' in parsed) return log.debug('an update of Telegram is not for us', { why: parsed.ignored })
     const { message, userId } = parsed
-    if (!maySpeak(allowedUsers, userId)) return log.warn('somebody who may not speak was ignored', { userId })
-    const { outcome } = await inbox.accept(message)
+    const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
+    if (by === undefined) return log.warn('ignored a message: its author is not an allowed user', { userId })
+    const { outcome } = await inbox.accept(message, by)
     status = { ...status, lastMessageAt: clock() }
     if (outcome === 'accepted') replies.heard(message.conversationId)
   }
