@@ -1,4 +1,5 @@
 import { AppError } from '../domain/errors.ts'
+import type { PlatformCapabilities } from '../domain/platform-capabilities.ts'
 import { type Author, authorise, type Authorised } from './authorisation.ts'
 import type { Accepted, Closing, Order, Platform, PlatformInbox, TooOld } from './platform.ts'
 
@@ -9,6 +10,9 @@ export type LocalPlatform = Platform & {
   /** Ends a conversation. */
   close(thread: Closing, authenticated: Authenticated): Promise<Accepted>
 }
+
+/** Whoever has the token of the server may see all of it. */
+export const localCapabilities: PlatformCapabilities = { reach: 'server', persistent: false }
 
 type Authenticated = Extract<Author, { kind: 'api-caller' }>['authenticated']
 

@@ -4,10 +4,10 @@ import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '..
 import type { PlatformParts } from '../descriptor.ts'
 import { clientOptions, createSlackClient } from './client.ts'
 import { createEvents, type Events } from './events.ts'
-import { identify } from './identify.ts'
+import { identify, refused } from './identify.ts'
 import { createIncoming } from './incoming.ts'
 import { createReplies, LIMIT } from './replies.ts'
-import { refused, type SlackSettings, usableSettings } from './settings.ts'
+import { type SlackSettings, usableSettings } from './settings.ts'
 import { createSocket } from './socket.ts'
 import { answerWebhook } from './webhook.ts'
 

@@ -37,7 +37,6 @@ export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
       details: {
         userId,
         messageId: String(message.message_id),
-        persistent: true,
         ...(thread !== undefined && { channelId: String(message.chat.id) }),
         ...(context !== undefined && { context }),
       },
