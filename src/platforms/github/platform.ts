@@ -11,7 +11,8 @@ import { createWritePermission } from './write-permission.ts'
 import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
-import { createReplies } from './replies.ts'
+import { createReplies } from '../replies/engine.ts'
+import { githubReplies } from './reply-port.ts'
 import { readDelivery } from './delivery.ts'
 import type { GithubSettings } from './settings.ts'
 import { createConnectionStatus } from './connection-status.ts'
@@ -42,7 +43,10 @@ export const createGithubPlatform = async (
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
-  const replies = createReplies({ client, self: () => self, clock, log, previewEveryMs })
+  const knownSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
+  const isApp = settings.appId !== undefined
+  const port = githubReplies({ client, self: knownSelf, clock, previewEveryMs, isApp })
+  const replies = createReplies(port, { clock, log })
 
   const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
     const into = inbox
@@ -92,7 +96,7 @@ export const createGithubPlatform = async (
     },
     stop: async () => {
       inbox = undefined
-      replies.stop()
+      replies.quiet()
     },
     webhook: async (request: WebhookRequest) => {
       if (inbox === undefined || bot === undefined) return away
@@ -105,10 +109,7 @@ export const createGithubPlatform = async (
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
     prepare: (message) => prepareMessage({ client, clock, log }, message),
-    send: async (message) => {
-      self ??= await client.identity().catch(() => undefined)
-      return replies.send(message)
-    },
+    send: replies.send,
     preview: replies.preview,
     status: standing.status,
   }

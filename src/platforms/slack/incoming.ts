@@ -2,8 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Accepted, PlatformInbox } from '../platform.ts'
 import { authorise, type Authorised } from '../authorisation.ts'
 import type { Logger } from '../../process/log.ts'
+import type { Heard } from '../replies/engine.ts'
 import type { SlackClient } from './client.ts'
-import { conversationIdOf, parseEvent, type SlackMessage, type SlackSelf } from './parse.ts'
+import { conversationIdOf, parseEvent, type Place, type SlackMessage, type SlackSelf } from './parse.ts'
 import { readThread, threadContext } from './thread.ts'
 
 export type IncomingParts = {
@@ -12,11 +13,8 @@ export type IncomingParts = {
   readonly log: Logger
   /** Throws while nothing is accepted: then Slack shall deliver it again. */
   readonly accept: PlatformInbox['accept']
-  readonly onAccepted: (conversationId: string, accepted: Accepted, thread: Heard) => void
+  readonly onAccepted: (conversationId: string, accepted: Accepted, heard: Heard<Place>) => void
 }
-
-/** In which thread it was, and whether it is the first message of that. */
-export type Heard = { readonly threadTs: string; readonly isNew: boolean }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>
 
@@ -31,7 +29,7 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
     const context = isNew ? undefined : await earlierWords(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
     const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details }, by)
-    if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { threadTs, isNew })
+    if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { place: { channel, threadTs }, isNew })
   }
 
   return async (body, self) => {

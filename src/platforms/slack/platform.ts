@@ -6,7 +6,8 @@ import { clientOptions, createSlackClient } from './client.ts'
 import { createEvents, type Events } from './events.ts'
 import { identify, refused } from './identify.ts'
 import { createIncoming } from './incoming.ts'
-import { createReplies, LIMIT } from './replies.ts'
+import { createReplies } from '../replies/engine.ts'
+import { LIMIT, slackReplies } from './reply-port.ts'
 import { type SlackSettings, usableSettings } from './settings.ts'
 import { createSocket } from './socket.ts'
 import { answerWebhook } from './webhook.ts'
@@ -23,7 +24,7 @@ export const createSlackPlatform = async (
   const log = given.child({ platform: 'slack' })
   const options = clientOptions(log, apiUrl)
   const client = createSlackClient(botToken, log, apiUrl)
-  const replies = createReplies({ client, clock, log })
+  const replies = createReplies(slackReplies(client), { clock, log })
   let inbox: PlatformInbox | undefined
   let events: Events | undefined
   let stopping = new AbortController()
@@ -41,9 +42,9 @@ export const createSlackPlatform = async (
       if (inbox === undefined) throw notNow()
       return inbox.accept(message, by)
     },
-    onAccepted: (conversationId, { outcome }, thread) => {
+    onAccepted: (conversationId, { outcome }, heard) => {
       status = { ...status, lastMessageAt: clock() }
-      if (outcome === 'accepted') replies.heard(conversationId, thread)
+      if (outcome === 'accepted') replies.heard(conversationId, heard)
     },
   })
   const onEvent = async (body: unknown, retry: number | undefined): Promise<void> => {

@@ -9,7 +9,8 @@ import { menuCommands } from './commands.ts'
 import { identify } from './identify.ts'
 import { parseUpdate, type TelegramSelf } from './parse.ts'
 import { allowedUpdates, LONG_POLL_SECONDS, poll } from './polling.ts'
-import { createReplies, LIMIT } from './replies.ts'
+import { createReplies } from '../replies/engine.ts'
+import { LIMIT, telegramReplies } from './reply-port.ts'
 import { invalid, type TelegramSettings, usableSettings } from './settings.ts'
 import { answerWebhook } from './webhook.ts'
 
@@ -36,7 +37,7 @@ export const createTelegramPlatform = async (
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
   const waitingApi = createTelegramApi(botToken, apiUrl, LONG_POLL_SECONDS * 1000 + pace.requestTimeoutMs)
-  const replies = createReplies({ api, clock, log, previewEveryMs: pace.previewEveryMs })
+  const replies = createReplies(telegramReplies({ api, log, previewEveryMs: pace.previewEveryMs }), { clock, log })
   let inbox: PlatformInbox | undefined
   let self: TelegramSelf | undefined
   let stopping = new AbortController()
