@@ -58,6 +58,28 @@ const refusal = async (attempt: Promise<unknown>): Promise<AppError> => {
   throw new Error('it was not refused', { cause: error })
 }
 
+test('comments of one installation do not wait for those of another', async () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+  double.trouble = (request) => {
+    const [, owner] = /\/repos\/(\w+)\/app\/installation$/.exec(request) ?? []
+    if (owner !== undefined) return { status: 200, body: { id: owner === 'acme' ? 7 : 8 } }
+    return request.endsWith('/access_tokens') ? { status: 201, body: { token: 'v1.x', expires_at } } : undefined
+  }
+  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  // With GitHub's pace: a comment every three seconds.
+  const app = { appId: '7', privateKey: pem, apiUrl: double.url, bot: 'coppice' }
+  const { platform } = await makeGithub(app, { paced: true })
+  const reply = (conversationId: string): Promise<void> =>
+    platform.send({ id: `${conversationId}.0`, conversationId, role: 'agent', text: 'Done.', part: 1, parts: 1 })
+  await reply('acme/app#1')
+  // Closed before its turn comes.
+  reply('acme/app#2').catch(() => undefined)
+  await reply('other/app#1')
+  expect(double.bodies('other/app#1')).toHaveLength(1)
+  expect(double.bodies('acme/app#2')).toEqual([])
+})
+
 test('the tokens that an app gets while it runs are hidden in every form', async () => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
   const installed = 'v1.a-token-of-the-installation'
