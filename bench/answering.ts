@@ -15,6 +15,7 @@ export const answeringEngine = (
     context: { ...isolation, secrets: createSecrets(['a-secret-of-the-bench']) },
     provider: async () => provider,
     keepSpares: () => undefined,
+    platforms: async () => new Map(),
     databaseName: 'SQLite',
   }
   const engine = createEngine(workplace, { deliveries })

@@ -10,6 +10,7 @@ import { failureDetails } from './commands/views/failure.ts'
 import { paintFor, printable } from './commands/views/view.ts'
 import { homeDirectory, resolveSettings, worktreeBase } from './domain/config/config.ts'
 import type { Settings } from './domain/config/settings.ts'
+import type { LoadPlatforms } from './domain/platform-capabilities.ts'
 import { AppError } from './domain/errors.ts'
 import { createOnEnvironmentLost } from './conversations/environment-lost.ts'
 import { toRepoPath } from './domain/names.ts'
@@ -47,6 +48,8 @@ const progress = createProgress({
   columns: () => process.stderr.columns ?? 80,
   clock,
 })
+
+const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
 
 let unwritten = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
@@ -145,7 +148,11 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     ownEnvironment: env,
     progress: (message) => progress.say(secrets.redact(message)),
     approve: await approveOnTerminal(),
-    onEnvironmentLost: createOnEnvironmentLost({ isolation: { ids: randomUUID, clock }, redact: secrets.redact }),
+    onEnvironmentLost: createOnEnvironmentLost({
+      isolation: { ids: randomUUID, clock },
+      redact: secrets.redact,
+      platforms,
+    }),
     reap: (paths) => inBackground(log, home, ['delete', '--', ...paths]),
     repoConfigs: new Map(),
     failpoint: async () => {},
@@ -158,6 +165,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     databaseName:
       databaseUrl === undefined ? `SQLite, ${sqliteFile}` : `PostgreSQL, ${URL.parse(databaseUrl)?.host ?? ''}`,
     keepSpares: (codebaseId) => inBackground(log, home, ['keep-spares', codebaseId]),
+    platforms,
   }
 }
 

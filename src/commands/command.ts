@@ -1,3 +1,4 @@
+import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
 import type { Conversation } from '../store/store.ts'
@@ -53,6 +54,7 @@ export type Workplace = {
   readonly provider: () => Promise<Isolation>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
+  readonly platforms: LoadPlatforms
   readonly databaseName: string
 }
 
@@ -73,6 +75,7 @@ export type Call = {
 
 export type ChatCall = {
   readonly conversation: Conversation
+  readonly reach: Reach
   readonly controls: ChatControls
   readonly context: ChatContext
   /** All that can be called there, for the help. */

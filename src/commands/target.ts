@@ -1,6 +1,5 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
-import { reachOf } from '../domain/reach.ts'
 import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { resolveCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -85,16 +84,16 @@ export const boundCodebase = async (
 /** All of them, and in a thread of a repository that repository's own. */
 export const visibleCodebases = async (
   { store, host }: Pick<IsolationContext, 'store' | 'host'>,
-  chat: Pick<ChatCall, 'conversation'> | undefined,
+  chat: Pick<ChatCall, 'conversation' | 'reach'> | undefined,
 ): Promise<Codebase[]> => {
-  if (chat === undefined || reachOf(chat.conversation) === 'server') return store.codebases.list(host)
+  if (chat === undefined || chat.reach === 'server') return store.codebases.list(host)
   const binding = await codebaseBinding({ store, host }, chat.conversation)
   return binding.kind === 'known' ? [binding.codebase] : []
 }
 
 /** A thread of a repository is about that one; what else is on this server is not its readers' business. */
-export const assertWholeServer = ({ conversation }: Pick<ChatCall, 'conversation'>, command: string): void => {
-  if (reachOf(conversation) === 'server') return
+export const assertWholeServer = ({ reach }: Pick<ChatCall, 'reach'>, command: string): void => {
+  if (reach === 'server') return
   throw new AppError('usage', `${command} isn't available here: this conversation belongs to one repository`, {
     remedy: 'use another chat or a terminal for other repositories',
   })

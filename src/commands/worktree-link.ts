@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import { capabilitiesOf, type PlatformCapabilities } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { findEnvironment } from '../isolation/find.ts'
 import type { ConversationKey } from '../store/store.ts'
@@ -19,10 +20,11 @@ export type LinkResult = {
 
 const run = async (call: Call): Promise<LinkResult> => {
   const named = call.chat === undefined ? conversationOf(textOf(call.values, 'conversation')) : undefined
-  const { context, codebase } = await resolveTargetForWrite(call)
+  const { context, codebase, platforms } = await resolveTargetForWrite(call)
   const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
   if (call.chat !== undefined) await moveTo(context, call.chat, environment, 'end')
-  else if (named !== undefined) await bind(context, environment, named)
+  else if (named !== undefined)
+    await bind(context, environment, named, capabilitiesOf(await platforms(), named.platform))
   const all = await context.store.conversations.ofEnvironments([environment.id])
   return {
     environment,
@@ -36,6 +38,7 @@ const bind = async (
   { store, clock, ids }: IsolationContext,
   environment: IsolatedEnvironment,
   { platform, conversationId }: ConversationKey,
+  { persistent }: PlatformCapabilities,
 ): Promise<void> => {
   const now = clock()
   const { codebaseId, id: environmentId } = environment
@@ -45,8 +48,7 @@ const bind = async (
       id: ids(),
       platform,
       conversationId,
-      // A chat there has no end, so its environment is its user's own.
-      persistent: platform === 'telegram',
+      persistent,
       agent: undefined,
       createdAt: now,
       ...bound,

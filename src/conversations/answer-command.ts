@@ -1,5 +1,6 @@
 import { toAppError } from '../domain/errors.ts'
 import type { Lane } from '../domain/message.ts'
+import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-commands.ts'
@@ -95,17 +96,19 @@ const execute = async (
   view: View,
 ): Promise<string> => {
   const notices: string[] = []
+  const { reach } = capabilitiesOf(await context.platforms(), conversation.platform)
   const call: Call = {
     words,
     values,
     codebase: undefined,
     cwd: undefined,
-    chat: { conversation, controls, context, grammar: chatGrammar },
+    chat: { conversation, reach, controls, context, grammar: chatGrammar },
     signal,
     open: async () => ({
       context: context.isolation,
       provider: context.provider,
       keepSpares: context.keepSpares,
+      platforms: context.platforms,
       databaseName: context.isolation.store.engine,
     }),
     notice: (text) => notices.push(text),

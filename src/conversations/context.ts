@@ -1,3 +1,4 @@
+import type { LoadPlatforms } from '../domain/platform-capabilities.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Changes } from './changes.ts'
 import type { Delivery } from './delivery.ts'
@@ -8,6 +9,7 @@ import type { RepoCommandCache } from '../commands/repo-commands.ts'
 export type ConversationsContext = RunsContext & {
   readonly queue: MessageQueue
   readonly deliveries: ReadonlyMap<string, Delivery>
+  readonly platforms: LoadPlatforms
   readonly changes: Changes
   readonly repoCommands: RepoCommandCache
   /** Prepares spares in the background. Never fails, never waits. */

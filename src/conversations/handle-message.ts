@@ -1,5 +1,6 @@
 import { onConversationClosed } from '../cleanup/closed.ts'
 import { isAppError } from '../domain/errors.ts'
+import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { codebaseFor } from './bind-codebase.ts'
 import { answerCommand, isChatCommand } from './answer-command.ts'
@@ -78,7 +79,10 @@ const interruptedNotice = (
 ): string => (interrupted === 'stop' ? notices.stoppedNotice : notices.timeLimitNotice(settings.runMinutes))
 
 /** The conversation's row, opened again by a new message. */
-const conversationOf = async ({ isolation }: ConversationsContext, message: InboxMessage): Promise<Conversation> => {
+const conversationOf = async (
+  { isolation, platforms }: ConversationsContext,
+  message: InboxMessage,
+): Promise<Conversation> => {
   const { store, clock, ids } = isolation
   const now = clock()
   const { platform, conversationId, details } = message
@@ -88,7 +92,7 @@ const conversationOf = async ({ isolation }: ConversationsContext, message: Inbo
     conversationId,
     codebaseId: undefined,
     environmentId: undefined,
-    persistent: details.persistent === true,
+    persistent: capabilitiesOf(await platforms(), platform).persistent,
     agent: undefined,
     lastActivityAt: now,
     closedAt: undefined,

@@ -12,6 +12,7 @@ test('a key in what an agent asks for is in no question', async () => {
     isolation: { ids: () => 'r', clock: () => 0, store: { outbox: { append } } },
     queue: { outboxChanged: () => undefined },
     redact: (text: string) => text.replaceAll('the-secret', '[hidden]'),
+    platforms: async () => new Map(),
   } as unknown as ConversationsContext
   const questions = createQuestions()
   const ask = askInThread(context, message, {

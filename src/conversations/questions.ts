@@ -46,7 +46,7 @@ export const createQuestions = (): Questions => {
 
 /** Puts an agent's question into the thread and waits for `/allow` or `/deny`, without keeping a place meanwhile. */
 export const askInThread = (
-  { isolation, queue, redact }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact'>,
+  { isolation, queue, redact, platforms }: Pick<ConversationsContext, 'isolation' | 'queue' | 'redact' | 'platforms'>,
   message: InboxMessage,
   run: { readonly questions: Questions; readonly whileWaiting: WhileWaiting; readonly signal: AbortSignal },
 ): NonNullable<AgentRequest['ask']> => {
@@ -55,7 +55,7 @@ export const askInThread = (
     count += 1
     const key = `ask:${message.attempts}:${count}`
     const tell = async (one: Said): Promise<void> => {
-      await say({ isolation, redact }, isolation.store, about(message), [one])
+      await say({ isolation, redact, platforms }, isolation.store, about(message), [one])
       queue.outboxChanged()
     }
     // A command line is an agent's word like any other, and may have a key in it. Hidden before it is cut: half a key

@@ -1,5 +1,6 @@
 import type { Role } from '../domain/message.ts'
-import { reachOf, withoutMachine } from '../domain/reach.ts'
+import { capabilitiesOf, type LoadPlatforms } from '../domain/platform-capabilities.ts'
+import { withoutMachine } from '../domain/without-machine.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
@@ -8,21 +9,27 @@ import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
 export type Said = { readonly key: string; readonly role: Role; readonly text: string }
 
 /** Whoever says something. Redaction is part of it: no caller can forget it. */
-export type Speaker = { readonly isolation: Pick<IsolationContext, 'ids' | 'clock'>; readonly redact: Redact }
+export type Speaker = {
+  readonly isolation: Pick<IsolationContext, 'ids' | 'clock'>
+  readonly redact: Redact
+  readonly platforms: LoadPlatforms
+}
 
 /** Records what is to be said, in the store that is given: inside a transaction it is said exactly if that commits. */
 export const say = async (
-  { isolation: { ids, clock }, redact }: Speaker,
+  { isolation: { ids, clock }, redact, platforms }: Speaker,
   store: Store,
   to: ConversationKey & { readonly inboxId: string | undefined },
   said: readonly Said[],
 ): Promise<void> => {
   const now = clock()
   const { platform, conversationId, inboxId } = to
+  const known = await platforms()
+  const isPublic = capabilitiesOf(known, platform).reach === 'repository'
   await store.outbox.append(
     said.map((one) => ({
       ...one,
-      text: redact(one.role === 'system' && reachOf(to) === 'repository' ? withoutMachine(one.text) : one.text),
+      text: redact(one.role === 'system' && isPublic ? withoutMachine(one.text, known) : one.text),
       id: ids(),
       platform,
       conversationId,

@@ -48,8 +48,6 @@ export type MessageDetails = {
   readonly cloneUrl?: string
   /** The channel that the thread is in: a new thread takes over the codebase that its channel is bound to. */
   readonly channelId?: string
-  /** Telegram and its like: the environment is the user's own, no automation removes it. */
-  readonly persistent?: boolean
   /** Which agent, for this conversation from now on. */
   readonly agent?: string
 }

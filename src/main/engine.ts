@@ -35,7 +35,7 @@ export type EngineOptions = {
 
 /** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
 export const createEngine = (
-  { context: isolation, provider, keepSpares }: Workplace,
+  { context: isolation, provider, keepSpares, platforms }: Workplace,
   { deliveries, runTokens, conversation, takes = () => true, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, secrets, failpoint } = isolation
@@ -63,6 +63,7 @@ export const createEngine = (
     queue,
     agents,
     deliveries,
+    platforms,
     changes,
     redact,
     ...(runTokens !== undefined && { runTokens }),

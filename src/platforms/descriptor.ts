@@ -1,4 +1,5 @@
 import type { Clock, Ids } from '../domain/clock.ts'
+import type { PlatformCapabilities } from '../domain/platform-capabilities.ts'
 import type { Rule } from '../domain/config/rules.ts'
 import type { Logger } from '../process/log.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
@@ -14,6 +15,7 @@ export type PlatformDescriptor<Table extends SettingTable> = {
   /** By key: `platforms.<name>.<key>` in config.yaml. */
   readonly settings: Table
   readonly guide: Guide
+  readonly capabilities: PlatformCapabilities
   /** Whether somebody wants this platform: there is something by which it could be reached. */
   isConfigured(settings: ValuesOf<Table>): boolean
   /** Asks the service whether it accepts what is configured. Changes nothing there. */

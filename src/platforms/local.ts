@@ -1,15 +1,29 @@
 import { AppError } from '../domain/errors.ts'
-import type { IncomingMessage } from '../domain/message.ts'
-import type { Accepted, Platform, PlatformInbox } from './platform.ts'
+import type { PlatformCapabilities } from '../domain/platform-capabilities.ts'
+import { type Author, authorise, type Authorised } from './authorisation.ts'
+import type { Accepted, Closing, Order, Platform, PlatformInbox, TooOld } from './platform.ts'
 
-/** A platform whose users speak to this very server: what they send is handed in, what they are told is read here. */
+/** A platform whose users call this very server: what they send is handed in, and replies are read from its records. */
 export type LocalPlatform = Platform & {
   /** Durable when it answers. Throws `busy` while the platform does not accept. */
-  receive(message: Omit<IncomingMessage, 'platform'>): Promise<Accepted>
+  receive(order: Order, authenticated: Authenticated): Promise<Accepted>
+  /** Ends a conversation. */
+  close(thread: Closing, authenticated: Authenticated): Promise<Accepted>
 }
+
+/** Whoever has the token of the server may see all of it. */
+export const localCapabilities: PlatformCapabilities = { reach: 'server', persistent: false }
+
+type Authenticated = Extract<Author, { kind: 'api-caller' }>['authenticated']
 
 export const createLocalPlatform = (name: string): LocalPlatform => {
   let inbox: PlatformInbox | undefined
+  const open = (): PlatformInbox => {
+    if (inbox !== undefined) return inbox
+    throw new AppError('busy', 'no messages are accepted at the moment', {
+      remedy: 'the server is starting or stopping: try again in a few seconds',
+    })
+  }
   return {
     platform: name,
     limit: undefined,
@@ -19,19 +33,25 @@ export const createLocalPlatform = (name: string): LocalPlatform => {
     stop: async () => {
       inbox = undefined
     },
-    receive: async (message) => {
-      if (inbox === undefined) {
-        throw new AppError('busy', 'no messages are accepted at the moment', {
-          remedy: 'the server is starting or stopping: try again in a few seconds',
-        })
-      }
-      const accepted = await inbox.accept(message)
-      if (accepted.outcome === 'too-old') throw new AppError('usage', 'this message is too old to be accepted')
-      return accepted
+    receive: async (order, authenticated) => recent(await open().accept(order, proofFor(authenticated))),
+    close: async (thread, authenticated) => {
+      proofFor(authenticated)
+      return recent(await open().close(thread))
     },
     // There is nobody to reach: the recorded reply, once it says `sent`, is what its readers read.
     send: async () => {},
   }
+}
+
+const proofFor = (authenticated: Authenticated): Authorised => {
+  const proof = authorise({ kind: 'api-caller', authenticated })
+  if (proof === undefined) throw new AppError('usage', 'this needs the token of the server')
+  return proof
+}
+
+const recent = (accepted: Accepted | TooOld): Accepted => {
+  if (accepted.outcome === 'too-old') throw new AppError('usage', 'this message is too old to be accepted')
+  return accepted
 }
 
 /**

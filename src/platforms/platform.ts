@@ -1,5 +1,6 @@
 import type { IncomingMessage } from '../domain/message.ts'
 import type { Delivery } from '../conversations/delivery.ts'
+import type { Authorised } from './authorisation.ts'
 
 /** The seam: a folder per platform, one line in the registry, one conformance suite over all of them. */
 export type Platform = Delivery & {
@@ -38,8 +39,15 @@ export type PlatformStatus = {
 
 /** Where a platform hands over what it has verified. It acknowledges only after this has answered. */
 export type PlatformInbox = {
-  accept(message: Omit<IncomingMessage, 'platform'>): Promise<Accepted | TooOld>
+  /** An order, with the proof that its author may give one. */
+  accept(order: Order, by: Authorised): Promise<Accepted | TooOld>
+  /** A thread has ended. It has no words, so it orders nothing and needs no proof. */
+  close(thread: Closing): Promise<Accepted | TooOld>
 }
+
+export type Order = Omit<IncomingMessage, 'platform'> & { readonly kind: 'message' }
+
+export type Closing = Pick<IncomingMessage, 'conversationId' | 'deliveryId' | 'details' | 'writtenAt'>
 
 /** Written so long ago that it may be a recording of a delivery whose id is forgotten: nothing was done. */
 export type TooOld = { readonly outcome: 'too-old' }

@@ -1,9 +1,10 @@
-import { toAppError } from '../domain/errors.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
 import type { Clock } from '../domain/clock.ts'
 import { type IncomingMessage, isTooOld } from '../domain/message.ts'
 import type { Logger } from '../process/log.ts'
+import { isAuthorised } from './authorisation.ts'
 import { createCliPlatform } from './cli/platform.ts'
-import type { Accepted, Platform, PlatformInbox } from './platform.ts'
+import type { Accepted, Platform, PlatformInbox, TooOld } from './platform.ts'
 import type { Refused } from './remote.ts'
 import { createTestPlatform } from './test/platform.ts'
 import { createWebPlatform } from './web/platform.ts'
@@ -26,16 +27,22 @@ export const startPlatforms = async (
   const failed: Refused[] = []
   for (const one of platforms) {
     const { platform } = one
+    const take = async (message: Omit<IncomingMessage, 'platform'>): Promise<Accepted | TooOld> => {
+      if (!isTooOld(message, clock())) return accept({ ...message, platform })
+      log.warn('a delivery was refused: it is older than what is remembered of deliveries', {
+        platform,
+        deliveryId: message.deliveryId,
+        writtenAt: message.writtenAt,
+      })
+      return { outcome: 'too-old' }
+    }
     const inbox: PlatformInbox = {
-      accept: async (message) => {
-        if (!isTooOld(message, clock())) return accept({ ...message, platform })
-        log.warn('a delivery was refused: it is older than what is remembered of deliveries', {
-          platform,
-          deliveryId: message.deliveryId,
-          writtenAt: message.writtenAt,
-        })
-        return { outcome: 'too-old' }
+      accept: async (order, by) => {
+        if (!isAuthorised(by)) throw new AppError('unexpected', `${platform} handed over an unauthorised message`)
+        const author = by.userId === undefined ? {} : { userId: by.userId }
+        return take({ ...order, details: { ...order.details, ...author } })
       },
+      close: (thread) => take({ ...thread, kind: 'closed', text: '' }),
     }
     try {
       await one.start(inbox)

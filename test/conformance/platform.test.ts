@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
+import { createStoreQueue } from '../../src/conversations/store-queue.ts'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { LocalPlatform } from '../../src/platforms/local.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
-import { type LocalPlatformName, localPlatforms } from '../../src/platforms/registry.ts'
+import { type LocalPlatformName, localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
+import { makeWorld } from '../helpers/world.ts'
 import { discordCandidate } from '../helpers/discord-double/candidate.ts'
 import { githubCandidate } from '../platforms/github-candidate.ts'
 import { slackCandidate } from '../platforms/slack-candidate.ts'
@@ -20,6 +22,8 @@ type Candidate = {
   readonly platform: Platform
   /** As the service does it. Settles when the service has its acknowledgement; rejects when it got none. */
   readonly deliver: (message: Delivered) => Promise<unknown>
+  /** The same from somebody who is not allowed, perhaps in a thread of their own. */
+  readonly deliverFromStranger: (text: string) => Promise<void>
   /** What arrived at the service; undefined where replies are read from our own records. */
   readonly arrived?: () => readonly { readonly conversationId: string; readonly text: string }[]
   /** It can tell that it has sent a message before. */
@@ -34,7 +38,12 @@ const local = (name: LocalPlatformName) => async (): Promise<Candidate> => {
   return {
     platform,
     deliver: ({ conversationId, deliveryId, text }) =>
-      platform.receive({ conversationId, deliveryId, kind: 'message', text, details: {} }),
+      platform.receive({ conversationId, deliveryId, kind: 'message', text, details: {} }, { by: 'bearer' }),
+    deliverFromStranger: async (text) => {
+      const order = { conversationId: 'theirs', deliveryId: 'their-1', kind: 'message', text, details: {} } as const
+      await expect(platform.receive(order, undefined)).rejects.toThrow('token')
+      await expect(platform.close(order, undefined)).rejects.toThrow('token')
+    },
   }
 }
 
@@ -52,8 +61,6 @@ test('every platform of the registry is tried', () => {
   expect(Object.keys(candidates)).toEqual(expect.arrayContaining(Object.keys(localPlatforms)))
 })
 
-type Received = Omit<IncomingMessage, 'platform'>
-
 const recordingInbox = (
   answer: (message: Received, nth: number) => Promise<Accepted> = async (_message, nth) => ({
     outcome: 'accepted',
@@ -63,10 +70,10 @@ const recordingInbox = (
   const received: Received[] = []
   return {
     received,
-    accept: (message) => {
+    ...inboxOf((message) => {
       received.push(message)
       return answer(message, received.length)
-    },
+    }),
   }
 }
 
@@ -106,6 +113,21 @@ describe.each(Object.entries(candidates))('the platform %s', (name, make) => {
       await deliver(hello)
       expect(inbox.received).toHaveLength(1)
       expect(inbox.received[0]).toMatchObject({ ...hello, kind: 'message' })
+    }))
+
+  test('a stranger is ignored: no message is recorded, nothing is said, nothing is created', () =>
+    using(async ({ platform, deliver, deliverFromStranger, arrived }) => {
+      await using world = await makeWorld()
+      const { context, codebase } = world
+      const { inbox, outbox, environments } = context.store
+      const queue = createStoreQueue({ ...context, endRun: async () => true })
+      await startPlatforms([platform], (message) => queue.accept({ ...message, lane: 'turn' }), context)
+      await deliverFromStranger('delete everything')
+      await deliver(hello)
+      expect((await inbox.waiting(Infinity, 10)).map(({ text }) => text)).toEqual([hello.text])
+      expect(await outbox.counts()).toEqual({ waiting: 0, failed: 0 })
+      expect(await environments.live(codebase.id)).toEqual([])
+      expect(arrived?.() ?? []).toEqual([])
     }))
 
   test('acknowledges only after the message is durable', () =>

@@ -24,7 +24,6 @@ onEachEngine((engine) => {
           context: 'earlier',
           codebase: 'one',
           channelId: 'c',
-          persistent: true,
           agent: 'demo',
           hints: { workflowType: 'issue', workflowId: '42' },
         },

@@ -27,6 +27,7 @@ export const engineOf = (context: IsolationContext, double: DoubleAddress): Engi
     context,
     provider: async () => provider,
     keepSpares: () => undefined,
+    platforms: async () => new Map([['double', { reach: 'server', persistent: false }]]),
     databaseName: 'the database of a test',
   }
   const delivery = deliveryTo(double)

@@ -3,6 +3,7 @@ import { createChanges } from '../../src/conversations/changes.ts'
 import { answerCommand, type ChatAnswer } from '../../src/conversations/answer-command.ts'
 import type { ConversationsContext } from '../../src/conversations/context.ts'
 import { createStoreQueue } from '../../src/conversations/store-queue.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { nothingRunning } from '../../src/runs/stop-run.ts'
 import type { Conversation, Session } from '../../src/store/store.ts'
 import type { World } from './world.ts'
@@ -27,6 +28,7 @@ export const chatContext = ({ context, provider }: World, agents: readonly Agent
   queue: createStoreQueue({ ...context, endRun: async () => true }),
   agents: new Map(agents.map((agent) => [agent.name, agent])),
   deliveries: new Map(),
+  platforms: async () => knownPlatforms,
   changes: createChanges(),
   redact: (text) => text,
   keepSpares: () => undefined,

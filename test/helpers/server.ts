@@ -6,6 +6,7 @@ import type { Conversations } from '../../src/conversations/conversations.ts'
 import { nothingRunning } from '../../src/runs/stop-run.ts'
 import { createStoreQueue } from '../../src/conversations/store-queue.ts'
 import { createRunTokens, type RunTokens } from '../../src/runs/tokens.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 import { localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
 import type { ServerDeps } from '../../src/server/deps.ts'
@@ -139,6 +140,7 @@ const conversationsContext = ({ context, provider }: World, changes: Changes): C
   queue: createStoreQueue({ ...context, ids: randomUUID, endRun: async () => true }),
   agents: new Map(),
   deliveries: new Map(),
+  platforms: async () => knownPlatforms,
   changes,
   redact: (text) => text,
   repoCommands: new Map(),

@@ -19,6 +19,7 @@ import { randomUUID } from 'node:crypto'
 import { makeSandbox, type Sandbox, type Template, type TestRepo } from './repo.ts'
 import { openCopiedStore } from './store.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
 
 /** A sandbox with a registered repository and everything isolation stands on: real git, real SQLite, real files. */
 export type World = {
@@ -98,6 +99,7 @@ export const makeContext = async (
     onEnvironmentLost: createOnEnvironmentLost({
       isolation: { ids: randomUUID, clock: Date.now },
       redact: (text) => text,
+      platforms: async () => knownPlatforms,
     }),
     reap: (paths) => {
       for (const path of paths) {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { createDiscordPlatform, type Pace } from '../../src/platforms/discord/platform.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf } from '../helpers/inbox.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
 import { alice } from '../helpers/discord-double/state.ts'
 import { until } from '../helpers/server-process.ts'
@@ -30,12 +31,12 @@ const make = async (settings: Record<string, unknown> = {}, pace: Partial<Pace> 
 }
 
 const start = (): Promise<void> =>
-  platform.start({
-    accept: async ({ text, deliveryId }) => {
+  platform.start(
+    inboxOf(async ({ text, deliveryId }) => {
       received.push(text)
       return { outcome: 'accepted', id: deliveryId }
-    },
-  })
+    }),
+  )
 
 const heard = (text: string): Promise<unknown> =>
   until(`"${text}" is heard`, async () => received.includes(text) || undefined)

@@ -18,12 +18,14 @@ const log = createLogger({ write: () => undefined, level: 'error', clock: Date.n
 
 let discord: DiscordDouble
 let platform: Platform
+let ahead = 0
 beforeEach(async () => {
   discord = await startDiscord()
+  ahead = 0
   const own = { botToken: discord.token, allowedUsers: [alice.id], apiUrl: discord.apiUrl }
   platform = await createDiscordPlatform(
     own,
-    { log, clock: Date.now, ids: randomUUID },
+    { log, clock: () => Date.now() + ahead, ids: randomUUID },
     { requestTimeoutMs: 1_500, previewEveryMs: 20 },
   )
 })
@@ -82,6 +84,9 @@ describe('a reply', () => {
     const { kind, retryAfterMs } = await failure(reply('one'))
     expect(kind).toBe('unreachable')
     expect(retryAfterMs).toBeGreaterThanOrEqual(20_000)
+    discord.breakSending(undefined)
+    expect(await failure(reply('one'))).toMatchObject({ kind: 'unreachable' })
+    ahead += retryAfterMs ?? 0
     let asked = 0
     discord.rest.fail = ({ method }) =>
       method === 'POST' && asked++ === 0 ? { how: 'limited', seconds: 0.1 } : undefined

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import { createDiscordPlatform, type Pace } from '../../src/platforms/discord/platform.ts'
-import type { Platform } from '../../src/platforms/platform.ts'
+import type { Accepted, Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
 import { type DiscordDouble, startDiscord } from '../helpers/discord-double/double.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { alice, mallory, self } from '../helpers/discord-double/state.ts'
 import { until } from '../helpers/server-process.ts'
 
@@ -13,7 +13,7 @@ import { until } from '../helpers/server-process.ts'
 
 let discord: DiscordDouble
 let platform: Platform
-let received: Omit<IncomingMessage, 'platform'>[]
+let received: Received[]
 let logged: string[]
 
 const make = (settings: Record<string, unknown> = {}, pace: Partial<Pace> = {}): Promise<Platform> => {
@@ -32,12 +32,11 @@ const make = (settings: Record<string, unknown> = {}, pace: Partial<Pace> = {}):
   )
 }
 
-const inbox = {
-  accept: async (message: Omit<IncomingMessage, 'platform'>) => {
-    received.push(message)
-    return { outcome: 'accepted' as const, id: message.deliveryId }
-  },
+const accept = async (message: Received): Promise<Accepted> => {
+  received.push(message)
+  return { outcome: 'accepted', id: message.deliveryId }
 }
+const inbox = inboxOf(accept)
 
 const start = async (pace: Partial<Pace> = {}): Promise<void> => {
   platform = await make({}, pace)
@@ -130,7 +129,7 @@ describe('what is said', () => {
     discord.say('@coppice the only one')
     await arrived(1)
     expect(received.map(({ text }) => text)).toEqual(['the only one'])
-    expect(logged.filter((line) => line.includes('may not speak'))).toHaveLength(2)
+    expect(logged.filter((line) => line.includes('not an allowed user'))).toHaveLength(2)
     expect(discord.saidIn(discord.general.id)).toEqual([])
   })
 
@@ -145,9 +144,8 @@ describe('what is said', () => {
   test('a message that is recorded only at the second try keeps its place before the next one', async () => {
     platform = await make()
     let tried = 0
-    await platform.start({
-      accept: (message) => (tried++ === 0 ? Promise.reject(new Error('the database is away')) : inbox.accept(message)),
-    })
+    const away = (): Promise<never> => Promise.reject(new Error('the database is away'))
+    await platform.start(inboxOf((message) => (tried++ === 0 ? away() : accept(message))))
     discord.say('@coppice one')
     discord.say('@coppice two')
     await arrived(2)
@@ -171,7 +169,7 @@ describe('what is said', () => {
 
   test('who said what could not be recorded is told so', async () => {
     platform = await make()
-    await platform.start({ accept: () => Promise.reject(new Error('the disk is full')) })
+    await platform.start(inboxOf(() => Promise.reject(new Error('the disk is full'))))
     const { id } = discord.say('@coppice one')
     await until('the bot says so', async () => discord.saidIn(discord.general.id)[0])
     expect(discord.state.of(discord.general.id).at(-1)).toMatchObject({ message_reference: { message_id: id } })
@@ -209,7 +207,7 @@ describe('commands', () => {
     expect(received[1]?.details.channelId).toBe(discord.general.id)
   })
 
-  test('of somebody who may not speak are ignored', async () => {
+  test('of somebody who is not an allowed user are ignored', async () => {
     await start()
     discord.command('status', { by: mallory })
     discord.command('stop')
@@ -222,7 +220,7 @@ describe('commands', () => {
   test('that take a while are acknowledged in time and confirmed later', async () => {
     const durable = Promise.withResolvers<{ outcome: 'accepted'; id: string }>()
     platform = await make()
-    await platform.start({ accept: () => durable.promise })
+    await platform.start(inboxOf(() => durable.promise))
     discord.command('status')
     await until('it is acknowledged', async () => discord.state.callbacks[0])
     expect(discord.state.callbacks).toMatchObject([{ type: 5, content: undefined }])

@@ -13,8 +13,9 @@ export const githubCandidate = async () => {
     ...real,
     start: (inbox) =>
       real.start({
+        ...inbox,
         // A comment is known by its own id; the suite knows it by the delivery's.
-        accept: (message) => inbox.accept({ ...message, conversationId: 'conversation-1', deliveryId: delivered }),
+        accept: (order, by) => inbox.accept({ ...order, conversationId: 'conversation-1', deliveryId: delivered }, by),
       }),
     send: (message) => real.send({ ...message, conversationId: thread }),
   }
@@ -24,6 +25,11 @@ export const githubCandidate = async () => {
       delivered = deliveryId
       const { status, body } = await post(platform, { ...commented(`@coppice ${text}`), id: deliveryId })
       if (status !== 200) throw new Error(`${status}: ${body ?? ''}`)
+    },
+    deliverFromStranger: async (text: string) => {
+      double.permissions.set('mallory', { id: 66, permission: 'read' })
+      const user = { id: 66, login: 'mallory', type: 'User' }
+      await post(platform, commented(`@coppice ${text}`, { user, id: 999 }))
     },
     arrived: () =>
       double.bodies(thread).map((body) => ({

@@ -4,6 +4,7 @@ import { createEmulator, type Emulator } from 'emulate'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
+import { inboxOf } from '../helpers/inbox.ts'
 import { until } from '../helpers/server-process.ts'
 import { makeGithub, SECRET } from './github-double.ts'
 
@@ -51,12 +52,12 @@ afterEach(async () => {
 
 const listen = async (platform: Platform): Promise<Platform> => {
   hook.platform = platform
-  await platform.start({
-    accept: async (message) => {
+  await platform.start(
+    inboxOf(async (message) => {
       received.push(message)
       return { outcome: 'accepted', id: String(received.length) }
-    },
-  })
+    }),
+  )
   return platform
 }
 

@@ -5,6 +5,7 @@ import { DeliveryError, type OutgoingMessage } from '../../src/conversations/del
 import { createOutbox } from '../../src/conversations/outbox.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf } from '../helpers/inbox.ts'
 import { until } from '../helpers/server-process.ts'
 import { openTestStore, type TestStore } from '../helpers/store.ts'
 import { type GithubDouble, makeGithub, startDouble, type Trouble } from './github-double.ts'
@@ -20,7 +21,7 @@ afterEach(() => double.close())
 const make = async (clock: () => number = Date.now): Promise<Platform> => {
   const settings = { token: 'ghp_test', bot: 'coppice', apiUrl: double.url }
   const { platform } = await makeGithub(settings, { previewEveryMs: 20, timeoutMs: 1_500 }, clock)
-  await platform.start({ accept: async () => ({ outcome: 'accepted', id: 'id' }) })
+  await platform.start(inboxOf(async () => ({ outcome: 'accepted', id: 'id' })))
   double.requests.length = 0
   return platform
 }
@@ -139,7 +140,8 @@ describe('a reply', () => {
     ['410', { status: 410 }, 'refused', undefined],
     ['422', { status: 422 }, 'refused', undefined],
   ])('that is answered by %s is tried again, or not', async (_what, trouble, kind, retryAfterMs) => {
-    const platform = await make(() => 1_000_000_000)
+    let now = 1_000_000_000
+    const platform = await make(() => now)
     double.trouble = (line) => (isPost(line) ? trouble : undefined)
     const error = await failure(platform.send(reply('r-1.0')))
     expect([error.kind, error.retryAfterMs]).toEqual([kind, retryAfterMs])
@@ -147,8 +149,25 @@ describe('a reply', () => {
     expect(posts()).toBe(1)
     if (kind === 'refused') return
     double.trouble = undefined
+    now += retryAfterMs ?? 0
     await platform.send(reply('r-1.0'))
     expect(double.bodies(thread)).toHaveLength(1)
+  })
+
+  test('waits without asking while GitHub has asked for a pause, whatever thread that was said in', async () => {
+    let now = 1_000_000_000
+    const platform = await make(() => now)
+    double.trouble = (line) => (isPost(line) ? { status: 429, headers: { 'retry-after': '30' } } : undefined)
+    await failure(platform.send(reply('r-1.0')))
+    double.trouble = undefined
+    const asked = double.requests.length
+    now += 1_000
+    const held = await failure(platform.send(reply('r-2.0', { conversationId: 'acme/other#7' })))
+    expect([held.kind, held.retryAfterMs]).toEqual(['unreachable', 29_000])
+    expect(double.requests).toHaveLength(asked)
+    now += 29_000
+    await platform.send(reply('r-2.0', { conversationId: 'acme/other#7' }))
+    expect(double.bodies('acme/other#7')).toHaveLength(1)
   })
 
   test('beyond what GitHub takes at its pace waits outside, so that others can pass', async () => {

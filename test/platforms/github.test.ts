@@ -2,9 +2,9 @@ import { generateKeyPairSync } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { AppError } from '../../src/domain/errors.ts'
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
-import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import type { Platform, PlatformInbox } from '../../src/platforms/platform.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import {
   alice,
   commented,
@@ -19,19 +19,17 @@ import {
   type Trouble,
 } from './github-double.ts'
 
-type Received = Omit<IncomingMessage, 'platform'>
-
 /** As the real one: the same delivery again is a duplicate. */
 const makeInbox = (): PlatformInbox & { received: Received[] } => {
   const received: Received[] = []
   return {
     received,
-    accept: async (message): Promise<Accepted> => {
+    ...inboxOf(async (message) => {
       const first = received.findIndex(({ deliveryId }) => deliveryId === message.deliveryId)
       if (first !== -1) return { outcome: 'duplicate', id: `id-${first}` }
       received.push(message)
       return { outcome: 'accepted', id: `id-${received.length}` }
-    },
+    }),
   }
 }
 
@@ -59,6 +57,28 @@ const refusal = async (attempt: Promise<unknown>): Promise<AppError> => {
   if (error instanceof AppError) return error
   throw new Error('it was not refused', { cause: error })
 }
+
+test('comments of one installation do not wait for those of another', async () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
+  const expires_at = new Date(Date.now() + 3_600_000).toISOString()
+  double.trouble = (request) => {
+    const [, owner] = /\/repos\/(\w+)\/app\/installation$/.exec(request) ?? []
+    if (owner !== undefined) return { status: 200, body: { id: owner === 'acme' ? 7 : 8 } }
+    return request.endsWith('/access_tokens') ? { status: 201, body: { token: 'v1.x', expires_at } } : undefined
+  }
+  const pem = String(privateKey.export({ type: 'pkcs8', format: 'pem' }))
+  // With GitHub's pace: a comment every three seconds.
+  const app = { appId: '7', privateKey: pem, apiUrl: double.url, bot: 'coppice' }
+  const { platform } = await makeGithub(app, { paced: true })
+  const reply = (conversationId: string): Promise<void> =>
+    platform.send({ id: `${conversationId}.0`, conversationId, role: 'agent', text: 'Done.', part: 1, parts: 1 })
+  await reply('acme/app#1')
+  // Closed before its turn comes.
+  reply('acme/app#2').catch(() => undefined)
+  await reply('other/app#1')
+  expect(double.bodies('other/app#1')).toHaveLength(1)
+  expect(double.bodies('acme/app#2')).toEqual([])
+})
 
 test('the tokens that an app gets while it runs are hidden in every form', async () => {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2_048 })
@@ -203,7 +223,7 @@ describe('a delivery', () => {
 
   test('that cannot be made durable is not acknowledged', async () => {
     const { platform } = await make()
-    await platform.start({ accept: () => Promise.reject(new Error('the disk is full')) })
+    await platform.start(inboxOf(() => Promise.reject(new Error('the disk is full'))))
     await expect(send(platform, right)).rejects.toThrow('the disk is full')
   })
 })
@@ -232,7 +252,7 @@ describe('who may speak', () => {
     const { platform, inbox, logged } = await started()
     await post(platform, commented('@coppice go', { user: stranger }))
     expect(inbox.received).toEqual([])
-    expect(logged.join('')).toMatch(/may not speak.*"userId":66/)
+    expect(logged.join('')).toMatch(/not an allowed user.*"userId":66/)
     expect(double.requests.filter((line) => line.startsWith('POST'))).toEqual([])
   })
   test('not who took over the name of somebody who may', async () => {

@@ -1,13 +1,11 @@
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import type { SlackSettings } from '../../src/platforms/slack/settings.ts'
 import { createSlackPlatform } from '../../src/platforms/slack/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { APP_TOKEN, BOT_TOKEN, type SlackDouble, startSlackDouble } from './slack-double.ts'
 
 export const SECRET = 'slack-signing-secret'
-
-export type Received = Omit<IncomingMessage, 'platform'>
 
 export type SlackScene = {
   readonly slack: SlackDouble
@@ -47,12 +45,10 @@ export const slackScene = async (options: SlackSceneOptions = {}): Promise<Slack
     },
   )
   const accept = options.accept ?? (async (_message, nth) => ({ outcome: 'accepted', id: `id-${nth}` }))
-  const inbox: PlatformInbox = {
-    accept: (message) => {
-      received.push(message)
-      return accept(message, received.length)
-    },
-  }
+  const inbox = inboxOf((message) => {
+    received.push(message)
+    return accept(message, received.length)
+  })
   return {
     slack,
     platform,

@@ -21,10 +21,11 @@ export const slackCandidate = async () => {
     ...platform,
     start: (inbox) =>
       platform.start({
-        accept: (message) => {
-          const { conversationId } = message
-          const isOurs = conversationId === `${THREAD.channel}:${THREAD.ts}` && message.deliveryId === EVENT
-          return inbox.accept(isOurs ? { ...message, ...SUITE } : message)
+        ...inbox,
+        accept: (order, by) => {
+          const { conversationId } = order
+          const isOurs = conversationId === `${THREAD.channel}:${THREAD.ts}` && order.deliveryId === EVENT
+          return inbox.accept(isOurs ? { ...order, ...SUITE } : order, by)
         },
       }),
     send: (message) => platform.send(theirs(message)),
@@ -35,6 +36,10 @@ export const slackCandidate = async () => {
       const said = { ...THREAD, thread_ts: undefined, user: 'U1', text: `<@${BOT.user}> ${text}`, metadata: undefined }
       const answer = await platform.webhook?.(signedRequest(mentionOf(said, EVENT), SECRET))
       if (answer?.status !== 200) throw new Error(`answered ${answer?.status}`)
+    },
+    deliverFromStranger: async (text: string): Promise<void> => {
+      const said = { ...THREAD, thread_ts: undefined, user: 'U9', text: `<@${BOT.user}> ${text}`, metadata: undefined }
+      await platform.webhook?.(signedRequest(mentionOf(said, 'Ev9'), SECRET))
     },
     arrived: () =>
       slack.messages

@@ -105,6 +105,7 @@ test.each(failing)('%s', async (_what, fault, kind, retryAfterMs) => {
   expect(failure).toBeInstanceOf(DeliveryError)
   expect(failure).toMatchObject({ kind, retryAfterMs })
   if (kind === 'refused') return
+  scene.time.offset += retryAfterMs ?? 0
   await scene.platform.send(reply('r.0', 'Done.'))
   expect(texts(scene)).toEqual(['Done.'])
 })
@@ -201,14 +202,21 @@ test('another run’s preview does not continue the one of a run that was stoppe
   expect(texts(scene)).toEqual(['Stopped.', 'Second …'])
 })
 
-test('a preview that Slack slows down harms nothing, and the answer arrives', async () => {
+test('when Slack limits a channel, its threads wait without asking, other channels go on, and the answer arrives', async () => {
   await using scene = await slackScene()
-  const { slack, platform } = scene
+  const { slack, platform, time } = scene
   slack.fail('chat.postMessage', [{ status: 429, retryAfter: 60 }])
   platform.preview?.(conversationId, 'Looking')
   await expect.poll(() => called(scene, 'chat.postMessage')).toBe(1)
+  for (const waiting of [conversationId, 'C1:1700000001.000100']) {
+    const held = platform.send(reply('r.0', 'Done.', { conversationId: waiting }))
+    await expect(held).rejects.toMatchObject({ kind: 'unreachable', retryAfterMs: expect.any(Number) as number })
+  }
+  expect(called(scene, 'chat.postMessage')).toBe(1)
+  await platform.send(reply('r.1', 'Elsewhere.', { conversationId: 'C2:1700000001.000100' }))
+  time.offset += 60_000
   await platform.send(reply('r.0', 'Done.'))
-  expect(texts(scene)).toEqual(['Done.'])
+  expect(texts(scene)).toEqual(['Elsewhere.', 'Done.'])
 })
 
 test('when the edit to the answer fails in a way that passes, the same message becomes it later', async () => {

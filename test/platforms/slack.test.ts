@@ -90,7 +90,7 @@ test('who is not on the list is not heard, and that is logged', async () => {
   await slack.deliver(mentionOf(slack.say('C1', 'U1', `${call} me too`), 'Ev2', { user_team: 'T0OTHER' }))
   expect(received).toEqual([])
   expect(slack.messages.every(({ user }) => user !== BOT.user)).toBe(true)
-  expect(log.filter((line) => line.includes('not on the list')).join('')).toMatch(/U3.*T0OTHER\/U1/s)
+  expect(log.filter((line) => line.includes('not an allowed user')).join('')).toMatch(/U3.*T0OTHER\/U1/s)
 })
 
 test('somebody of another workspace may be listed together with it', async () => {

@@ -1,17 +1,17 @@
-import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import type { TelegramSettings } from '../../src/platforms/telegram/settings.ts'
 import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
 import { createLogger } from '../../src/process/log.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { ada, startTelegramDouble, type TelegramDouble, TOKEN } from './telegram-double.ts'
-
-export type Received = Omit<IncomingMessage, 'platform'>
 
 export type TelegramScene = {
   readonly telegram: TelegramDouble
   readonly platform: Platform
   readonly received: Received[]
   readonly log: string[]
+  /** How far the platform's clock is ahead. */
+  readonly time: { offset: number }
   readonly inbox: PlatformInbox
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -26,19 +26,20 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
   const telegram = await startTelegramDouble()
   const received: Received[] = []
   const log: string[] = []
-  const platform = await telegramOver({ apiUrl: telegram.apiUrl, ...options.settings }, log)
+  const time = { offset: 0 }
+  const settings = { apiUrl: telegram.apiUrl, ...options.settings }
+  const platform = await telegramOver(settings, log, () => Date.now() + time.offset)
   const accept = options.accept ?? (async (_message, nth) => ({ outcome: 'accepted', id: `id-${nth}` }))
   return {
     telegram,
     platform,
     received,
     log,
-    inbox: {
-      accept: (message) => {
-        received.push(message)
-        return accept(message, received.length)
-      },
-    },
+    time,
+    inbox: inboxOf((message) => {
+      received.push(message)
+      return accept(message, received.length)
+    }),
     [Symbol.asyncDispose]: async () => {
       await platform.stop()
       await telegram.close()
@@ -47,11 +48,15 @@ export const telegramScene = async (options: TelegramSceneOptions = {}): Promise
 }
 
 /** In a hurry: what takes seconds with the real one takes milliseconds here. */
-export const telegramOver = (telegram: TelegramSettings, log: string[] = []): Promise<Platform> =>
+export const telegramOver = (
+  telegram: TelegramSettings,
+  log: string[] = [],
+  clock: () => number = Date.now,
+): Promise<Platform> =>
   createTelegramPlatform(
     { botToken: TOKEN, allowedUsers: [String(ada.id)], ...telegram },
     {
-      clock: Date.now,
+      clock,
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
     { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },

@@ -2,7 +2,7 @@ import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { until } from '../helpers/server-process.ts'
 import { telegramScene } from './telegram-arrange.ts'
-import { ada } from './telegram-double.ts'
+import { ada, mallory } from './telegram-double.ts'
 
 type Delivered = { readonly conversationId: string; readonly deliveryId: string; readonly text: string }
 
@@ -18,9 +18,10 @@ export const telegramCandidate = async () => {
     ...platform,
     start: async (inbox) => {
       await platform.start({
-        accept: (message) => {
-          const isOurs = message.conversationId === String(ada.id)
-          return inbox.accept(isOurs ? { ...message, ...SUITE } : message)
+        ...inbox,
+        accept: (order, by) => {
+          const isOurs = order.conversationId === String(ada.id)
+          return inbox.accept(isOurs ? { ...order, ...SUITE } : order, by)
         },
       })
       await until('Telegram is being asked', async () => telegram.polls > 0 || undefined)
@@ -44,7 +45,14 @@ export const telegramCandidate = async () => {
         return true
       })
     },
-    arrived: () => telegram.said(ada.id).map((text) => ({ conversationId: SUITE.conversationId, text })),
+    deliverFromStranger: async (text: string): Promise<void> => {
+      telegram.say(text, { from: mallory, chat: { id: mallory.id, type: 'private' } })
+      await until('the update is confirmed', async () => telegram.waiting.length === 0 || undefined)
+    },
+    arrived: () =>
+      [ada, mallory]
+        .flatMap(({ id }) => telegram.said(id))
+        .map((text) => ({ conversationId: SUITE.conversationId, text })),
     // Telegram has nothing by which a message could be known again: at least once.
     sendsOnce: false,
     breakService: (how: 'refused' | 'unreachable') => {

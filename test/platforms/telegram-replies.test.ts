@@ -187,8 +187,8 @@ describe('while the agent speaks', () => {
     expect(telegram.said(ada.id)).toEqual(['Done.'])
   })
 
-  test('a flood wait ends the previews, not the answer', async () => {
-    const { telegram, platform } = scene
+  test('a flood wait counts for the chat: what is said there waits without asking, and the answer comes after it', async () => {
+    const { telegram, platform, time } = scene
     const parameters = { retry_after: 60 }
     failSending({ how: 'refused', code: 429, description: 'Too Many Requests: retry after 60', parameters })
     platform.preview?.(chat, 'Let me')
@@ -196,9 +196,15 @@ describe('while the agent speaks', () => {
     await until('it was tried', async () => previews() > 0 || undefined)
     failSending(undefined)
     platform.preview?.(chat, 'Let me see')
+    expect(await failure(reply('Done.'))).toMatchObject({ kind: 'unreachable' })
+    // A topic of the same chat.
+    expect(await failure(reply('There', { conversationId: `${chat}:5` }))).toMatchObject({ kind: 'unreachable' })
+    expect(previews()).toBe(1)
+    await platform.send(reply('Elsewhere', { conversationId: '8' }))
+    time.offset += 60_000
     await platform.send(reply('Done.'))
     expect(telegram.said(ada.id)).toEqual(['Done.'])
-    expect(previews()).toBe(2)
+    expect(previews()).toBe(3)
   })
 })
 

@@ -3,8 +3,9 @@ import type { AddressInfo } from 'node:net'
 import { TelegramServer } from 'telegram-test-api/lib/telegramServer.js'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Platform } from '../../src/platforms/platform.ts'
+import { inboxOf, type Received } from '../helpers/inbox.ts'
 import { until } from '../helpers/server-process.ts'
-import { type Received, telegramOver } from './telegram-arrange.ts'
+import { telegramOver } from './telegram-arrange.ts'
 import { ada, TOKEN } from './telegram-double.ts'
 
 /* The same over a Telegram that others have written. It knows no long polls, no secrets and no confirmation. */
@@ -24,12 +25,12 @@ afterEach(async () => {
 })
 
 const begin = (): Promise<void> =>
-  platform.start({
-    accept: async (message) => {
+  platform.start(
+    inboxOf(async (message) => {
       received.push(message)
       return { outcome: 'accepted', id: `${received.length}` }
-    },
-  })
+    }),
+  )
 
 const client = (options: { readonly chatId?: number; readonly type?: 'private' | 'group' } = {}) =>
   server.getClient(TOKEN, { userId: ada.id, chatId: ada.id, ...options })

@@ -24,7 +24,6 @@ describe('long polling', () => {
       [String(group.id), 'in a group'],
       [`${group.id}:5`, '/status'],
     ])
-    expect(received.every(({ details }) => details.persistent === true)).toBe(true)
     expect(telegram.webhook).toBeUndefined()
     expect(platform).not.toHaveProperty('webhook')
     expect(platform.status?.()).toMatchObject({ state: 'connected', lastError: undefined })

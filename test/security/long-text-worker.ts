@@ -11,6 +11,7 @@ import { isOurs, withMarker } from '../../src/platforms/github/marker.ts'
 import { orderIn } from '../../src/platforms/github/mention.ts'
 import { toMrkdwn } from '../../src/platforms/slack/render.ts'
 import { withoutMentions } from '../../src/platforms/github/mentions.ts'
+import { MOST_PARSED, parseMarkdown } from '../../src/platforms/markdown/parse.ts'
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
@@ -34,6 +35,7 @@ const functions: Record<string, readonly [longest: number, work: (text: string) 
     4_000,
     (text) => [discord.mentions(text, '1'), discord.withoutCall(text, '1'), discord.withNames(text, new Map())],
   ],
+  Markdown: [MOST_PARSED, parseMarkdown],
   'Markdown for Slack': [4_000, toMrkdwn],
   'Markdown for Discord': [LONGEST_MESSAGE, renderMarkdown],
   'Markdown for Telegram': [4_096, toHtml],
@@ -140,6 +142,17 @@ const units = letters.concat([
   '/a ',
   '/help@',
   '\u200b',
+  '*_',
+  'a**bc* ',
+  '> > ',
+  '* * ',
+  '[](',
+  '[a](<b',
+  '\\``',
+  '| a |\n|-|\n',
+  'a|b\n-|-\nx\n',
+  'https://a_',
+  'https://a(',
 ])
 
 const ends = [

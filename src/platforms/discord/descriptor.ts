@@ -13,6 +13,7 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
       'Mention the bot: @coppice fix this.',
     ],
   },
+  capabilities: { reach: 'server', persistent: false },
   isConfigured: ({ botToken }) => botToken !== undefined,
   check: checkDiscord,
   make: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),

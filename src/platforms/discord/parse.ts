@@ -3,7 +3,7 @@ import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { mentions, withNames, withoutCall } from './text.ts'
 
-/** A message that is meant for us. Whether its author may speak is decided elsewhere. */
+/** A message that is meant for us. Whether its author is allowed is decided elsewhere. */
 export type DiscordMessage = {
   readonly deliveryId: string
   readonly conversationId: string

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { APIInteraction } from 'discord.js'
 import { chatCommands } from '../../commands/chat-table.ts'
-import { maySpeak } from '../allowed.ts'
 import type { Platform, PlatformInbox, PlatformStatus } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createDiscordApi, restOptions } from './client.ts'
@@ -10,7 +9,8 @@ import { conversationIdOf } from './conversation-id.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import type { CreatedMessage } from './parse.ts'
 import { createReceiver, type Receiver } from './receiver.ts'
-import { createSender, LIMIT } from './sender.ts'
+import { LIMIT } from './reply-port.ts'
+import { createSender } from './sender.ts'
 import { type DiscordSettings, usableSettings } from './settings.ts'
 
 /** How long things take; tests are in more of a hurry. */
@@ -32,7 +32,7 @@ export const createDiscordPlatform = async (
   const { botToken: token, allowedUsers: allowed } = usableSettings(settings)
   const rest = restOptions(settings.apiUrl, pace.requestTimeoutMs)
   const api = createDiscordApi(token, rest)
-  const sender = createSender({ api, log, clock, ids, previewEveryMs: pace.previewEveryMs })
+  const sender = createSender({ api, log, clock, previewEveryMs: pace.previewEveryMs })
   let status: PlatformStatus = { state: 'disconnected', since: clock(), lastMessageAt: undefined, lastError: undefined }
   let open: { readonly gateway: Gateway; readonly receiver: Receiver } | undefined
   const note = (change: Partial<Omit<PlatformStatus, 'since'>>): void => {
@@ -46,7 +46,7 @@ export const createDiscordPlatform = async (
       inbox,
       log,
       ids,
-      mayUse: (userId) => maySpeak(allowed, userId),
+      allowed,
       channel: async (id) => gateway.channel(id) ?? api.channel(id),
       onAccepted: () => note({ lastMessageAt: clock() }),
     })

@@ -2,6 +2,7 @@ import type { APIInteraction, APIMessage } from 'discord.js'
 import { withStoreRetry } from '../../store/with-store-retry.ts'
 import type { Ids } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
+import { authorise, type Authorised } from '../authorisation.ts'
 import type { PlatformInbox } from '../platform.ts'
 import type { DiscordApi } from './client.ts'
 import { commandText } from './commands.ts'
@@ -25,7 +26,7 @@ export type ReceiverParts = {
   readonly inbox: PlatformInbox
   readonly log: Logger
   readonly ids: Ids
-  readonly mayUse: (userId: string | undefined) => boolean
+  readonly allowed: readonly string[]
   readonly channel: (id: string) => Promise<ChannelKind>
   readonly onAccepted: () => void
 }
@@ -43,33 +44,30 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
       })
     lines.set(channel, line)
   }
-  const isAllowed = (userId: string | undefined): boolean => {
-    const allowed = parts.mayUse(userId)
-    if (!allowed) log.info('somebody who may not speak was ignored', { platform: 'discord', userId })
-    return allowed
+  const authorised = (userId: string | undefined): Authorised | undefined => {
+    const by = authorise({ kind: 'listed', userId, allowed: parts.allowed })
+    if (by === undefined) log.info('ignored a message: its author is not an allowed user', { userId })
+    return by
   }
   return {
     message: (message, self) => {
-      if (isForUs(message, self).ignored !== undefined || !isAllowed(message.author.id)) return
-      inLine(message.channel_id, () => receiveMessage(parts, message, self))
+      if (isForUs(message, self).ignored !== undefined) return
+      const by = authorised(message.author.id)
+      if (by !== undefined) inLine(message.channel_id, () => receiveMessage(parts, message, by, self))
     },
     interaction: (interaction) => {
       const text = commandText(interaction)
-      if (text === undefined || !isAllowed(interaction.member?.user.id ?? interaction.user?.id)) return
+      if (text === undefined) return
+      const by = authorised(interaction.member?.user.id ?? interaction.user?.id)
+      if (by === undefined) return
       const acknowledged = acknowledgement(parts, interaction, text)
-      inLine(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, text, acknowledged))
+      inLine(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, by, { text, acknowledged }))
     },
     closed: (conversationId, threadId) => {
       parts.sender.gone(conversationId)
-      const closed = {
-        conversationId,
-        deliveryId: `${threadId}:deleted`,
-        kind: 'closed',
-        text: '',
-        details: {},
-      } as const
+      const closed = { conversationId, deliveryId: `${threadId}:deleted`, details: {} }
       inLine(threadId, async () => {
-        await withStoreRetry(() => parts.inbox.accept(closed), { log, what: 'the end of a Discord thread' })
+        await withStoreRetry(() => parts.inbox.close(closed), { log, what: 'the end of a Discord thread' })
       })
     },
     settled: async () => {
@@ -78,7 +76,12 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
   }
 }
 
-const receiveMessage = async (parts: ReceiverParts, message: CreatedMessage, self: string): Promise<void> => {
+const receiveMessage = async (
+  parts: ReceiverParts,
+  message: CreatedMessage,
+  by: Authorised,
+  self: string,
+): Promise<void> => {
   const { inbox, log, channel, onAccepted } = parts
   try {
     const where = await placed(message, channel, log)
@@ -87,10 +90,8 @@ const receiveMessage = async (parts: ReceiverParts, message: CreatedMessage, sel
     const context = await contextOf(parts, parsed.message, self)
     const { conversationId, deliveryId, text, userId, channelId } = parsed.message
     const details = { userId, ...(channelId !== undefined && { channelId }), ...(context !== undefined && { context }) }
-    await withStoreRetry(() => inbox.accept({ conversationId, deliveryId, kind: 'message', text, details }), {
-      log,
-      what: 'a message from Discord',
-    })
+    const order = { conversationId, deliveryId, kind: 'message', text, details } as const
+    await withStoreRetry(() => inbox.accept(order, by), { log, what: 'a message from Discord' })
     onAccepted()
     await acknowledge(parts, parsed.message)
   } catch (error) {
@@ -145,20 +146,20 @@ const acknowledge = async (
 
 const receiveCommand = async (
   { inbox, log, onAccepted }: ReceiverParts,
-  { id, channel, member, user }: APIInteraction,
-  text: string,
-  acknowledged: (content: string) => Promise<void>,
+  { id, channel }: APIInteraction,
+  by: Authorised,
+  { text, acknowledged }: { readonly text: string; readonly acknowledged: (content: string) => Promise<void> },
 ): Promise<void> => {
   if (channel?.id === undefined) return
   const parent = 'parent_id' in channel && 'thread_metadata' in channel ? (channel.parent_id ?? undefined) : undefined
-  const userId = member?.user.id ?? user?.id
-  const details = { ...(userId !== undefined && { userId }), ...(parent !== undefined && { channelId: parent }) }
+  const details = {
+    ...(by.userId !== undefined && { userId: by.userId }),
+    ...(parent !== undefined && { channelId: parent }),
+  }
   const conversationId = conversationIdOf({ channel: channel.id, parent })
   try {
-    await withStoreRetry(() => inbox.accept({ conversationId, deliveryId: id, kind: 'message', text, details }), {
-      log,
-      what: 'a command from Discord',
-    })
+    const order = { conversationId, deliveryId: id, kind: 'message', text, details } as const
+    await withStoreRetry(() => inbox.accept(order, by), { log, what: 'a command from Discord' })
     onAccepted()
   } catch (error) {
     log.error('a command could not be accepted', { id, error })

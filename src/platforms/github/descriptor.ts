@@ -14,6 +14,7 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
       'Mention the bot in an issue: @<bot> fix this.',
     ],
   },
+  capabilities: { reach: 'repository', persistent: false },
   /** `GITHUB_TOKEN` alone is for private remotes and says nothing about a bot. */
   isConfigured: ({ webhookSecret, bot }) => webhookSecret !== undefined || bot !== undefined,
   check: checkGithub,

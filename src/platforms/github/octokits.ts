@@ -1,4 +1,5 @@
 import { App, Octokit } from 'octokit'
+import { BoundedMap } from '../../domain/bounded-map.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
 import type { PlatformParts } from '../descriptor.ts'
@@ -26,8 +27,8 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
   const { token, appId, privateKey } = settings
   const send = withTimeout(options.timeoutMs)
   if (appId !== undefined && privateKey !== undefined) {
-    const Configured = Octokit.defaults(defaultsOf(settings.apiUrl, options, hidingTokens(send, options)))
-    return ofApp(Configured, appId, privateKey, options)
+    const defaults = defaultsOf(settings.apiUrl, options, hidingTokens(send, options))
+    return ofApp(defaults, appId, privateKey, options)
   }
   if (appId !== undefined || privateKey !== undefined) {
     throw new AppError('config-invalid', 'the GitHub App needs both its ID and its private key', {
@@ -55,18 +56,28 @@ export const atOnce = { retries: 0 } as const
 
 /** An app can be taken off a repository and put on it again, as another installation. */
 const INSTALLED_MS = 600_000
+const MOST_INSTALLATIONS = 500
 
 const ofApp = (
-  Configured: typeof Octokit,
+  defaults: ReturnType<typeof defaultsOf>,
   appId: string,
   privateKey: string,
   { log, clock }: Pick<OctokitOptions, 'log' | 'clock'>,
 ): Octokits => {
-  const app = new App({ appId, privateKey, Octokit: Configured, log: sdkLog(log) })
+  const appWith = (throttle: object): App =>
+    new App({ appId, privateKey, Octokit: Octokit.defaults({ ...defaults, throttle }), log: sdkLog(log) })
+  const app = appWith(defaults.throttle)
+  /** Each installation has limits of its own. Without an id the SDK would send the comments of all in one line. */
+  const perInstallation = new BoundedMap<number, App>(MOST_INSTALLATIONS)
+  const appOf = (id: number): App => {
+    const made = perInstallation.get(id) ?? appWith({ ...defaults.throttle, id: `installation ${id}` })
+    perInstallation.set(id, made)
+    return made
+  }
   const installed = new Map<string, { readonly until: number; readonly octokit: Promise<Octokit> }>()
   const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<Octokit> => {
     const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: atOnce })
-    return app.getInstallationOctokit(data.id)
+    return appOf(data.id).getInstallationOctokit(data.id)
   }
   return {
     of: (repository) => {

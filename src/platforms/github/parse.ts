@@ -8,7 +8,7 @@ import * as read from './payloads.ts'
 import { aboutPlace, aboutThread } from './thread-context.ts'
 import { visible } from './visible.ts'
 
-/** What a delivery comes to. Only a message needs leave; it is given elsewhere. */
+/** What a delivery comes to. Whether a message's author is allowed is decided elsewhere. */
 export type Parsed =
   | { readonly kind: 'ignored'; readonly reason: string }
   | {

@@ -1,16 +1,18 @@
 import { Webhooks } from '@octokit/webhooks'
 import { AppError } from '../../domain/errors.ts'
-import type { Platform, PlatformInbox, WebhookAnswer, WebhookRequest } from '../platform.ts'
+import type { Accepted, Platform, PlatformInbox, TooOld, WebhookAnswer, WebhookRequest } from '../platform.ts'
+import { authorise, type Authorised, type WritePermission } from '../authorisation.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createClient, type GithubClient } from './client.ts'
 import { threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import { COMMENT_LIMIT } from './marker.ts'
-import { createWritePermission, type WritePermission } from './write-permission.ts'
+import { createWritePermission } from './write-permission.ts'
 import { createOctokits, type Identity } from './octokits.ts'
 import { type Parsed, parseDelivery } from './parse.ts'
 import { prepareMessage } from './prepare.ts'
-import { createReplies } from './replies.ts'
+import { createReplies } from '../replies/engine.ts'
+import { githubReplies } from './reply-port.ts'
 import { readDelivery } from './delivery.ts'
 import type { GithubSettings } from './settings.ts'
 import { createConnectionStatus } from './connection-status.ts'
@@ -37,11 +39,14 @@ export const createGithubPlatform = async (
   const webhooks = new Webhooks({ secret })
   const standing = createConnectionStatus(clock)
   const client = standing.watching(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
-  const leave = createWritePermission({ client, allowedUsers: settings.allowedUsers ?? [], clock, log })
+  const askPermission = createWritePermission({ client, clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
-  const replies = createReplies({ client, self: () => self, clock, log, previewEveryMs })
+  const knownSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
+  const isApp = settings.appId !== undefined
+  const port = githubReplies({ client, self: knownSelf, clock, previewEveryMs, isApp })
+  const replies = createReplies(port, { clock, log })
 
   const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
     const into = inbox
@@ -50,20 +55,31 @@ export const createGithubPlatform = async (
     // By what is signed: the id in the header is not, and whoever sends a recording again can write any. It also differs
     // between a repository's hook and the organisation's, which tell of the same comment.
     const deliveryId = `${event} ${parsed.deliveryId}`
-    if (parsed.kind === 'message') {
-      const thread = threadOf(conversationId)
-      const answer = thread === undefined ? 'no' : await within(leave(thread, parsed.author), LEAVE_MS)
-      if (answer !== 'yes') {
-        log.info('a message was ignored: its author may not speak', {
-          conversationId,
-          userId: parsed.author.id,
-          answer,
-        })
-        return answer === 'no' ? { status: 200, body: 'ignored' } : away
-      }
-    }
-    const text = parsed.kind === 'message' ? parsed.text : ''
-    const { outcome } = await into.accept({ conversationId, deliveryId, kind: parsed.kind, text, details, writtenAt })
+    const thread = { conversationId, deliveryId, details, writtenAt }
+    if (parsed.kind === 'closed') return answerFor(await into.close(thread))
+    const by = await permitted(parsed)
+    if (by === 'no') return { status: 200, body: 'ignored' }
+    if (by === 'unknown') return away
+    return answerFor(await into.accept({ ...thread, kind: 'message', text: parsed.text }, by))
+  }
+
+  /** Who is on the list, or may write to the repository. */
+  const permitted = async ({
+    conversationId,
+    author,
+  }: Extract<Parsed, { kind: 'message' }>): Promise<Authorised | 'no' | 'unknown'> => {
+    const userId = String(author.id)
+    const listed = authorise({ kind: 'listed', userId, allowed: settings.allowedUsers ?? [] })
+    if (listed !== undefined) return listed
+    const thread = threadOf(conversationId)
+    const canWrite = thread === undefined ? 'no' : await within(askPermission(thread, author), PERMISSION_MS)
+    const writer = authorise({ kind: 'collaborator', userId, canWrite })
+    if (writer !== undefined) return writer
+    log.info('ignored a message: its author is not an allowed user', { conversationId, userId: author.id, canWrite })
+    return canWrite === 'unknown' ? 'unknown' : 'no'
+  }
+
+  const answerFor = ({ outcome }: Accepted | TooOld): WebhookAnswer => {
     if (outcome === 'too-old') return { status: 400, body: 'refused: too old' }
     standing.heard()
     return { status: 200, body: outcome }
@@ -80,7 +96,7 @@ export const createGithubPlatform = async (
     },
     stop: async () => {
       inbox = undefined
-      replies.stop()
+      replies.quiet()
     },
     webhook: async (request: WebhookRequest) => {
       if (inbox === undefined || bot === undefined) return away
@@ -93,10 +109,7 @@ export const createGithubPlatform = async (
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
     prepare: (message) => prepareMessage({ client, clock, log }, message),
-    send: async (message) => {
-      self ??= await client.identity().catch(() => undefined)
-      return replies.send(message)
-    },
+    send: replies.send,
     preview: replies.preview,
     status: standing.status,
   }
@@ -133,14 +146,14 @@ export const createGithubPlatform = async (
 }
 
 /** GitHub waits ten seconds for an answer. */
-const LEAVE_MS = 8_000
+const PERMISSION_MS = 8_000
 
 /** It shows the delivery as failed then, and it can be delivered again from there. */
 const away: WebhookAnswer = { status: 503, body: 'not taken', headers: { 'retry-after': '60' } }
 
 const within = async (asked: Promise<WritePermission>, ms: number): Promise<WritePermission> => {
   const waited = Promise.withResolvers<WritePermission>()
-  const timer = setTimeout(() => waited.resolve('cannot-tell'), ms)
+  const timer = setTimeout(() => waited.resolve('unknown'), ms)
   try {
     return await Promise.race([asked, waited.promise])
   } finally {

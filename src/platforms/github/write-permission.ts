@@ -1,28 +1,26 @@
 import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
-import { maySpeak } from '../allowed.ts'
+import type { WritePermission } from '../authorisation.ts'
 import type { GithubClient } from './client.ts'
 import { repositoryOf, type Thread } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import type { Writer } from './payloads.ts'
 
-/** `cannot-tell` is never `yes`. */
-export type WritePermission = 'yes' | 'no' | 'cannot-tell'
+export type AskWritePermission = (
+  repository: Pick<Thread, 'owner' | 'repo'>,
+  writer: Writer,
+) => Promise<WritePermission>
 
-export type LeaveAsked = (repository: Pick<Thread, 'owner' | 'repo'>, writer: Writer) => Promise<WritePermission>
-
-/** Who is on the list by id, or may write to the repository. GitHub's answer counts for a minute. */
+/** Whether somebody may write to the repository. GitHub's answer counts for a minute. */
 export const createWritePermission = ({
   client,
-  allowedUsers,
   clock,
   log,
 }: {
   readonly client: Pick<GithubClient, 'permission'>
-  readonly allowedUsers: readonly string[]
   readonly clock: Clock
   readonly log: Logger
-}): LeaveAsked => {
+}): AskWritePermission => {
   const known = new Map<string, { readonly until: number; readonly answer: Promise<WritePermission> }>()
   const ask = async (repository: Pick<Thread, 'owner' | 'repo'>, { id, login }: Writer): Promise<WritePermission> => {
     try {
@@ -33,11 +31,10 @@ export const createWritePermission = ({
       const { kind, message } = failureOf(error, clock)
       if (kind === 'missing') return 'no'
       log.warn('a permission could not be asked for', { repository: repositoryOf(repository), userId: id, message })
-      return 'cannot-tell'
+      return 'unknown'
     }
   }
   return async (repository, writer) => {
-    if (maySpeak(allowedUsers, String(writer.id))) return 'yes'
     const key = `${repositoryOf(repository).toLowerCase()} ${writer.id} ${writer.login}`
     const now = clock()
     const remembered = known.get(key)
@@ -50,7 +47,7 @@ export const createWritePermission = ({
       if (known.size <= MOST_REMEMBERED) break
       known.delete(old)
     }
-    if ((await answer) === 'cannot-tell' && known.get(key)?.answer === answer) known.delete(key)
+    if ((await answer) === 'unknown' && known.get(key)?.answer === answer) known.delete(key)
     return answer
   }
 }

@@ -16,6 +16,7 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
     ],
     paste: { what: 'manifest', text: JSON.stringify(slackManifest, undefined, 2) },
   },
+  capabilities: { reach: 'server', persistent: false },
   isConfigured: ({ botToken, appToken }) => botToken !== undefined || appToken !== undefined,
   check: checkSlack,
   make: async (settings, parts) => (await import('./platform.ts')).createSlackPlatform(settings, parts),

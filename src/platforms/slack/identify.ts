@@ -1,6 +1,6 @@
+import { AppError } from '../../domain/errors.ts'
 import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
 import type { SlackSelf } from './parse.ts'
-import { refused } from './settings.ts'
 
 /** Who we are. A token that Slack does not take is a fault of the configuration; anything else may pass. */
 export const identify = async (client: SlackClient): Promise<SlackSelf> => {
@@ -12,3 +12,10 @@ export const identify = async (client: SlackClient): Promise<SlackSelf> => {
   if (userId === undefined || teamId === undefined) throw refused('bot token', new Error('it names nobody'))
   return { userId, teamId, botId, enterpriseId, name: name ?? userId }
 }
+
+/** A token that Slack does not take. */
+export const refused = (what: string, cause: unknown): AppError =>
+  new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
+    cause,
+    remedy: 'see what is missing: coppice platforms setup slack',
+  })

@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Accepted, PlatformInbox } from '../platform.ts'
-import { maySpeak } from '../allowed.ts'
+import { authorise, type Authorised } from '../authorisation.ts'
 import type { Logger } from '../../process/log.ts'
+import type { Heard } from '../replies/engine.ts'
 import type { SlackClient } from './client.ts'
-import { conversationIdOf, parseEvent, type SlackMessage, type SlackSelf } from './parse.ts'
+import { conversationIdOf, parseEvent, type Place, type SlackMessage, type SlackSelf } from './parse.ts'
 import { readThread, threadContext } from './thread.ts'
 
 export type IncomingParts = {
@@ -12,26 +13,23 @@ export type IncomingParts = {
   readonly log: Logger
   /** Throws while nothing is accepted: then Slack shall deliver it again. */
   readonly accept: PlatformInbox['accept']
-  readonly onAccepted: (conversationId: string, accepted: Accepted, thread: Heard) => void
+  readonly onAccepted: (conversationId: string, accepted: Accepted, heard: Heard<Place>) => void
 }
-
-/** In which thread it was, and whether it is the first message of that. */
-export type Heard = { readonly threadTs: string; readonly isNew: boolean }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>
 
-/** From an event to a message that is durable: is it for us, may its author speak, what was said before. */
+/** From an event to a message that is durable: is it for us, is its author allowed, what was said before. */
 export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }: IncomingParts): Incoming => {
   const turns = new Map<string, Promise<unknown>>()
 
-  const take = async (message: SlackMessage, self: SlackSelf): Promise<void> => {
+  const take = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<void> => {
     const { channel, ts, threadTs, deliveryId, text } = message
     const isNew = ts === threadTs
     const conversationId = conversationIdOf(message)
     const context = isNew ? undefined : await earlierWords(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
-    const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details })
-    if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { threadTs, isNew })
+    const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details }, by)
+    if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { place: { channel, threadTs }, isNew })
   }
 
   return async (body, self) => {
@@ -41,13 +39,15 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
       return
     }
     const { message } = parsed
-    if (!maySpeak(allowedUsers, authorOf(message))) {
-      log.warn('ignored: not on the list of who may speak', { userId: authorOf(message) })
+    const userId = authorOf(message)
+    const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
+    if (by === undefined) {
+      log.warn('ignored a message: its author is not an allowed user', { userId })
       return
     }
     // In the order in which they came: what was said before takes longer to read for one than for another.
     const id = conversationIdOf(message)
-    const mine = (turns.get(id) ?? Promise.resolve()).then(() => take(message, self))
+    const mine = (turns.get(id) ?? Promise.resolve()).then(() => take(message, by, self))
     const settled = mine.catch(() => undefined)
     turns.set(id, settled)
     try {

@@ -10,7 +10,7 @@ export type SlackSelf = {
   readonly name: string
 }
 
-/** A message that is meant for us. Whether its author may speak is decided elsewhere. */
+/** A message that is meant for us. Whether its author is allowed is decided elsewhere. */
 export type SlackMessage = {
   readonly deliveryId: string
   readonly channel: string

@@ -4,10 +4,11 @@ import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '..
 import type { PlatformParts } from '../descriptor.ts'
 import { clientOptions, createSlackClient } from './client.ts'
 import { createEvents, type Events } from './events.ts'
-import { identify } from './identify.ts'
+import { identify, refused } from './identify.ts'
 import { createIncoming } from './incoming.ts'
-import { createReplies, LIMIT } from './replies.ts'
-import { refused, type SlackSettings, usableSettings } from './settings.ts'
+import { createReplies } from '../replies/engine.ts'
+import { LIMIT, slackReplies } from './reply-port.ts'
+import { type SlackSettings, usableSettings } from './settings.ts'
 import { createSocket } from './socket.ts'
 import { answerWebhook } from './webhook.ts'
 
@@ -23,7 +24,7 @@ export const createSlackPlatform = async (
   const log = given.child({ platform: 'slack' })
   const options = clientOptions(log, apiUrl)
   const client = createSlackClient(botToken, log, apiUrl)
-  const replies = createReplies({ client, clock, log })
+  const replies = createReplies(slackReplies(client), { clock, log })
   let inbox: PlatformInbox | undefined
   let events: Events | undefined
   let stopping = new AbortController()
@@ -37,13 +38,13 @@ export const createSlackPlatform = async (
     client,
     allowedUsers,
     log,
-    accept: async (message) => {
+    accept: async (message, by) => {
       if (inbox === undefined) throw notNow()
-      return inbox.accept(message)
+      return inbox.accept(message, by)
     },
-    onAccepted: (conversationId, { outcome }, thread) => {
+    onAccepted: (conversationId, { outcome }, heard) => {
       status = { ...status, lastMessageAt: clock() }
-      if (outcome === 'accepted') replies.heard(conversationId, thread)
+      if (outcome === 'accepted') replies.heard(conversationId, heard)
     },
   })
   const onEvent = async (body: unknown, retry: number | undefined): Promise<void> => {

@@ -1,7 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
 import type { SettingTable, ValuesOf } from '../descriptor.ts'
 import { secret, url, userIds } from '../setting-rules.ts'
-import { refusalOf } from './client.ts'
 
 export const slackSettings = {
   botToken: { variable: 'SLACK_BOT_TOKEN', rule: secret, about: 'The Bot User OAuth Token (xoxb-…).' },
@@ -56,12 +55,5 @@ export const usableSettings = (given: SlackSettings): UsableSettings => {
   }
   return { botToken, appToken, signingSecret, allowedUsers, apiUrl }
 }
-
-/** A token that Slack does not take. */
-export const refused = (what: string, cause: unknown): AppError =>
-  new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
-    cause,
-    remedy: 'see what is missing: coppice platforms setup slack',
-  })
 
 const invalid = (message: string, remedy: string): AppError => new AppError('config-invalid', message, { remedy })

@@ -13,6 +13,7 @@ export const telegram: PlatformDescriptor<typeof telegramSettings> = {
       'Send the bot a message: fix this. In a group: @<bot> fix this.',
     ],
   },
+  capabilities: { reach: 'server', persistent: true },
   isConfigured: ({ botToken }) => botToken !== undefined,
   check: checkTelegram,
   make: async (settings, parts) => (await import('./platform.ts')).createTelegramPlatform(settings, parts),

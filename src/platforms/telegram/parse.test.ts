@@ -33,7 +33,7 @@ const mentioning = (text: string, more: readonly Record<string, unknown>[] = [])
   ],
 })
 
-test('in a private chat every text is for us, and the chat is one persistent conversation', () => {
+test('in a private chat every text is for us, and the chat is one conversation', () => {
   expect(parse({ text: 'fix the login' })).toEqual({
     userId: '7',
     message: {
@@ -42,7 +42,7 @@ test('in a private chat every text is for us, and the chat is one persistent con
       writtenAt: 1_000,
       kind: 'message',
       text: 'fix the login',
-      details: { userId: '7', messageId: '3', persistent: true },
+      details: { userId: '7', messageId: '3' },
     },
   })
 })

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from '../../domain/message.ts'
+import type { Order } from '../platform.ts'
 import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { type TelegramEntity, type TelegramMessage, type TelegramWords, updatePayload } from './payload.ts'
@@ -6,14 +6,12 @@ import { type TelegramEntity, type TelegramMessage, type TelegramWords, updatePa
 /** Ourselves, as Telegram knows us. */
 export type TelegramSelf = { readonly id: number; readonly username: string }
 
-export type Parsed =
-  | { readonly message: Omit<IncomingMessage, 'platform'>; readonly userId: string }
-  | { readonly ignored: string }
+export type Parsed = { readonly message: Order; readonly userId: string } | { readonly ignored: string }
 
 /**
  * An update as a message for us, or the reason why it is none. In a private chat every text is for us; in a group what
  * mentions the bot, answers it, or is a command with its name. Only as it was first written, never by a bot, and never
- * somebody else's words that were only forwarded. Whether its author may speak is decided elsewhere.
+ * somebody else's words that were only forwarded. Whether its author is allowed is decided elsewhere.
  */
 export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
   const read = updatePayload.safeParse(update)
@@ -39,7 +37,6 @@ export const parseUpdate = (update: unknown, self: TelegramSelf): Parsed => {
       details: {
         userId,
         messageId: String(message.message_id),
-        persistent: true,
         ...(thread !== undefined && { channelId: String(message.chat.id) }),
         ...(context !== undefined && { context }),
       },

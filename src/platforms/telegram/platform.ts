@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { chatCommands } from '../../commands/chat-table.ts'
 import { AppError, isAppError } from '../../domain/errors.ts'
-import { maySpeak } from '../allowed.ts'
+import { authorise } from '../authorisation.ts'
 import type { Platform, PlatformInbox, PlatformStatus, WebhookRequest } from '../platform.ts'
 import type { PlatformParts } from '../descriptor.ts'
 import { createTelegramApi, refusalOf, signalFor, toDeliveryError } from './client.ts'
@@ -9,7 +9,8 @@ import { menuCommands } from './commands.ts'
 import { identify } from './identify.ts'
 import { parseUpdate, type TelegramSelf } from './parse.ts'
 import { allowedUpdates, LONG_POLL_SECONDS, poll } from './polling.ts'
-import { createReplies, LIMIT } from './replies.ts'
+import { createReplies } from '../replies/engine.ts'
+import { LIMIT, telegramReplies } from './reply-port.ts'
 import { invalid, type TelegramSettings, usableSettings } from './settings.ts'
 import { answerWebhook } from './webhook.ts'
 
@@ -36,7 +37,7 @@ export const createTelegramPlatform = async (
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
   const waitingApi = createTelegramApi(botToken, apiUrl, LONG_POLL_SECONDS * 1000 + pace.requestTimeoutMs)
-  const replies = createReplies({ api, clock, log, previewEveryMs: pace.previewEveryMs })
+  const replies = createReplies(telegramReplies({ api, log, previewEveryMs: pace.previewEveryMs }), { clock, log })
   let inbox: PlatformInbox | undefined
   let self: TelegramSelf | undefined
   let stopping = new AbortController()
@@ -53,8 +54,9 @@ export const createTelegramPlatform = async (
     const parsed = parseUpdate(update, self)
     if ('ignored' in parsed) return log.debug('an update of Telegram is not for us', { why: parsed.ignored })
     const { message, userId } = parsed
-    if (!maySpeak(allowedUsers, userId)) return log.warn('somebody who may not speak was ignored', { userId })
-    const { outcome } = await inbox.accept(message)
+    const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
+    if (by === undefined) return log.warn('ignored a message: its author is not an allowed user', { userId })
+    const { outcome } = await inbox.accept(message, by)
     status = { ...status, lastMessageAt: clock() }
     if (outcome === 'accepted') replies.heard(message.conversationId)
   }

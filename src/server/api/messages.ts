@@ -93,7 +93,8 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
   const { store } = deps.context.isolation
   app.openapi(postRoute, async (c) => {
     const { id } = c.req.valid('param')
-    const accepted = await receive(deps, c.req.valid('query').platform, { conversationId: id, ...c.req.valid('json') })
+    const received = { conversationId: id, ...c.req.valid('json') }
+    const accepted = await receive(deps, c.req.valid('query').platform, received, c.get('authenticated'))
     return c.json({ conversationId: id, ...accepted }, 202)
   })
   app.openapi(listRoute, async (c) => {
@@ -106,7 +107,7 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
   })
   app.openapi(closeRoute, async (c) => {
     const { id } = c.req.valid('param')
-    const accepted = await receiveClosed(deps, c.req.valid('query').platform, id)
+    const accepted = await receiveClosed(deps, c.req.valid('query').platform, id, c.get('authenticated'))
     return c.json({ conversationId: id, ...accepted }, 202)
   })
   app.openapi(stopRoute, async (c) => {

@@ -7,6 +7,7 @@ import type { LocalPlatformName } from '../../platforms/registry.ts'
 import type { ServerDeps } from '../deps.ts'
 import { HttpError } from '../errors.ts'
 import type { hints as hintsSchema } from '../schemas.ts'
+import type { Authenticated } from '../server-env.ts'
 
 export type Received = {
   readonly conversationId: string
@@ -20,30 +21,33 @@ export type Received = {
 }
 
 /** Hands a message to its platform. Durable when it answers. */
-export const receive = async (deps: ServerDeps, platform: LocalPlatformName, received: Received): Promise<Accepted> => {
+export const receive = async (
+  deps: ServerDeps,
+  platform: LocalPlatformName,
+  received: Received,
+  authenticated: Authenticated | undefined,
+): Promise<Accepted> => {
   const { conversationId, message, deliveryId } = received
   assertAgent(deps, received.agent)
-  return platformOf(deps, platform).receive({
+  const order = {
     conversationId,
     deliveryId: localDeliveryId(conversationId, deliveryId ?? deps.context.isolation.ids()),
     kind: 'message',
     text: message,
     details: detailsOf(received),
-  })
+  } as const
+  return platformOf(deps, platform).receive(order, authenticated)
 }
 
 export const receiveClosed = async (
   deps: ServerDeps,
   platform: LocalPlatformName,
   conversationId: string,
-): Promise<Accepted> =>
-  platformOf(deps, platform).receive({
-    conversationId,
-    deliveryId: localDeliveryId(conversationId, deps.context.isolation.ids()),
-    kind: 'closed',
-    text: '',
-    details: {},
-  })
+  authenticated: Authenticated | undefined,
+): Promise<Accepted> => {
+  const deliveryId = localDeliveryId(conversationId, deps.context.isolation.ids())
+  return platformOf(deps, platform).close({ conversationId, deliveryId, details: {} }, authenticated)
+}
 
 const platformOf = ({ platforms }: ServerDeps, name: LocalPlatformName) => {
   const platform = platforms.get(name)

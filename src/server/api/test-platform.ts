@@ -39,11 +39,13 @@ const listRoute = createRoute({
 export const addTestPlatform = (app: App, deps: ServerDeps): void => {
   app.openapi(messageRoute, async (c) => {
     const received = c.req.valid('json')
-    return c.json({ conversationId: received.conversationId, ...(await receive(deps, 'test', received)) }, 202)
+    const accepted = await receive(deps, 'test', received, c.get('authenticated'))
+    return c.json({ conversationId: received.conversationId, ...accepted }, 202)
   })
   app.openapi(closeRoute, async (c) => {
     const { conversationId } = c.req.valid('json')
-    return c.json({ conversationId, ...(await receiveClosed(deps, 'test', conversationId)) }, 202)
+    const accepted = await receiveClosed(deps, 'test', conversationId, c.get('authenticated'))
+    return c.json({ conversationId, ...accepted }, 202)
   })
   app.openapi(listRoute, async (c) => {
     const { conversationId } = c.req.valid('param')

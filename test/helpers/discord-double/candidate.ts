@@ -4,7 +4,7 @@ import type { Platform } from '../../../src/platforms/platform.ts'
 import { createLogger } from '../../../src/process/log.ts'
 import { until } from '../server-process.ts'
 import { startDiscord } from './double.ts'
-import { alice } from './state.ts'
+import { alice, mallory } from './state.ts'
 
 type Delivered = { readonly conversationId: string; readonly deliveryId: string; readonly text: string }
 
@@ -15,6 +15,7 @@ type Delivered = { readonly conversationId: string; readonly deliveryId: string;
 export const discordCandidate = async (): Promise<{
   readonly platform: Platform
   readonly deliver: (message: Delivered) => Promise<void>
+  readonly deliverFromStranger: (text: string) => Promise<void>
   readonly arrived: () => readonly { readonly conversationId: string; readonly text: string }[]
   readonly sendsOnce: boolean
   readonly breakService: (how: 'refused' | 'unreachable') => void
@@ -41,6 +42,10 @@ export const discordCandidate = async (): Promise<{
         if (discord.saidIn(channel).length > before.said) throw new Error(discord.saidIn(channel).at(-1))
         return written() > before.written || undefined
       })
+    },
+    // What allowed users say in the channel afterwards is handed over after it.
+    deliverFromStranger: async (text) => {
+      discord.say(text, { in: conversationId, by: mallory, direct: true })
     },
     arrived: () => discord.saidIn(conversationId).map((text) => ({ conversationId, text })),
     sendsOnce: true,

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
-import { reachOf, withoutMachine } from './reach.ts'
+import { withoutMachine } from './without-machine.ts'
 
-test('only the platforms of this server’s own people reach beyond a repository', () => {
-  const wide = ['cli', 'web', 'test', 'slack', 'discord', 'telegram']
-  expect(wide.map((platform) => reachOf({ platform }))).toEqual(wide.map(() => 'server'))
-  expect(['github', 'gitlab', 'forgejo', ''].map((platform) => reachOf({ platform }))).not.toContain('server')
-})
+const platforms = new Map([
+  ['slack', { reach: 'server', persistent: false }],
+  ['a.b', { reach: 'server', persistent: true }],
+  ['github', { reach: 'repository', persistent: false }],
+] as const)
 
 test.each([
   ['Adopted the worktree at /srv/trees/app/issue-42 (branch `x`)', 'Adopted the worktree at …/issue-42 (branch `x`)'],
@@ -18,11 +18,16 @@ test.each([
   ['~root/.coppice/token and ~root/token', '…/token and …/token'],
   ['curl -d @/root/.coppice/token', 'curl -d @…/token'],
   ['slack:C123:1712.34 still uses it', 'a conversation on slack still uses it'],
+  ['a.b:7 still uses it, axb:7 too', 'a conversation on a.b still uses it, axb:7 too'],
   ['`/worktree list` · origin/main · feature/x/y', '`/worktree list` · origin/main · feature/x/y'],
   ['https://github.com/acme/app/pull/7', 'https://github.com/acme/app/pull/7'],
   ['git@github.com:acme/app.git', 'git@github.com:acme/app.git'],
   ['fix-x/y/z · http://localhost:3000/a/b', 'fix-x/y/z · http://localhost:3000/a/b'],
   ['github:acme/app#99 still uses it', 'github:acme/app#99 still uses it'],
 ])('what everybody can read names no path and no other conversation: %s', (text, shown) => {
-  expect(withoutMachine(text)).toBe(shown)
+  expect(withoutMachine(text, platforms)).toBe(shown)
+})
+
+test('without any platform of this server there is no conversation to hide', () => {
+  expect(withoutMachine('slack:C1 and :x', new Map())).toBe('slack:C1 and :x')
 })

@@ -1,0 +1,32 @@
+import type { Block } from './document.ts'
+
+export type Layout = {
+  readonly print: (block: Block) => string
+  /** Before each line of a quotation; the dialect that needs none has marks of its own around it. */
+  readonly quote?: string
+  readonly item?: (item: NonNullable<Block['item']>) => string
+}
+
+/** Blocks below each other, on the lines they had: indented as items, quoted, with the same empty lines between them. */
+export const layOut = (blocks: readonly Block[], { print, quote = '> ', item = bullet }: Layout): string => {
+  const lines: string[] = []
+  let before: readonly number[] = []
+  for (const block of blocks) {
+    const shared = block.quotes.filter((id, depth) => id === before[depth]).length
+    for (let gap = 0; gap < block.gap; gap++) lines.push(quote.repeat(shared).trimEnd())
+    const mark = block.item === undefined ? '' : `${item(block.item)} `
+    const own = '  '.repeat(Math.max(0, block.depth - 1))
+    // Code keeps its own margin: an indented fence is none in some dialects.
+    const following = block.kind === 'code' || block.kind === 'table' ? '' : '  '.repeat(block.depth)
+    for (const [nth, line] of print(block).split('\n').entries()) {
+      const margin = nth === 0 && block.item !== undefined ? own + mark : following
+      lines.push(`${quote.repeat(block.quotes.length)}${margin}${line}`)
+    }
+    before = block.quotes
+  }
+  return lines.join('\n')
+}
+
+/** `•` for what is only a list, and the number where there is one. */
+export const bullet = ({ mark, ticked }: NonNullable<Block['item']>): string =>
+  ticked !== undefined ? (ticked ? '☑' : '☐') : /^\d/.test(mark) ? mark : '•'

@@ -1,0 +1,75 @@
+import { splitReply } from '../../conversations/split.ts'
+import { BoundedMap } from '../../domain/bounded-map.ts'
+import type { Logger } from '../../process/log.ts'
+import type { ReplyPort } from '../replies/port.ts'
+import { isUnchanged, movedTo, type TelegramApi, toDeliveryError } from './client.ts'
+import { isGroup, type Place, placeOf } from './conversation-id.ts'
+import { inHtml } from './in-html.ts'
+
+/** Telegram takes 4,096 after rendering. */
+export const LIMIT = 3_500
+
+export type ReplyPortParts = {
+  readonly api: TelegramApi
+  readonly log: Logger
+  /** In groups twice as long: Telegram takes 20 messages a minute there. */
+  readonly previewEveryMs: number
+}
+
+/**
+ * Replies are messages in chats. Telegram has nothing by which one could be known again; but an edit can be repeated, so
+ * an answer that was previewed arrives once.
+ */
+export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): ReplyPort<Place, number> => {
+  /** A group that became a supergroup has another id from then on. */
+  const moved = new BoundedMap<number, number>(1_000)
+  const chatOf = ({ chat }: Place): number => moved.get(chat) ?? chat
+  const post = async (place: Place, text: string): Promise<number> => {
+    const { thread } = place
+    const sent = await inHtml(text, log, (words, how) =>
+      api.sendMessage(chatOf(place), words, {
+        ...plainly,
+        ...how,
+        ...(thread !== undefined && { message_thread_id: thread }),
+      }),
+    )
+    return sent.message_id
+  }
+  return {
+    placeOf,
+    // A flood wait counts for the chat, not for the topic.
+    unitOf: (place) => ({ name: String(chatOf(place)), everyMs: previewEveryMs * (isGroup(place) ? 2 : 1) }),
+    render: (text) => text,
+    post: async (place, text) => {
+      try {
+        return await post(place, text)
+      } catch (error) {
+        const chat = movedTo(error)
+        if (chat === undefined) throw error
+        moved.set(place.chat, chat)
+        return post(place, text)
+      }
+    },
+    edit: async (place, message, text) => {
+      try {
+        await inHtml(text, log, (words, how) =>
+          api.editMessageText(chatOf(place), message, words, { ...plainly, ...how }),
+        )
+      } catch (error) {
+        if (!isUnchanged(error)) throw error
+      }
+    },
+    delete: async (place, message) => {
+      await api.deleteMessage(chatOf(place), message)
+    },
+    failureOf: (error) => ({ error: toDeliveryError(error), unclear: false }),
+    previews: {
+      render: (text) => `${(splitReply(text, LIMIT - 10).at(-1) ?? '').trimEnd()}\n…`,
+      firstMs: previewEveryMs,
+      whenOvertaken: 'repost',
+    },
+  }
+}
+
+/** Nothing unfolds below what an agent writes. */
+const plainly = { link_preview_options: { is_disabled: true } } as const
