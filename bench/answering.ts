@@ -1,6 +1,6 @@
 import type { Agent } from '../src/agents/agent.ts'
 import { createConversations } from '../src/conversations/conversations.ts'
-import type { Delivery } from '../src/conversations/delivery.ts'
+import type { Delivery } from '../src/conversations/outbox/delivery.ts'
 import { createEngine, type Engine } from '../src/main/engine.ts'
 import { createSecrets } from '../src/process/redaction/redact.ts'
 import type { World } from './stage.ts'

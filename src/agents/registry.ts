@@ -5,10 +5,10 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Git } from '../git/door.ts'
 import type { Agent } from './agent.ts'
 import { createAcpAgent } from './acp/agent.ts'
-import { createClaudeAgent } from './claude.ts'
-import { createCodexAgent } from './codex.ts'
-import { createCommandAgent } from './command.ts'
-import { createDemoAgent } from './demo.ts'
+import { createClaudeAgent } from './claude/claude.ts'
+import { createCodexAgent } from './codex/codex.ts'
+import { createCommandAgent } from './command/command.ts'
+import { createDemoAgent } from './demo/demo.ts'
 
 export type AgentParts = {
   readonly settings: Pick<

@@ -6,7 +6,7 @@ import type { Conversation, InboxMessage } from '../store/store.ts'
 import { codebaseBinding } from '../commands/codebase-binding.ts'
 import type { ConversationsContext } from './context.ts'
 import * as notices from './notices.ts'
-import { about, say } from './replies.ts'
+import { about, say } from './outbox/replies.ts'
 
 /** `refusal`: nothing says which codebase it is, so a person has to. */
 export type Bound = { readonly codebase: Codebase } | { readonly refusal: string }

@@ -1,8 +1,8 @@
 import type { LoadPlatforms } from '../domain/platform-capabilities.ts'
 import type { RunsContext } from '../runs/context.ts'
 import type { Changes } from './changes.ts'
-import type { Delivery } from './delivery.ts'
-import type { MessageQueue } from './queue.ts'
+import type { Delivery } from './outbox/delivery.ts'
+import type { MessageQueue } from './inbox/queue.ts'
 import type { RepoCommandCache } from '../commands/repo-commands.ts'
 
 /** What conversations need: all that a run needs, and the way in and out. `main.ts` is the only place that makes one. */

@@ -1,7 +1,7 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
 import { describeLeftOut } from '../domain/removal/restore-point.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
-import { say, type Speaker } from './replies.ts'
+import { say, type Speaker } from './outbox/replies.ts'
 
 /**
  * A removal took the environment from these conversations. Their sessions were about files that are gone, and they hear

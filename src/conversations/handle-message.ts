@@ -9,8 +9,8 @@ import { budgetReached } from '../runs/budget.ts'
 import { type Interruption, interruptionOf } from '../runs/interruption.ts'
 import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
-import { prepared } from './prepared.ts'
-import { about, type Said, say } from './replies.ts'
+import { prepared } from './inbox/prepared.ts'
+import { about, type Said, say } from './outbox/replies.ts'
 import { type MessageTask, overBudget, runMessage } from './run-message.ts'
 
 /** A run that has taken the process with it this often is not tried again. */

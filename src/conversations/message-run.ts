@@ -1,5 +1,5 @@
 import type { Questions } from './questions.ts'
-import type { WhileWaiting } from './places.ts'
+import type { WhileWaiting } from './inbox/run-slots.ts'
 import type { Leftovers } from '../runs/leftovers.ts'
 import type { Turns } from '../runs/turns.ts'
 import type { Stopped } from '../runs/stop-run.ts'

@@ -2,8 +2,8 @@ import type { AgentQuestion, AgentRequest } from '../agents/agent.ts'
 import type { ConversationKey, InboxMessage } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { resumingNotice } from './notices.ts'
-import type { WhileWaiting } from './places.ts'
-import { about, type Said, say } from './replies.ts'
+import type { WhileWaiting } from './inbox/run-slots.ts'
+import { about, type Said, say } from './outbox/replies.ts'
 
 /** What agents ask their conversations while they run. Kept in memory: after a crash the question is asked again. */
 export type Questions = {

@@ -15,7 +15,7 @@ import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
 import { askInThread } from './questions.ts'
 import type { RepoCommand } from '../commands/repo-commands.ts'
-import { about, type Said, say } from './replies.ts'
+import { about, type Said, say } from './outbox/replies.ts'
 
 export type MessageTask = {
   readonly conversation: Conversation

@@ -4,7 +4,7 @@ import type { Store } from '../store/store.ts'
 import { chatContext } from '../../test/helpers/chat.ts'
 import { makeWorld } from '../../test/helpers/world.ts'
 import { createConversations } from './conversations.ts'
-import { createOutbox } from './outbox.ts'
+import { createOutbox } from './outbox/outbox.ts'
 
 test('who waits long is told so once, and is not written to again however often the others are looked at', async () => {
   let now = Date.now()

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from '../domain/message.ts'
-import type { Delivery } from '../conversations/delivery.ts'
+import type { Delivery } from '../conversations/outbox/delivery.ts'
 import type { Authorised } from './authorisation.ts'
 
 /** The seam: a folder per platform, one line in the registry, one conformance suite over all of them. */

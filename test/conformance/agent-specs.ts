@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import type { Agent } from '../../src/agents/agent.ts'
-import { createCommandAgent } from '../../src/agents/command.ts'
-import { createDemoAgent } from '../../src/agents/demo.ts'
+import { createCommandAgent } from '../../src/agents/command/command.ts'
+import { createDemoAgent } from '../../src/agents/demo/demo.ts'
 import { selfIdentity } from '../../src/process/identity.ts'
 import type { Sandbox, TestRepo } from '../helpers/repo.ts'
 

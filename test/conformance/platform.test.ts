@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createStoreQueue } from '../../src/conversations/store-queue.ts'
-import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
+import { createStoreQueue } from '../../src/conversations/inbox/store-queue.ts'
+import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import type { LocalPlatform } from '../../src/platforms/local.ts'
 import type { Accepted, Platform, PlatformInbox } from '../../src/platforms/platform.ts'
 import { type LocalPlatformName, localPlatforms, startPlatforms } from '../../src/platforms/registry.ts'

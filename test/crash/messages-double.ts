@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import type { DoubleAddress } from './messages-workplace.ts'
 
 /** A platform outside of the server that is killed: what it was sent, it keeps. */

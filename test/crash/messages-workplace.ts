@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Workplace } from '../../src/commands/command.ts'
-import { type Delivery, DeliveryError } from '../../src/conversations/delivery.ts'
+import { type Delivery, DeliveryError } from '../../src/conversations/outbox/delivery.ts'
 import type { Settings } from '../../src/domain/config/settings.ts'
 import type { IncomingMessage } from '../../src/domain/message.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'

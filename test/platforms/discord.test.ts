@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { createDiscordPlatform, type Pace } from '../../src/platforms/discord/platform.ts'
 import type { Accepted, Platform } from '../../src/platforms/platform.ts'
 import { createLogger } from '../../src/process/log.ts'

@@ -1,4 +1,4 @@
-import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { SECRET, slackScene } from './slack-arrange.ts'
 import { BOT, mentionOf, signedRequest } from './slack-double.ts'

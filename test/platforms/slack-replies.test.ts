@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DeliveryError, type OutgoingMessage } from '../../src/conversations/delivery.ts'
+import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import { slackScene, type SlackScene } from './slack-arrange.ts'
 import { BOT, type Fault, mentionOf, type Posted } from './slack-double.ts'
 

@@ -1,4 +1,4 @@
-import type { OutgoingMessage } from '../../src/conversations/delivery.ts'
+import type { OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { until } from '../helpers/server-process.ts'
 import { telegramScene } from './telegram-arrange.ts'

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { firstLine } from '../../src/agents/tool-line.ts'
 import { isChatCommand } from '../../src/conversations/answer-command.ts'
-import { splitReply } from '../../src/conversations/split.ts'
+import { splitReply } from '../../src/conversations/outbox/split.ts'
 import { slug } from '../../src/domain/work.ts'
 import { meaningfulLine } from '../../src/git/failure.ts'
 import { LONGEST_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'

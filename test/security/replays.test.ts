@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createStoreQueue } from '../../src/conversations/store-queue.ts'
+import { createStoreQueue } from '../../src/conversations/inbox/store-queue.ts'
 import { REMEMBERED_MS } from '../../src/domain/message.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { startPlatforms } from '../../src/platforms/registry.ts'

@@ -1,5 +1,5 @@
 import { DiscordAPIError, RateLimitError } from 'discord.js'
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 /** Discord's own answers by number, those that are acted upon. */
 export const answers = {

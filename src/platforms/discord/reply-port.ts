@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { APIMessage } from 'discord.js'
-import { splitReply } from '../../conversations/split.ts'
+import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { ReplyPort } from '../replies/port.ts'
 import type { DiscordApi } from './client.ts'

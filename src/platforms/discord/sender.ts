@@ -1,4 +1,4 @@
-import { DeliveryError, type OutgoingMessage } from '../../conversations/delivery.ts'
+import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import type { Clock } from '../../domain/clock.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'

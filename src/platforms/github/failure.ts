@@ -1,6 +1,6 @@
 import { RequestError } from 'octokit'
 import type { Clock } from '../../domain/clock.ts'
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 /** `limited`: GitHub asks us to wait, and has done nothing. `away`: it may have done what it was asked. */
 export type Failure = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { DeliveryError, type OutgoingMessage } from '../../conversations/delivery.ts'
+import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import { createLogger } from '../../process/log.ts'
 import { createReplies, type Replies } from './engine.ts'
 import type { Call, ReplyPort } from './port.ts'

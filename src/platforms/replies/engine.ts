@@ -1,4 +1,4 @@
-import { DeliveryError, type OutgoingMessage } from '../../conversations/delivery.ts'
+import { DeliveryError, type OutgoingMessage } from '../../conversations/outbox/delivery.ts'
 import {
   type Attempt,
   type Conversation,

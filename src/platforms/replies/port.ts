@@ -1,4 +1,4 @@
-import type { DeliveryError } from '../../conversations/delivery.ts'
+import type { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 /**
  * What the reply engine needs of a service: post, edit, delete, find. Whatever differs between services is answered

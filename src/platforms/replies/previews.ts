@@ -1,4 +1,4 @@
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import { type Attempt, type Conversation, type EngineParts, inTurn } from './conversation.ts'
 import type { Mark, ReplyPort } from './port.ts'
 

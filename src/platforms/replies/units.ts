@@ -1,4 +1,4 @@
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import type { Clock } from '../../domain/clock.ts'
 import type { Unit } from './port.ts'
 

@@ -1,5 +1,5 @@
 import { type Logger as SlackLogger, LogLevel, webApi } from '@slack/bolt'
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import type { Logger } from '../../process/log.ts'
 
 export type SlackClient = webApi.WebClient

@@ -1,4 +1,4 @@
-import { splitReply } from '../../conversations/split.ts'
+import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
 import { isUnclear, type SlackClient, toDeliveryError } from './client.ts'
 import { type Place, threadOf } from './parse.ts'

@@ -1,6 +1,6 @@
 // The build for the web: it uses the `fetch` that Node has, the other one brings an HTTP client of its own.
 import { Api, GrammyError, HttpError } from 'grammy/web'
-import { DeliveryError } from '../../conversations/delivery.ts'
+import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 export type TelegramApi = Api
 

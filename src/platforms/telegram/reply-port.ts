@@ -1,4 +1,4 @@
-import { splitReply } from '../../conversations/split.ts'
+import { splitReply } from '../../conversations/outbox/split.ts'
 import { BoundedMap } from '../../domain/bounded-map.ts'
 import type { Logger } from '../../process/log.ts'
 import type { ReplyPort } from '../replies/port.ts'

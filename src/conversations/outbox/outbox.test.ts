@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openTestStore, type TestStore } from '../../test/helpers/store.ts'
-import { createLogger } from '../process/log.ts'
-import { createChanges } from './changes.ts'
+import { openTestStore, type TestStore } from '../../../test/helpers/store.ts'
+import { createLogger } from '../../process/log.ts'
+import { createChanges } from '../changes.ts'
 import { type Delivery, DeliveryError, type OutgoingMessage } from './delivery.ts'
 import { createOutbox } from './outbox.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { InboxMessage } from '../store/store.ts'
-import type { Delivery } from './delivery.ts'
+import type { InboxMessage } from '../../store/store.ts'
+import type { Delivery } from '../outbox/delivery.ts'
 import { prepared } from './prepared.ts'
 
 const message = { platform: 'forge', conversationId: 'c', text: 'go', details: { userId: '5' } } as InboxMessage

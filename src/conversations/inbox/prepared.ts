@@ -1,5 +1,5 @@
-import type { InboxMessage } from '../store/store.ts'
-import type { ConversationsContext } from './context.ts'
+import type { InboxMessage } from '../../store/store.ts'
+import type { ConversationsContext } from '../context.ts'
 
 /** The message with what its platform has to be asked for. `/stop` and the end of the server do not wait for that. */
 export const prepared = async (

@@ -1,17 +1,17 @@
 import { lstat, realpath, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Clock, Ids } from '../domain/clock.ts'
-import { AppError, isAppError, toAppError } from '../domain/errors.ts'
-import { unlessMissing } from '../domain/missing.ts'
-import type { Sha } from '../domain/names.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { readAdminDir, readHead, readToken, readWorktreeLink } from '../git/admin-dir.ts'
-import { cloneAt } from '../git/borrowing-clone.ts'
-import { commitFile, readTrailers, settleIndexEntry } from '../git/commit-file.ts'
-import { discoverRepository } from '../git/discover.ts'
-import type { Git, Tree } from '../git/door.ts'
-import { readUntrustedText } from '../process/files/read-untrusted.ts'
-import type { Agent, AgentRequest, AgentResult } from './agent.ts'
+import type { Clock, Ids } from '../../domain/clock.ts'
+import { AppError, isAppError, toAppError } from '../../domain/errors.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import type { Sha } from '../../domain/names.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { readAdminDir, readHead, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import { cloneAt } from '../../git/borrowing-clone.ts'
+import { commitFile, readTrailers, settleIndexEntry } from '../../git/commit-file.ts'
+import { discoverRepository } from '../../git/discover.ts'
+import type { Git, Tree } from '../../git/door.ts'
+import { readUntrustedText } from '../../process/files/read-untrusted.ts'
+import type { Agent, AgentRequest, AgentResult } from '../agent.ts'
 import {
   commitMessage,
   DEMO_FILE,
@@ -22,7 +22,7 @@ import {
   SESSION_TRAILER,
   withNote,
   wouldDoReply,
-} from './demo-text.ts'
+} from './text.ts'
 
 export type DemoAgentOptions = {
   readonly git: Git

@@ -1,5 +1,5 @@
-import { type Fields, textOf } from './fields.ts'
-import { deed, type Deed, edited, firstLine, ran, within } from './tool-line.ts'
+import { type Fields, textOf } from '../fields.ts'
+import { deed, type Deed, edited, firstLine, ran, within } from '../tool-line.ts'
 
 /** What a call of one of Claude Code's tools does, in a few words. */
 export const claudeDeed = (tool: string, input: Fields, directory: string): Deed => {

@@ -1,13 +1,13 @@
-import type { Clock, Ids } from '../domain/clock.ts'
-import { isAppError, toAppError } from '../domain/errors.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { withPrivateFile } from '../process/files/private-file.ts'
-import { runVariable } from '../process/run-mark.ts'
-import { type ProgramResult, runProgram } from '../process/spawn.ts'
-import type { Agent, AgentRequest, AgentResult } from './agent.ts'
-import { createReply, type ReplyText } from './reply.ts'
-import { endStrays } from './strays.ts'
-import { CHECK_WORKTREE, exitText } from './texts.ts'
+import type { Clock, Ids } from '../../domain/clock.ts'
+import { isAppError, toAppError } from '../../domain/errors.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import { withPrivateFile } from '../../process/files/private-file.ts'
+import { runVariable } from '../../process/run-mark.ts'
+import { type ProgramResult, runProgram } from '../../process/spawn.ts'
+import type { Agent, AgentRequest, AgentResult } from '../agent.ts'
+import { createReply, type ReplyText } from '../reply.ts'
+import { endStrays } from '../strays.ts'
+import { CHECK_WORKTREE, exitText } from '../texts.ts'
 
 export type CommandAgentOptions = {
   /** Run through `sh -c` in the environment. */

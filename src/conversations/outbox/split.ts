@@ -1,4 +1,4 @@
-import { trimEndOf } from '../domain/trim-end.ts'
+import { trimEndOf } from '../../domain/trim-end.ts'
 
 /**
  * A long reply in messages of at most `limit` characters, cut where it hurts least: between paragraphs, then lines, then

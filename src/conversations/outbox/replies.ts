@@ -1,9 +1,9 @@
-import type { Role } from '../domain/message.ts'
-import { capabilitiesOf, type LoadPlatforms } from '../domain/platform-capabilities.ts'
-import { withoutMachine } from '../domain/without-machine.ts'
-import type { IsolationContext } from '../isolation/context.ts'
-import type { Redact } from '../process/redaction/redact.ts'
-import type { ConversationKey, InboxMessage, Store } from '../store/store.ts'
+import type { Role } from '../../domain/message.ts'
+import { capabilitiesOf, type LoadPlatforms } from '../../domain/platform-capabilities.ts'
+import { withoutMachine } from '../../domain/without-machine.ts'
+import type { IsolationContext } from '../../isolation/context.ts'
+import type { Redact } from '../../process/redaction/redact.ts'
+import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'
 
 /** What is to be said about a message. The key makes it said once, however often the message is run. */
 export type Said = { readonly key: string; readonly role: Role; readonly text: string }

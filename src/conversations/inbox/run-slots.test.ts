@@ -1,12 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { Agent, AgentRequest } from '../agents/agent.ts'
-import type { Settings } from '../domain/config/settings.ts'
-import { chatContext } from '../../test/helpers/chat.ts'
-import { makeWorld, type World } from '../../test/helpers/world.ts'
-import { type Conversations, createConversations } from './conversations.ts'
-import { createOutbox } from './outbox.ts'
-import { createPlaces, type Place } from './places.ts'
-import { createRunLimit } from '../runs/time-limit.ts'
+import type { Agent, AgentRequest } from '../../agents/agent.ts'
+import type { Settings } from '../../domain/config/settings.ts'
+import { chatContext } from '../../../test/helpers/chat.ts'
+import { makeWorld, type World } from '../../../test/helpers/world.ts'
+import { type Conversations, createConversations } from '../conversations.ts'
+import { createOutbox } from '../outbox/outbox.ts'
+import { createPlaces, type Place } from './run-slots.ts'
+import { createRunLimit } from '../../runs/time-limit.ts'
 
 type Running = {
   readonly world: World

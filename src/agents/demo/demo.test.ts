@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../test/helpers/repo.ts'
-import { selfIdentity } from '../process/identity.ts'
-import type { AgentEvent, AgentRequest, AgentResult } from './agent.ts'
+import { makeSandbox, type Sandbox, type TestRepo, writeIn } from '../../../test/helpers/repo.ts'
+import { selfIdentity } from '../../process/identity.ts'
+import type { AgentEvent, AgentRequest, AgentResult } from '../agent.ts'
 import { createDemoAgent } from './demo.ts'
-import { createSecrets } from '../process/redaction/redact.ts'
+import { createSecrets } from '../../process/redaction/redact.ts'
 
 let box: Sandbox
 let repo: TestRepo

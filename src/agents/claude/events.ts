@@ -1,9 +1,9 @@
-import type { AgentEvent, AgentUsage } from './agent.ts'
-import { claudeDeed } from './claude-tools.ts'
-import { type Fields, fieldsOf, listOf, numberOf, textOf } from './fields.ts'
-import type { ProgramEvent } from './program.ts'
-import type { ReplyText } from './reply.ts'
-import type { Deed } from './tool-line.ts'
+import type { AgentEvent, AgentUsage } from '../agent.ts'
+import { claudeDeed } from './tools.ts'
+import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
+import type { ProgramEvent } from '../program.ts'
+import type { ReplyText } from '../reply.ts'
+import type { Deed } from '../tool-line.ts'
 
 export type ClaudeReader = {
   readonly onEvent: (event: ProgramEvent) => void

@@ -1,8 +1,8 @@
-import type { AgentEvent, AgentUsage } from './agent.ts'
-import { type Fields, fieldsOf, listOf, numberOf, textOf } from './fields.ts'
-import type { ProgramEvent } from './program.ts'
-import type { ReplyText } from './reply.ts'
-import { deed, type Deed, edited, ran } from './tool-line.ts'
+import type { AgentEvent, AgentUsage } from '../agent.ts'
+import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
+import type { ProgramEvent } from '../program.ts'
+import type { ReplyText } from '../reply.ts'
+import { deed, type Deed, edited, ran } from '../tool-line.ts'
 
 export type CodexReader = {
   readonly onEvent: (event: ProgramEvent) => void

@@ -1,5 +1,5 @@
-import type { ClaudePermissionMode } from '../domain/config/agents.ts'
-import type { AgentRequest, AgentRules } from './agent.ts'
+import type { ClaudePermissionMode } from '../../domain/config/agents.ts'
+import type { AgentRequest, AgentRules } from '../agent.ts'
 
 /** How `claude` is called for one message; the message itself comes on standard input. */
 export const claudeArguments = (

@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, realpathSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import type { CodexSandbox } from '../domain/config/agents.ts'
-import { readAdminDir, readToken, readWorktreeLink } from '../git/admin-dir.ts'
-import type { AgentRules } from './agent.ts'
-import type { Failure } from './program-failure.ts'
+import type { CodexSandbox } from '../../domain/config/agents.ts'
+import { readAdminDir, readToken, readWorktreeLink } from '../../git/admin-dir.ts'
+import type { AgentRules } from '../agent.ts'
+import type { Failure } from '../program-failure.ts'
 
 export type SandboxChoice = {
   readonly rules: AgentRules

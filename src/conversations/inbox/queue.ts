@@ -1,6 +1,6 @@
-import type { IncomingMessage, Lane } from '../domain/message.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import type { InboxMessage, Store } from '../store/store.ts'
+import type { IncomingMessage, Lane } from '../../domain/message.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import type { InboxMessage, Store } from '../../store/store.ts'
 
 /**
  * What picks the next message. A seam: the database today, a distributed queue later. Whatever takes its place keeps

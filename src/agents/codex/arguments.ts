@@ -1,6 +1,6 @@
-import type { CodexSandbox } from '../domain/config/agents.ts'
-import type { AgentRequest } from './agent.ts'
-import type { GitPlaces } from './codex-sandbox.ts'
+import type { CodexSandbox } from '../../domain/config/agents.ts'
+import type { AgentRequest } from '../agent.ts'
+import type { GitPlaces } from './sandbox.ts'
 
 export type CodexCall = {
   readonly sandbox: CodexSandbox

@@ -1,11 +1,11 @@
-import { backoff } from '../domain/backoff.ts'
-import type { Clock } from '../domain/clock.ts'
-import type { Logger } from '../process/log.ts'
-import type { Redact } from '../process/redaction/redact.ts'
-import type { Reply, Store } from '../store/store.ts'
-import type { Changes } from './changes.ts'
+import { backoff } from '../../domain/backoff.ts'
+import type { Clock } from '../../domain/clock.ts'
+import type { Logger } from '../../process/log.ts'
+import type { Redact } from '../../process/redaction/redact.ts'
+import type { Reply, Store } from '../../store/store.ts'
+import type { Changes } from '../changes.ts'
 import { type Delivery, DeliveryError } from './delivery.ts'
-import { withStoreRetry } from '../store/with-store-retry.ts'
+import { withStoreRetry } from '../../store/with-store-retry.ts'
 import { splitReply } from './split.ts'
 
 export type OutboxDependencies = {

@@ -1,11 +1,11 @@
 import { setImmediate } from 'node:timers/promises'
-import type { Clock, Ids } from '../domain/clock.ts'
-import type { ProcessIdentity } from '../domain/process-identity.ts'
-import type { Logger } from '../process/log.ts'
-import { liveness } from '../process/identity.ts'
-import { isSame } from '../process/tree.ts'
-import type { ConversationKey, InboxMessage, MessageHolder, Store } from '../store/store.ts'
-import { withStoreRetry } from '../store/with-store-retry.ts'
+import type { Clock, Ids } from '../../domain/clock.ts'
+import type { ProcessIdentity } from '../../domain/process-identity.ts'
+import type { Logger } from '../../process/log.ts'
+import { liveness } from '../../process/identity.ts'
+import { isSame } from '../../process/tree.ts'
+import type { ConversationKey, InboxMessage, MessageHolder, Store } from '../../store/store.ts'
+import { withStoreRetry } from '../../store/with-store-retry.ts'
 import type { MessageQueue } from './queue.ts'
 
 export type StoreQueueDependencies = {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, MessageDetails, Role } from '../domain/message.ts'
+import type { IncomingMessage, MessageDetails, Role } from '../../domain/message.ts'
 
 /**
  * What a conversation needs of its platform to be answered. Platforms implement it; nothing here knows which there are.
