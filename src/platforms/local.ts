@@ -20,7 +20,7 @@ export const createLocalPlatform = (name: string): LocalPlatform => {
   let inbox: PlatformInbox | undefined
   const open = (): PlatformInbox => {
     if (inbox !== undefined) return inbox
-    throw new AppError('busy', 'no messages are accepted at the moment', {
+    throw new AppError('busy', 'Coppice is not accepting messages right now', {
       remedy: 'the server is starting or stopping: try again in a few seconds',
     })
   }

@@ -114,6 +114,6 @@ export const createSlackPlatform = async (
   }
 }
 
-const notNow = (): AppError => new AppError('busy', 'no messages are accepted at the moment')
+const notNow = (): AppError => new AppError('busy', 'Coppice is not accepting messages right now')
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -145,4 +145,4 @@ export const createTelegramPlatform = async (
   }
 }
 
-const notNow = (): AppError => new AppError('busy', 'no messages are accepted at the moment')
+const notNow = (): AppError => new AppError('busy', 'Coppice is not accepting messages right now')

@@ -29,7 +29,7 @@ onEachDatabase((database) => {
     const refused = await server.post('/test/message', { conversationId: 'late', message: 'me too' })
     expect(refused.status).toBe(503)
     expect(await refused.json()).toMatchObject({
-      error: { code: 'busy', message: 'no messages are accepted at the moment' },
+      error: { code: 'busy', message: 'Coppice is not accepting messages right now' },
     })
     expect(existsSync(join(world.home, 'server.json')), 'nobody is sent to it any more').toBe(false)
     writeFileSync(join(gate, 'go'), '')
