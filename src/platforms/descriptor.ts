@@ -14,6 +14,8 @@ import type { Platform } from './platform.ts'
 export type PlatformDescriptor<Table extends SettingTable> = {
   /** By key: `platforms.<name>.<key>` in config.yaml. */
   readonly settings: Table
+  /** As its makers write it. */
+  readonly title: string
   readonly guide: Guide
   readonly capabilities: PlatformCapabilities
   /** Whether somebody wants this platform: there is something by which it could be reached. */

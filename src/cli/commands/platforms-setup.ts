@@ -43,10 +43,11 @@ const isReady = ({ checks }: SetupResult): boolean => checks.every(({ passed }) 
 const toText = (result: SetupResult, view: View): string => {
   const { platform, file, set, checks } = result
   const { paint, columns = 100, say } = view
-  const { steps, paste } = anyDescriptor(platform).guide
+  const descriptor = anyDescriptor(platform)
+  const { steps, paste } = descriptor.guide
   const title = (text: string): string => paint('bold', text)
   return [
-    title(`Set up ${platform}`),
+    title(`Set up ${descriptor.title}`),
     ...steps.map((step, n) => `${String(n + 1).padStart(2)}. ${wrapped(step, columns, 4).trimStart()}`),
     '',
     ...(paste === undefined ? [] : [title(capitalized(paste.what)), paste.text, '']),

@@ -4,6 +4,7 @@ import { discordSettings } from './settings.ts'
 
 export const discord: PlatformDescriptor<typeof discordSettings> = {
   settings: discordSettings,
+  title: 'Discord',
   guide: {
     steps: [
       'Open https://discord.com/developers/applications → New Application → Bot.',

@@ -4,6 +4,7 @@ import { githubSettings } from './settings.ts'
 
 export const github: PlatformDescriptor<typeof githubSettings> = {
   settings: githubSettings,
+  title: 'GitHub',
   guide: {
     steps: [
       'Create an account for the bot, or a GitHub App (Settings → Developer settings → GitHub Apps).',

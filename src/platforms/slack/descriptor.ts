@@ -5,6 +5,7 @@ import { slackEvents, slackManifest, slackScopes } from './setup.ts'
 
 export const slack: PlatformDescriptor<typeof slackSettings> = {
   settings: slackSettings,
+  title: 'Slack',
   guide: {
     steps: [
       'Open https://api.slack.com/apps → Create New App → From a manifest, and paste the manifest below.',

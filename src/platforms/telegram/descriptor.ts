@@ -4,6 +4,7 @@ import { telegramSettings } from './settings.ts'
 
 export const telegram: PlatformDescriptor<typeof telegramSettings> = {
   settings: telegramSettings,
+  title: 'Telegram',
   guide: {
     steps: [
       'Write /newbot to @BotFather and copy the token.',

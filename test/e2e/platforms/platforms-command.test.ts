@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { makeServerWorld } from '../../helpers/server-process.ts'
+import { anyDescriptor } from '../../../src/platforms/remote.ts'
 import { slackEvents, slackManifest, slackScopes } from '../../../src/platforms/slack/setup.ts'
 import { APP_TOKEN, BOT_TOKEN, startSlackDouble } from '../../platforms/slack-double.ts'
 
@@ -20,7 +21,7 @@ test.each(platforms)('setup %s needs no terminal: it prints the way, what is mis
   await using world = makeServerWorld()
   const { code, out } = await world.cli(world.box.root, 'platforms', 'setup', name)
   expect(code).toBe(1)
-  expect(out).toContain(`Set up ${name}`)
+  expect(out).toContain(`Set up ${anyDescriptor(name).title}\n`)
   expect(out).toMatch(/^fail {2}(?:bot )?token: missing$/m)
   expect(out).toMatch(new RegExp(String.raw`^-\s+${name.toUpperCase()}_`, 'm'))
   expect(out).toContain('Not ready yet')
