@@ -1,3 +1,4 @@
+import { holder } from '../isolation/scene.ts'
 import { onConversationClosed } from '../../src/cleanup/closed.ts'
 import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { AppError, isAppError } from '../../src/domain/errors.ts'
@@ -64,7 +65,7 @@ const run = async (context: IsolationContext, operation: Operation): Promise<Out
         hints,
         createdBy: 'model',
         ...(branch === undefined ? {} : { branch: toBranchName(branch) }),
-        ...(conversation === undefined ? {} : { conversation: await conversationOf(context, conversation) }),
+        ...(conversation === undefined ? {} : { holder: holder(await conversationOf(context, conversation)) }),
       })
       return resolved.outcome === 'limit' ? { said: 'limit' } : { said: resolved.how, id: resolved.environment.id }
     }

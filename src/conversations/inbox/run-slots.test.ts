@@ -162,7 +162,9 @@ test('/stop ends a run that waits, and one that waits to continue', async () => 
   await expect.poll(() => [...working]).toEqual(['work'])
   gate.resolve()
   await expect.poll(() => heard('c')).toContain('did work')
-  for (const name of ['a', 'b']) expect((await heard(name)).join()).toContain('Stopped. The work so far')
+  for (const name of ['a', 'b']) {
+    await expect.poll(async () => (await heard(name)).join()).toContain('Stopped. The work so far')
+  }
 })
 
 const short = { runMinutes: 0.04 }
