@@ -67,7 +67,7 @@ export type CheckoutKind = {
   /** What git still knows of one whose directory is away; undefined when that is nothing. */
   treeOfMissing(codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined>
   /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
-  tipsToKeep(context: IsolationContext, tree: Tree): Promise<readonly Sha[]>
+  tipsToKeep(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly Sha[]>
   /** The codebase's repository gets everything that this commit reaches. */
   bringCommit(
     context: IsolationContext,
