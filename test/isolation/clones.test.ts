@@ -5,6 +5,7 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
+  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -50,6 +51,9 @@ const gc = (world: World): string => {
 }
 
 const fsck = (at: (...args: string[]) => string): string => at('fsck', '--connectivity-only', '--no-dangling')
+
+const fsckRepository = ({ box, repo }: World): string =>
+  fsck((...args) => box.raw(repo.commonDir, '--git-dir=.', ...args))
 
 const refsOf = (world: World, pattern: string): string[] =>
   world.repo.git('for-each-ref', '--format=%(refname)', pattern).split('\n').filter(Boolean)
@@ -98,7 +102,21 @@ describe.concurrent('a clone is out of reach of the shared git directory', () =>
       world.repo.git('for-each-ref', 'refs/heads', 'refs/tags', 'refs/stash'),
       world.repo.git('config', '-l'),
     ]).toEqual(before)
-    expect(world.repo.git('count-objects')).toBe(world.repo.git('count-objects'))
+  })
+
+  test('it follows a repository that was moved, also beside one that somebody has spoilt', async () => {
+    await using world = await open()
+    await resolveCodebase(world.context, { cwd: world.repo.path })
+    const spoilt = await issue(world, 1)
+    const made = await issue(world, 2)
+    const sha = inside(world, made).commit('mine', 'x')
+    rmSync(git(spoilt, 'objects/info/alternates'))
+    execFileSync('mkfifo', [git(spoilt, 'objects/info/alternates')])
+    renameSync(world.repo.path, world.box.path('re named'))
+    await resolveCodebase(world.context, { cwd: world.box.path('re named') })
+    fsck(inside(world, made).git)
+    await removed(world, made)
+    expect(world.box.raw(world.box.path('re named'), 'rev-parse', 'issue-2')).toBe(sha)
   })
 
   test('a command in it is about the codebase, not about a new one', async () => {
@@ -220,9 +238,9 @@ describe.concurrent('what a clone has comes back to the repository', () => {
     expect([gone.branchDeleted, said(gone)]).toEqual([false, ''])
     expect(world.repo.git('rev-parse', 'issue-1')).toBe(two)
     expect(refsOf(world, 'refs/coppice/clone')).toEqual([])
-    expect(readdirSync(world.box.path('state/bring'))).toEqual([])
+    expect(readdirSync(world.box.path('state/clones'))).toEqual([])
     gc(world)
-    fsck(world.repo.git)
+    fsckRepository(world)
   })
 
   test('branches, tags and notes under their names, thousands at once', async () => {
@@ -249,7 +267,7 @@ describe.concurrent('what a clone has comes back to the repository', () => {
     ])
     expect(world.repo.git('notes', 'show', spike)).toBe('a note')
     gc(world)
-    fsck(world.repo.git)
+    fsckRepository(world)
   })
 
   test.each<[string, (world: World) => void, RegExp, (world: World) => string]>([
@@ -438,7 +456,7 @@ describe.concurrent('a clone is not removed while only it has', () => {
     const back = await thereAndBack(world, made)
     expect(back.git('for-each-ref')).toBe(refs)
     gc(world)
-    fsck(world.repo.git)
+    fsckRepository(world)
     back.git('log', '-p', '--all', '--reflog')
   })
 
@@ -519,7 +537,7 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     expect(await messageOf(removed(world, made, { force: true }))).toMatch(reason)
     expect(existsSync(join(made.path, 'two'))).toBe(true)
     gc(world)
-    fsck(world.repo.git)
+    fsckRepository(world)
   })
 
   test('settings that send git elsewhere are not followed, and it can still be removed', async () => {
@@ -541,6 +559,18 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     expect(existsSync(world.box.path('ran'))).toBe(false)
   })
 
+  test('a million refs in one file are read by nobody', async () => {
+    await using world = await open()
+    const made = await issue(world, 1)
+    writeFileSync(git(made, 'packed-refs'), '# pack-refs with: peeled fully-peeled sorted \n')
+    truncateSync(git(made, 'packed-refs'), 17 * 1024 * 1024)
+    expect((await look(world))[0]?.merged).toMatchObject({
+      value: 'cannot-tell',
+      detail: expect.stringMatching(/too large/) as string,
+    })
+    expect((await refusal(world, made)).join()).toMatch(/packed-refs is too large/)
+  })
+
   test.each<[string, (made: IsolatedEnvironment) => void]>([
     ['a file', (made) => writeFileSync(git(made), 'gitdir: /nowhere\n')],
     ['a link', (made) => symlinkSync('moved-git', git(made))],
@@ -560,6 +590,19 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
 })
 
 describe.concurrent('a removed clone is restored', () => {
+  test('from another file system than the home is on', async () => {
+    const base = mkdtempSync('/var/tmp/coppice-test-')
+    try {
+      await using world = await open({ context: { worktreesBase: base } })
+      const made = await issue(world, 1)
+      const sha = inside(world, made).commit('mine', 'x')
+      expect((await look(world))[0]?.merged.value).toBe('no')
+      expect((await thereAndBack(world, made)).git('rev-parse', 'HEAD')).toBe(sha)
+    } finally {
+      rmSync(base, { recursive: true })
+    }
+  })
+
   test('with names that are not UTF-8, stray files among its objects and commits that only its reflog has', async () => {
     await using world = await open()
     const made = await issue(world, 1)
@@ -606,6 +649,17 @@ describe.concurrent('a removed clone is restored', () => {
         gc(world)
       },
     ],
+    [
+      'of a repository with SHA-256',
+      {
+        prepare: (repo, box) => {
+          rmSync(repo.path, { recursive: true })
+          box.raw(box.root, 'init', '-q', '--object-format=sha256', repo.path)
+          repo.commit('README', 'x')
+        },
+      },
+      () => undefined,
+    ],
     ['of a bare repository', {}, (world) => world.repo.git('config', 'core.bare', 'true')],
   ])('%s', async (_, options, prepare) => {
     await using world = await open(options)
@@ -617,7 +671,7 @@ describe.concurrent('a removed clone is restored', () => {
     const back = await thereAndBack(world, made)
     expect([back.git('rev-parse', 'HEAD'), back.read('draft')]).toEqual([sha, 'y'])
     fsck(back.git)
-    fsck((...args) => world.box.raw(world.repo.commonDir, '--git-dir=.', ...args))
+    fsckRepository(world)
   })
 
   test('after its branch moved in the repository, twice', async () => {

@@ -69,13 +69,7 @@ export type CheckoutKind = {
   /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
   tipsToKeep(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly Sha[]>
   /** The codebase's repository gets everything that this commit reaches. */
-  bringCommit(
-    context: IsolationContext,
-    codebase: Codebase,
-    tree: Tree,
-    commit: Sha,
-    options: { readonly through: string },
-  ): Promise<void>
+  bringCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
   /** Git's own files of the checkout, from where a restore point keeps them. */
   bringRecord(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
 

@@ -10,7 +10,7 @@ import type { Tree } from '../../../domain/tree.ts'
 import { borrowsFrom, bringObjects } from '../../../git/borrowing-clone.ts'
 import { commitTree, writeTree } from '../../../git/objects.ts'
 import { readRefFile } from '../../../git/ref-file.ts'
-import { listRefs, readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
+import { readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -20,7 +20,7 @@ import { recordStamp } from '../checkout/restore-point/record-files.ts'
 import { bringLargeFiles } from './bring-large-files.ts'
 import { presenceOf } from './presence.ts'
 import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
-import { tipsToKeep } from './tips.ts'
+import { assertFewRefs, refsOfClone, tipsToKeep } from './tips.ts'
 
 /** What each has committed comes to the codebase's repository. Answers why it could not for some. */
 export const bringTips = async (
@@ -55,11 +55,12 @@ const bringTip = async (
   { id, branch }: IsolatedEnvironment,
   tree: Tree,
 ): Promise<void> => {
+  assertFewRefs(tree)
   const name = `refs/heads/${branch}`
   const tip = (await readRefFile(tree.commonDir, name)) ?? (await readRef(context.git, tree, name))?.sha
   const brought = await readRefFile(repoOf(codebase).commonDir, tipRefOf(id))
   if (tip === undefined || tip === brought) return
-  await bring(context, codebase, tree, [tip], throughOf(context, id))
+  await bring(context, codebase, tree, [tip])
   await pin(context, codebase, id, { ref: tipRefOf(id), to: tip, from: brought })
 }
 
@@ -83,7 +84,7 @@ const bringOthers = async (
   for (const { sha } of await pinsOf(context, repo, id)) tips.delete(sha)
   if (tips.size > 0) {
     const parents = [...tips]
-    await bring(context, codebase, tree, parents, throughOf(context, id))
+    await bring(context, codebase, tree, parents)
     const message = `What the refs of the clone of ${branch} lead to\n`
     const empty = await writeTree(git, repo, [])
     const to = await commitTree(git, repo, { tree: empty, parents, message, by: author(context) })
@@ -138,23 +139,18 @@ export const bringCommit = async (
   codebase: Codebase,
   tree: Tree,
   commit: Sha,
-  { through }: { readonly through: string },
 ): Promise<void> => {
-  const refs = await listRefs(context.git, tree, ['refs/'])
+  const refs = await refsOfClone(context.git, tree)
   const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => sha)
-  await bring(context, codebase, tree, [commit, ...others], through)
+  await bring(context, codebase, tree, [commit, ...others])
   await bringLargeFiles(tree, repoOf(codebase))
 }
-
-/** Two that look at the same moment write the same pack: each through files of its own. */
-const throughOf = ({ home, ids }: IsolationContext, id: EnvironmentId): string => join(home, 'bring', `${id}-${ids()}`)
 
 const bring = async (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
   objects: readonly Sha[],
-  through: string,
 ): Promise<void> => {
   const repo = repoOf(codebase)
   // What it borrows elsewhere would be left out, and the repository would have half of it.
@@ -164,6 +160,8 @@ const bring = async (
       remedy: `write it again: ${writeLine(file, join(repo.commonDir, 'objects'))}`,
     })
   }
-  await makePrivateDirectory(dirname(through))
+  // Where git writes the pack it renames it from, which works on one file system only; the home may be on another. Two
+  // that look at the same moment write the same pack: each by a name of its own.
+  const through = join(tree.gitDir, 'objects', `coppice-${context.ids()}`)
   await bringObjects(context.git, tree, repo, objects, { through })
 }

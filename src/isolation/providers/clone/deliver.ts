@@ -16,6 +16,7 @@ import type { CheckoutKind } from '../checkout/kind.ts'
 import { unreachableCommits } from '../checkout/look/unreachable.ts'
 import { blockerOf } from '../checkout/restore-point/restore-branch.ts'
 import { unpin } from './refs.ts'
+import { refsOfClone } from './tips.ts'
 
 export type Delivery = { readonly name: string; readonly sha: Sha }
 
@@ -34,13 +35,13 @@ export const planDelivery = async (
   tree: Tree,
 ): Promise<DeliveryPlan> => {
   const repo = repoOf(codebase)
-  const all = await listRefs(context.git, tree, ['refs/'])
+  const all = await refsOfClone(context.git, tree)
   const theirs = new Map((await listRefs(context.git, repo, ['refs/'])).map((ref) => [ref.name, ref.sha]))
-  const taken = [...theirs.keys()]
+  const isBlocked = beside(theirs.keys())
   const own = all.filter((ref) => isItsOwn(ref, environment) && theirs.get(ref.name) !== ref.sha)
-  const isFree = ({ name }: Ref): boolean => !theirs.has(name) && blockerOf(name, taken) === undefined
+  const isFree = ({ name }: Ref): boolean => !theirs.has(name) && !isBlocked(name)
   const refs = own.filter((ref) => isDeliverable(ref) && isFree(ref))
-  const others = own.filter((ref) => !refs.includes(ref))
+  const others = own.filter((ref) => !(isDeliverable(ref) && isFree(ref)))
   const tip = all.find(({ name }) => name === `refs/heads/${environment.branch}`)?.sha
   const lost = await onlyInClone(context, tree, others, {
     // Each of these is in the repository when the clone is gone.
@@ -55,6 +56,15 @@ export const planDelivery = async (
 
 const isItsOwn = ({ name, target }: Ref, { branch }: IsolatedEnvironment): boolean =>
   target === undefined && !/^refs\/(?:remotes|coppice)\//.test(name) && name !== `refs/heads/${branch}`
+
+/** As `blockerOf`, for many names. */
+const beside = (taken: Iterable<string>): ((name: string) => boolean) => {
+  const names = new Set(taken)
+  const above = (name: string): string[] =>
+    [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index)).filter((one) => one !== 'refs')
+  const directories = new Set([...names].flatMap(above))
+  return (name) => directories.has(name) || above(name).some((one) => names.has(one))
+}
 
 /** Git makes no branch of what is not a commit, whoever wrote such a ref. */
 const isDeliverable = ({ name, committerDate }: Ref): boolean =>

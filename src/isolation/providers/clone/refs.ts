@@ -20,7 +20,7 @@ export const tipRefOf = (id: EnvironmentId): string => `${below(id)}/tip`
 export const othersRefOf = (id: EnvironmentId): string => `${below(id)}/others`
 
 /** What the clone's refs looked like when they were brought last. */
-export const stampFile = (home: string, id: EnvironmentId): string => join(home, 'bring', id)
+export const stampFile = (home: string, id: EnvironmentId): string => join(home, 'clones', id)
 
 export type Pins = {
   readonly start: Sha

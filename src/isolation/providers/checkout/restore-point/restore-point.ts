@@ -36,7 +36,7 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
   const save = withoutLarge(given, largeFiles)
   const head = await headOf(context, save)
   const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
-  await save.checkout.bringCommit(context, codebase, save.tree, commit, { through: join(directory, 'objects') })
+  await save.checkout.bringCommit(context, codebase, save.tree, commit)
   if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
