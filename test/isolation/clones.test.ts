@@ -243,7 +243,7 @@ describe.concurrent('what a clone has comes back to the repository', () => {
     fsckRepository(world)
   })
 
-  test('branches, tags and notes under their names, thousands at once', async () => {
+  test('branches, tags and notes under their names, hundreds at once', async () => {
     await using world = await open()
     const made = await issue(world, 1)
     const at = inside(world, made)
@@ -253,13 +253,13 @@ describe.concurrent('what a clone has comes back to the repository', () => {
     at.git('notes', 'add', '-m', 'a note')
     at.git('tag', 'file', at.git('rev-parse', 'HEAD:spike'))
     at.git('switch', '-q', 'issue-1')
-    const lines = Array.from({ length: 3000 }, (_v, i) => `create refs/tags/t${i} ${spike}\n`)
+    const lines = Array.from({ length: 500 }, (_v, i) => `create refs/tags/t${i} ${spike}\n`)
     execFileSync('git', ['update-ref', '--stdin'], { cwd: made.path, input: lines.join(''), env: world.box.env })
     const spawned = world.context.git.spawned()
     const { notices } = await removed(world, made)
     expect(world.context.git.spawned() - spawned).toBeLessThan(150)
     expect(notices.join('\n').length).toBeLessThan(300)
-    expect(['spike', 'found', 'file', 't2999'].map((name) => world.repo.git('cat-file', '-t', name))).toEqual([
+    expect(['spike', 'found', 'file', 't499'].map((name) => world.repo.git('cat-file', '-t', name))).toEqual([
       'commit',
       'tag',
       'blob',
@@ -378,80 +378,66 @@ describe.concurrent('what a clone has comes back to the repository', () => {
   })
 })
 
+/** What somebody leaves in a clone, and how the refusal names it. */
+const onlyThere: readonly (readonly [RegExp, (world: World, at: Inside) => void])[] = [
+  [
+    /a stash that only this clone has/,
+    (_world, at) => {
+      at.write('README', 'x')
+      at.git('stash')
+    },
+  ],
+  [
+    /refs\/foo\/bar holds what only this clone has/,
+    (_world, at) => at.git('update-ref', 'refs/foo/bar', at.git('commit-tree', '-m', 'foo', 'HEAD^{tree}')),
+  ],
+  [
+    /refs\/tags\/file holds/,
+    ({ repo }, at) => {
+      at.write('x', 'only here')
+      at.git('tag', 'file', at.git('hash-object', '-w', 'x'))
+      rmSync(join(at.path, 'x'))
+      repo.git('tag', 'file')
+    },
+  ],
+  [
+    /refs\/tags\/words holds/,
+    ({ repo }, at) => {
+      at.git('tag', '-a', '-m', 'words', 'words')
+      repo.git('tag', 'words')
+    },
+  ],
+  [
+    /refs\/heads\/no-commit holds/,
+    (_world, at) =>
+      writeFileSync(join(at.path, '.git/refs/heads/no-commit'), `${at.git('rev-parse', 'HEAD:README')}\n`),
+  ],
+  [
+    /refs\/heads\/spike holds/,
+    ({ repo }, at) => {
+      repo.git('branch', 'spike')
+      at.git('update-ref', 'refs/heads/spike', at.git('commit-tree', '-m', 'spike', 'HEAD^{tree}'))
+    },
+  ],
+  [/1 worktree made from this clone/, ({ box }, at) => at.git('worktree', 'add', '-q', '--detach', box.path('linked'))],
+  [
+    /a rebase is in progress/,
+    (_world, at) => {
+      at.commit('README', 'one')
+      at.tryGit('-c', 'sequence.editor=sed -i s/pick/edit/', 'rebase', '-q', '-i', 'HEAD~')
+    },
+  ],
+  [/1 commit on a detached HEAD/, (_world, at) => at.commit('x', 'x')],
+]
+
 describe.concurrent('a clone is not removed while only it has', () => {
-  test.each<[string, (world: World, at: Inside, made: IsolatedEnvironment) => void, RegExp]>([
-    [
-      'a stash',
-      (_world, at) => {
-        at.write('README', 'x')
-        at.git('stash')
-      },
-      /a stash that only this clone has/,
-    ],
-    [
-      'a ref in a namespace of its own',
-      (_world, at) => at.git('update-ref', 'refs/foo/bar', at.git('commit-tree', '-m', 'x', 'HEAD^{tree}')),
-      /refs\/foo\/bar holds what only this clone has/,
-    ],
-    [
-      'a tag on a file, whose name the repository has given away',
-      ({ repo }, at) => {
-        at.write('x', 'only here')
-        at.git('tag', 'v1', at.git('hash-object', '-w', 'x'))
-        rmSync(join(at.path, 'x'))
-        repo.git('tag', 'v1')
-      },
-      /refs\/tags\/v1 holds what only this clone has/,
-    ],
-    [
-      'an annotated tag, whose name the repository has given away',
-      ({ repo }, at) => {
-        at.git('tag', '-a', '-m', 'words', 'v1')
-        repo.git('tag', 'v1')
-      },
-      /refs\/tags\/v1 holds/,
-    ],
-    [
-      'a branch that is no commit',
-      (_world, at) => writeFileSync(join(at.path, '.git/refs/heads/odd'), `${at.git('rev-parse', 'HEAD:README')}\n`),
-      /refs\/heads\/odd holds/,
-    ],
-    [
-      'a branch that another clone has delivered with other commits',
-      (world, at) => {
-        world.repo.git('branch', 'spike')
-        at.git('update-ref', 'refs/heads/spike', at.git('commit-tree', '-m', 'x', 'HEAD^{tree}'))
-      },
-      /refs\/heads\/spike holds/,
-    ],
-    [
-      'commits on a detached HEAD',
-      (_world, at) => {
-        at.git('switch', '-q', '--detach')
-        at.commit('x', 'x')
-      },
-      /1 commit on a detached HEAD/,
-    ],
-    [
-      'a rebase in progress',
-      (_world, at) => {
-        at.commit('README', 'one')
-        at.tryGit('-c', 'sequence.editor=sed -i s/pick/edit/', 'rebase', '-q', '-i', 'HEAD~')
-      },
-      /a rebase is in progress/,
-    ],
-    [
-      'the record of a worktree that was made from it',
-      (world, at) => at.git('worktree', 'add', '-q', '--detach', world.box.path('linked')),
-      /1 worktree made from this clone/,
-    ],
-  ])('%s', async (_, change, reason) => {
+  test('stashes, refs whose names are taken or odd, worktrees, a rebase, a detached HEAD; by force all of it comes back', async () => {
     await using world = await open()
     const made = await issue(world, 1)
     const at = inside(world, made)
-    change(world, at, made)
-    expect((await refusal(world, made)).join('\n')).toMatch(reason)
-    // By force everything is in the restore point, and the repository stays whole.
+    for (const [, leave] of onlyThere) leave(world, at)
+    const reasons = (await refusal(world, made)).join('\n')
+    for (const [reason] of onlyThere) expect(reasons).toMatch(reason)
     const refs = at.git('for-each-ref')
     const back = await thereAndBack(world, made)
     expect(back.git('for-each-ref')).toBe(refs)
@@ -571,21 +557,23 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     expect((await refusal(world, made)).join()).toMatch(/packed-refs is too large/)
   })
 
-  test.each<[string, (made: IsolatedEnvironment) => void]>([
-    ['a file', (made) => writeFileSync(git(made), 'gitdir: /nowhere\n')],
-    ['a link', (made) => symlinkSync('moved-git', git(made))],
-    ['a FIFO', (made) => execFileSync('mkfifo', [git(made)])],
-    ['nothing', () => undefined],
-  ])('its git directory replaced by %s', async (_, replace) => {
+  test('a git directory replaced by a file, a link, a FIFO or nothing is not ours', async () => {
     await using world = await open()
-    const made = await issue(world, 1)
-    renameSync(git(made), join(made.path, 'moved-git'))
-    replace(made)
-    expect(await presenceOf(world.context, world.codebase, made)).toMatchObject({ state: 'not-ours' })
-    expect((await remove(world, made, { force: true })).outcome).toBe('refused')
-    expect(existsSync(join(made.path, 'README'))).toBe(true)
-    const [status] = await look(world)
-    expect(status?.merged.value).toBe('cannot-tell')
+    const replacements: readonly ((path: string) => void)[] = [
+      (path) => writeFileSync(path, 'gitdir: /nowhere\n'),
+      (path) => symlinkSync('moved-git', path),
+      (path) => execFileSync('mkfifo', [path]),
+      () => undefined,
+    ]
+    for (const [i, replace] of replacements.entries()) {
+      const made = await issue(world, i + 1)
+      renameSync(git(made), join(made.path, 'moved-git'))
+      replace(git(made))
+      expect(await presenceOf(world.context, world.codebase, made)).toMatchObject({ state: 'not-ours' })
+      expect((await remove(world, made, { force: true })).outcome).toBe('refused')
+      expect(existsSync(join(made.path, 'README'))).toBe(true)
+    }
+    expect((await look(world)).map(({ merged }) => merged.value)).toEqual(replacements.map(() => 'cannot-tell'))
   })
 })
 
