@@ -94,6 +94,7 @@ const bringOthers = async (
       from: await readRefFile(repo.commonDir, othersRefOf(id)),
     })
   }
+  if ((await context.store.environments.get(id))?.status !== 'active') return
   await makePrivateDirectory(dirname(file))
   await writeDurably(file, stamp)
 }
