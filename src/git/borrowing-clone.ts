@@ -1,14 +1,17 @@
+import { lstatSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { unlessMissing } from '../domain/missing.ts'
+import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { copyUntrusted, openUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
-import { rm } from 'node:fs/promises'
 import { type ConfigEntry, lastValue, splitKey } from './config-entries.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
-import { maxConfigBytes } from './file-limits.ts'
+import { meaningfulLine } from './failure.ts'
+import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
 import type { Setting } from './neutral.ts'
 import { updateRefs } from './refs.ts'
 
@@ -135,28 +138,36 @@ const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceA
 
 /**
  * Copies what these objects reach into the lender, which has the rest. Through a file that begins with `through`, since
- * git checks the whole pack before any of it counts.
+ * git checks the whole pack before any of it counts. Throws unless the lender then has everything that they reach: the
+ * clone may be shallow or borrow elsewhere, and a ref to half a history breaks every gc of the lender.
  */
 export const bringObjects = async (
   git: Git,
-  from: Repo,
+  from: Tree,
   to: Repo,
   objects: readonly Sha[],
   { through, signal }: CallOptions & { through: string },
 ): Promise<void> => {
   const options = signal === undefined ? {} : { signal }
+  const stdin = objects.map((sha) => `${sha}\n`).join('')
   const { stdout } = await git.run({
     operation: 'pack-objects',
-    at: { commonDir: from.commonDir },
+    // With its files: git would otherwise enter whatever `core.worktree` of the clone says.
+    at: from,
     // `--local`: not what it borrows.
     args: ['pack-objects', '--revs', '--local', '-q', through],
-    stdin: objects.map((sha) => `${sha}\n`).join(''),
-    settings: [['pack.packSizeLimit', '0']],
+    stdin,
+    settings: [
+      ['pack.packSizeLimit', '0'],
+      ['pack.useSparse', 'false'],
+    ],
     ...options,
   })
   const made = `${through}-${stdout.trim()}`
   const pack = await openUntrusted(`${made}.pack`)
   try {
+    // The open file is enough, and a crash leaves nothing behind.
+    for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
     if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
     await git.run({
       operation: 'index-pack',
@@ -169,6 +180,38 @@ export const bringObjects = async (
     })
   } finally {
     await pack?.close()
-    for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
   }
+  await assertConnected(git, from, to, { stdin, ...options })
+}
+
+/** As `git fetch` does it. A ref of the lender that was broken before must not stand in the way: then all is walked. */
+const assertConnected = async (
+  git: Git,
+  from: Tree,
+  to: Repo,
+  { stdin, signal }: CallOptions & { stdin: string },
+): Promise<void> => {
+  const walk = (...except: string[]) => {
+    const args = ['rev-list', '--objects', '--quiet', '--stdin', ...except]
+    const at = { commonDir: to.commonDir }
+    return git.run({ operation: 'rev-list', at, args, stdin, ok: [0, 1, 128], ...(signal && { signal }) })
+  }
+  if ((await walk('--not', '--all')).exitCode === 0) return
+  const { exitCode, stderr } = await walk()
+  if (exitCode === 0) return
+  const at = `git -C ${shellWord(from.path)}`
+  throw new AppError('git-failed', `the history of ${from.path} is incomplete: ${meaningfulLine(stderr)}`, {
+    remedy: isShallow(from) ? `fetch the rest of it: ${at} fetch --unshallow` : `see what it lacks: ${at} fsck`,
+  })
+}
+
+const isShallow = ({ commonDir }: Repo): boolean =>
+  unlessMissingSync(() => lstatSync(join(commonDir, 'shallow'))) !== undefined
+
+/** Its history ends where the lender's does not, as after `git fetch --depth=1`. */
+export const endsEarlier = (clone: Repo, lender: Repo): boolean => {
+  const [own, lent] = [clone, lender].map(({ commonDir }) =>
+    readUntrustedTextSync(join(commonDir, 'shallow'), { maxBytes: maxOtherBytes }),
+  )
+  return own !== undefined && own !== lent
 }

@@ -116,3 +116,26 @@ describe('reading objects', () => {
     expect(taken).toEqual(sizes)
   })
 })
+
+describe('a commit', () => {
+  it('has more parents than a command line holds', async () => {
+    const repo = box.repo()
+    // 40,000 arguments of 40 characters, each with a `-p` before it.
+    const count = 40_000
+    const one = (i: number): string =>
+      `commit refs/heads/c\ncommitter A <a@b> ${i} +0000\ndata 0\nfrom refs/heads/main\n\n`
+    const input = Array.from({ length: count }, (_, i) => one(i + 1)).join('')
+    execFileSync('git', ['fast-import', '--quiet', '--force'], { cwd: repo.path, env: box.env, input })
+    const all = execFileSync('git', ['cat-file', '--batch-all-objects', '--batch-check=%(objectname) %(objecttype)'], {
+      cwd: repo.path,
+      env: box.env,
+      encoding: 'utf8',
+      maxBuffer: 1e8,
+    })
+    const parents = [...all.matchAll(/^([0-9a-f]+) commit$/gm)].map(([, sha = '']) => toSha(sha))
+    const by = { name: 'A', email: 'a@b', at: 0 }
+    const tree = toSha(repo.git('rev-parse', 'main^{tree}'))
+    const commit = await commitTree(box.git(), repo, { tree, parents, message: 'all\n', by })
+    expect(Number(repo.git('rev-list', '--count', commit))).toBeGreaterThan(count)
+  })
+})

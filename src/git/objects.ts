@@ -19,6 +19,14 @@ export const commitTree = async (
   { tree, parents, message, by }: NewCommit,
   { signal, durable = false }: Written = {},
 ): Promise<Sha> => {
+  if (parents.length > mostParents) {
+    const held: Sha[] = []
+    for (let i = 0; i < parents.length; i += mostParents) {
+      const some = { tree, parents: parents.slice(i, i + mostParents), message, by }
+      held.push(await commitTree(git, repo, some, { durable, ...(signal && { signal }) }))
+    }
+    return commitTree(git, repo, { tree, parents: held, message, by }, { durable, ...(signal && { signal }) })
+  }
   const date = `@${Math.floor(by.at / 1000)} +0000`
   const { stdout } = await git.run({
     operation: 'commit-tree',
@@ -38,6 +46,9 @@ export const commitTree = async (
   })
   return toSha(stdout.trim())
 }
+
+/** Each is an argument, and a command line has a limit. With more, commits in between hold them. */
+const mostParents = 1000
 
 /** Writes one object as it is, whatever its content. */
 export const writeObject = async (

@@ -12,20 +12,24 @@ export const providerOf = (
 ): Promise<Provider> => {
   const load = context.providers.get(provider)
   if (load !== undefined) return load()
-  throw new AppError('unsupported', `this version of Coppice has no isolation provider ${JSON.stringify(provider)}`, {
-    remedy: `use the version that made it; this one has ${[...context.providers.keys()].join(' and ')}`,
-  })
+  throw unknownProvider(context, provider)
 }
+
+const unknownProvider = ({ providers }: Pick<IsolationContext, 'providers'>, provider: string): AppError =>
+  new AppError('unsupported', `this version of Coppice has no isolation provider ${JSON.stringify(provider)}`, {
+    remedy: `use the version that made it; this one has ${[...providers.keys()].join(' and ')}`,
+  })
 
 export const allProviders = ({ providers }: Pick<IsolationContext, 'providers'>): Promise<Provider[]> =>
   Promise.all([...providers.values()].map((load) => load()))
 
-/** Environments grouped by who serves them, so that each member is asked once. */
+/** Environments grouped by who serves them, so that each member is asked once. Those of an unknown one are left out. */
 export const byProvider = async (
   context: Pick<IsolationContext, 'providers'>,
   environments: readonly IsolatedEnvironment[],
 ): Promise<[Provider, IsolatedEnvironment[]][]> => {
-  const groups = Map.groupBy(environments, ({ provider }) => provider)
+  const known = environments.filter(({ provider }) => context.providers.has(provider))
+  const groups = Map.groupBy(known, ({ provider }) => provider)
   return Promise.all(
     [...groups.values()].map(async (group): Promise<[Provider, IsolatedEnvironment[]]> => [
       await providerOf(context, group[0]!),
@@ -39,7 +43,14 @@ export const presenceOf = async (
   context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-): Promise<Presence> => (await providerOf(context, environment)).presence(codebase, environment)
+): Promise<Presence> => {
+  const { provider } = environment
+  // One environment of a newer version must not keep the others from being looked at.
+  if (!context.providers.has(provider)) {
+    return { state: 'cannot-tell', detail: unknownProvider(context, provider).message }
+  }
+  return (await providerOf(context, environment)).presence(codebase, environment)
+}
 
 /** A branch can be renamed under its environment. As they are now, in the order they came; a dry run records nothing. */
 export const followRenames = async (
@@ -78,7 +89,8 @@ export const broughtTips = async (
 ): Promise<BroughtTips> => {
   const refs = new Map<EnvironmentId, string>()
   const logs = new Map<EnvironmentId, Repo>()
-  const problems = new Map<EnvironmentId, string>()
+  const unknown = environments.filter(({ provider }) => !context.providers.has(provider))
+  const problems = new Map(unknown.map(({ id, provider }) => [id, unknownProvider(context, provider).message]))
   for (const [provider, served] of await byProvider(context, environments)) {
     for (const [id, problem] of await provider.bring(context, codebase, served)) problems.set(id, problem)
     for (const environment of served) {

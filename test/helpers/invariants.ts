@@ -159,7 +159,9 @@ const noDebris = async (
   for (const name of namesIn(join(worktreesBase, '.spares'))) {
     if (!spares.some(({ path }) => path.endsWith(`/${name}`))) problems.push(`left in .spares: ${name}`)
   }
-  for (const name of namesIn(join(home, 'bring'))) problems.push(`left of bringing commits: ${name}`)
+  for (const name of namesIn(join(home, 'clones'))) {
+    if (!live.some(({ id }) => id === name)) problems.push(`left of a clone: ${name}`)
+  }
   for (const name of namesIn(join(home, 'repos'))) if (name.startsWith('.')) problems.push(`half a clone: ${name}`)
   for (const name of namesIn(join(worktreesBase, '.trash'))) problems.push(`left in .trash: ${name}`)
   for (const entry of await store.journal.open(context.host)) problems.push(`journal: ${entry.kind} at ${entry.step}`)

@@ -1,6 +1,11 @@
 import type { Fact } from '../../domain/removal/reason.ts'
 import { shellWord } from '../../domain/shell-word.ts'
-import type { UnpushedCommits, UnpushedSubmodule, UnpushedTip } from '../../domain/removal/unreachable.ts'
+import type {
+  SubmoduleWorktree,
+  UnpushedCommits,
+  UnpushedSubmodule,
+  UnpushedTip,
+} from '../../domain/removal/unreachable.ts'
 import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 
@@ -25,8 +30,11 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
         return [pushRefs(one.submodule, one.refs)]
       case 'submodule-worktrees': {
         const inSubmodule = gitOf(one.submodule)
-        return one.worktrees.map(({ path, isLocked }) => removeWorktree(inSubmodule, path, isLocked, view))
+        const title = "Remove the submodule's worktree"
+        return one.worktrees.map((worktree) => removeWorktree(title, inSubmodule, worktree, view))
       }
+      case 'clone-worktrees':
+        return one.worktrees.map((worktree) => removeWorktree('Remove the worktree', git, worktree, view))
       default:
         return []
     }
@@ -91,12 +99,11 @@ const mostRefs = 10
 
 /** Moving it would not help: it needs the submodule's git directory, wherever its files are. */
 const removeWorktree = (
+  title: string,
   git: (command: string) => string,
-  path: string | undefined,
-  isLocked: boolean,
+  { path, isLocked }: SubmoduleWorktree,
   view: View,
 ): Way => {
-  const title = "Remove the submodule's worktree"
   if (path === undefined) return { title, how: git('worktree prune') }
   const at = shellPath(path, view)
   return {

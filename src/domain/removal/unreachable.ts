@@ -8,6 +8,8 @@ export type Unreachable =
   | { readonly kind: 'own-ref'; readonly ref: string; readonly commits: number | undefined }
   /** In a ref of a clone whose name the repository cannot take: the stash, or a name that is another's there. */
   | { readonly kind: 'clone-ref'; readonly ref: string; readonly path: string; readonly repository: string }
+  /** Worktrees that somebody made from a clone: git keeps its record of them there. */
+  | { readonly kind: 'clone-worktrees'; readonly path: string; readonly worktrees: readonly SubmoduleWorktree[] }
   | UnpushedCommits
   /** Refs of a submodule that lead to no commit, such as a tag on a file. */
   | { readonly kind: 'submodule-refs'; readonly submodule: UnpushedSubmodule; readonly refs: readonly string[] }
@@ -62,7 +64,7 @@ export const describeUnreachable = (lost: Unreachable): string => {
     case 'clone-ref':
       return lost.ref === 'refs/stash'
         ? 'a stash that only this clone has'
-        : `commits in ${lost.ref} that only this clone has`
+        : `${lost.ref} holds what only this clone has`
     case 'submodule-commits':
       return describeCommits(lost)
     case 'submodule-refs': {
@@ -71,6 +73,8 @@ export const describeUnreachable = (lost: Unreachable): string => {
       const more = refs.length > 3 ? ', …' : ''
       return `${refs.length} refs in submodule ${submodule.name} were not pushed: ${refs.slice(0, 3).join(', ')}${more}`
     }
+    case 'clone-worktrees':
+      return `${counted(lost.worktrees.length, 'worktree')} made from this clone`
     case 'submodule-worktrees':
       return `submodule ${lost.submodule.name} has worktrees of its own`
   }

@@ -67,15 +67,9 @@ export type CheckoutKind = {
   /** What git still knows of one whose directory is away; undefined when that is nothing. */
   treeOfMissing(codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined>
   /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
-  tipsToKeep(context: IsolationContext, tree: Tree): Promise<readonly Sha[]>
+  tipsToKeep(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly Sha[]>
   /** The codebase's repository gets everything that this commit reaches. */
-  bringCommit(
-    context: IsolationContext,
-    codebase: Codebase,
-    tree: Tree,
-    commit: Sha,
-    options: { readonly through: string },
-  ): Promise<void>
+  bringCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
   /** Git's own files of the checkout, from where a restore point keeps them. */
   bringRecord(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
 

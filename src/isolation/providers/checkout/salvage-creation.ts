@@ -11,6 +11,7 @@ import { withPrivateIndex } from '../../../git/private-index.ts'
 import { resolveCommit } from '../../../git/refs.ts'
 import { readTree, type ListedEntry } from '../../../git/objects.ts'
 import { type Status, readStatus } from '../../../git/status.ts'
+import { objectsHere } from '../../../git/unreachable.ts'
 import { type TreePath, treePath } from '../../../git/tree-path.ts'
 import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
@@ -134,7 +135,8 @@ const compareWith = async (
   // What the restore point holds was brought back, and is still in the point.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const found = [changed, edited, untracked, ignored, half, named.commits, objects, work, submodules].some(
+  const tips = whole ? await strangersTips(context, checkout, codebase, tree) : []
+  const found = [changed, edited, untracked, ignored, half, named.commits, objects, work, submodules, tips].some(
     (list) => list.length > 0,
   )
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
@@ -162,6 +164,18 @@ const compareWith = async (
     fingerprint: '',
     glance: undefined,
   }
+}
+
+/** Commits in refs that only the checkout has: the repository knows every commit that it was made with. */
+const strangersTips = async (
+  context: IsolationContext,
+  checkout: Keeping,
+  codebase: Codebase,
+  tree: Tree,
+): Promise<Sha[]> => {
+  const tips = await checkout.tipsToKeep(context, codebase, tree)
+  const known = tips.length === 0 ? new Set() : await objectsHere(context.git, repoOf(codebase), tips)
+  return tips.filter((sha) => !known.has(sha))
 }
 
 /**

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { bytesBelow } from '../../../domain/raw-path.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readHead } from '../../../git/admin-dir.ts'
@@ -9,19 +10,19 @@ import { makeDirectorySync } from '../../../process/files/make-directory.ts'
 import { replaceFileSync } from '../../../process/files/replace-file.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { copyTree } from '../checkout/restore-point/archive.ts'
-import { dirname } from 'node:path'
 
 /** HEAD is where the restored branch is; objects are added; the mark and submodules have their own way back. */
-const notReplaced = new Set(['HEAD', 'coppice', 'objects', 'modules', 'shallow'])
+const notReplaced = new Set(['HEAD', 'coppice', 'objects', 'modules'])
 
 /** Refs, reflogs, configuration, hooks, index and what was half done, as they were; and the objects that only it had. */
 export const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void> => {
   const head = await readHead(tree.gitDir)
   const ref = head !== undefined && 'branch' in head ? `refs/heads/${head.branch}` : undefined
   const sha = ref === undefined ? undefined : await readRefFile(tree.commonDir, ref)
-  for (const name of await readdir(saved)) {
+  // Names stay bytes, as they were saved.
+  for (const name of await readdir(saved, { encoding: 'latin1' })) {
     if (notReplaced.has(name) || name.endsWith('.lock')) continue
-    await deleteTree(join(tree.gitDir, name))
+    await deleteTree(bytesBelow(tree.gitDir, name))
     await copyTree(saved, tree.gitDir, name, leftOut)
   }
   await addObjects(join(saved, 'objects'), join(tree.gitDir, 'objects'), leftOut)
@@ -34,12 +35,14 @@ export const bringRecord = async (saved: string, tree: Tree, leftOut: LeftOut[])
 
 /** An object's name is its content: one that is there already is the same. What it borrows is where the clone says now. */
 const addObjects = async (from: string, to: string, leftOut: LeftOut[]): Promise<void> => {
-  for (const directory of (await unlessMissing(readdir(from))) ?? []) {
-    if (directory === 'info') continue
+  const directories = (await unlessMissing(readdir(from, { withFileTypes: true }))) ?? []
+  for (const { name: directory } of directories.filter((entry) => entry.isDirectory() && isForObjects(entry.name))) {
     makeDirectorySync(join(to, directory))
-    const there = new Set(await readdir(join(to, directory)))
-    for (const name of await readdir(join(from, directory))) {
+    const there = new Set(await readdir(join(to, directory), { encoding: 'latin1' }))
+    for (const name of await readdir(join(from, directory), { encoding: 'latin1' })) {
       if (!there.has(name)) await copyTree(from, to, `${directory}/${name}`, leftOut)
     }
   }
 }
+
+const isForObjects = (name: string): boolean => /^(?:[0-9a-f]{2}|pack)$/.test(name)

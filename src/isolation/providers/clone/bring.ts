@@ -1,18 +1,28 @@
-import { join } from 'node:path'
+import { createHash } from 'node:crypto'
+import { lstatSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { AppError, toAppError } from '../../../domain/errors.ts'
+import { AppError, isAppError, toAppError } from '../../../domain/errors.ts'
+import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { EnvironmentId, Sha } from '../../../domain/names.ts'
+import { writeLine } from '../../../domain/shell-word.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { borrowsFrom, bringObjects } from '../../../git/borrowing-clone.ts'
+import { commitTree, writeTree } from '../../../git/objects.ts'
 import { readRefFile } from '../../../git/ref-file.ts'
-import { listRefs, readRef, updateRefs } from '../../../git/refs.ts'
+import { readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
+import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import { makePrivateDirectory } from '../../durable.ts'
+import { makePrivateDirectory, writeDurably } from '../../durable.ts'
+import { author } from '../checkout/restore-point/named-by-record.ts'
+import { recordStamp } from '../checkout/restore-point/record-files.ts'
+import { bringLargeFiles } from './bring-large-files.ts'
 import { presenceOf } from './presence.ts'
-import { tipRefOf } from './refs.ts'
+import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
+import { assertFewRefs, refsOfClone, tipsToKeep } from './tips.ts'
 
-/** What each has committed on its branch comes to the codebase's repository. Answers why it could not for some. */
+/** What each has committed comes to the codebase's repository. Answers why it could not for some. */
 export const bringTips = async (
   context: IsolationContext,
   codebase: Codebase,
@@ -23,7 +33,15 @@ export const bringTips = async (
     // On another host, or without its directory, what was brought last is all there is.
     if (environment.host !== context.host || environment.status !== 'active') continue
     try {
-      await bringTip(context, codebase, environment)
+      const presence = await presenceOf(codebase, environment)
+      if (presence.state === 'missing') continue
+      if (presence.state !== 'present') throw new AppError('not-found', presence.detail)
+      const { tree } = presence
+      await bringTip(context, codebase, environment, tree)
+      await bringOthers(context, codebase, environment, tree).catch((error: unknown) => {
+        // Its branch is here, and that is what the caller asks about.
+        context.log.warn('refs of a clone could not be brought', { path: tree.path, error: toAppError(error).message })
+      })
     } catch (error) {
       problems.set(environment.id, toAppError(error).message)
     }
@@ -34,34 +52,99 @@ export const bringTips = async (
 const bringTip = async (
   context: IsolationContext,
   codebase: Codebase,
-  { id, branch, ...environment }: IsolatedEnvironment,
+  { id, branch }: IsolatedEnvironment,
+  tree: Tree,
 ): Promise<void> => {
-  const presence = await presenceOf(codebase, { id, branch, ...environment })
-  if (presence.state === 'missing') return
-  if (presence.state !== 'present') throw new AppError('not-found', presence.detail)
-  const { tree } = presence
+  assertFewRefs(tree)
   const name = `refs/heads/${branch}`
   const tip = (await readRefFile(tree.commonDir, name)) ?? (await readRef(context.git, tree, name))?.sha
-  const repo = repoOf(codebase)
-  const brought = await readRefFile(repo.commonDir, tipRefOf(id))
+  const brought = await readRefFile(repoOf(codebase).commonDir, tipRefOf(id))
   if (tip === undefined || tip === brought) return
-  await bring(context, codebase, tree, [tip], join(context.home, 'bring', id))
-  const kept = await updateRefs(context.git, repo, [{ update: tipRefOf(id), to: tip, from: undefined }], {
-    reason: 'coppice: brought from the clone',
-  })
-  if (!kept.ok) throw new AppError('git-failed', `${tipRefOf(id)} could not be updated: ${kept.stderr.trim()}`)
+  await bring(context, codebase, tree, [tip])
+  await pin(context, codebase, id, { ref: tipRefOf(id), to: tip, from: brought })
 }
 
-/** Everything that a restore point's commit reaches, and the tags of the clone, which are no commits. */
+/**
+ * Its other refs may lead to commits that it borrows, such as a branch that it fetched after the repository had: from
+ * then on it stands on these, too.
+ */
+const bringOthers = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id, branch }: IsolatedEnvironment,
+  tree: Tree,
+): Promise<void> => {
+  const stamp = await stampOf(tree)
+  const file = stampFile(context.home, id)
+  if ((await readUntrustedText(file)) === stamp) return
+  const { git } = context
+  const repo = repoOf(codebase)
+  const head = await resolveCommit(git, tree, 'HEAD')
+  const tips = new Set([...(await tipsToKeep(context, codebase, tree)), ...(head === undefined ? [] : [head])])
+  for (const { sha } of await pinsOf(context, repo, id)) tips.delete(sha)
+  if (tips.size > 0) {
+    const parents = [...tips]
+    await bring(context, codebase, tree, parents)
+    const message = `What the refs of the clone of ${branch} lead to\n`
+    const empty = await writeTree(git, repo, [])
+    const to = await commitTree(git, repo, { tree: empty, parents, message, by: author(context) })
+    await pin(context, codebase, id, {
+      ref: othersRefOf(id),
+      to,
+      from: await readRefFile(repo.commonDir, othersRefOf(id)),
+    })
+  }
+  if ((await context.store.environments.get(id))?.status !== 'active') return
+  await makePrivateDirectory(dirname(file))
+  await writeDurably(file, stamp)
+}
+
+/** Changes with every ref of the clone. Starts no program. */
+const stampOf = async ({ gitDir }: Tree): Promise<string> => {
+  const files = ['HEAD', 'packed-refs', 'FETCH_HEAD'].map((name) => {
+    const found = unlessMissingSync(() => lstatSync(join(gitDir, name), { bigint: true }))
+    return found === undefined ? '-' : `${found.ino} ${found.size} ${found.mtimeNs}`
+  })
+  const refs = await recordStamp(join(gitDir, 'refs'))
+  return createHash('sha256')
+    .update([...files, refs].join('\n'))
+    .digest('hex')
+}
+
+type Pin = { readonly ref: string; readonly to: Sha; readonly from: Sha | undefined }
+
+/** Only as long as the clone is there: a removal that is faster takes the pins away, and none may come back. */
+const pin = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  id: EnvironmentId,
+  { ref, to, from }: Pin,
+): Promise<void> => {
+  const repo = repoOf(codebase)
+  if (from === undefined && (await context.store.environments.get(id))?.status !== 'active') return
+  const command: RefCommand = from === undefined ? { create: ref, to } : { update: ref, to, from }
+  const kept = await updateRefs(context.git, repo, [command], { reason: 'coppice: brought from the clone' }).catch(
+    (error: unknown) => {
+      if (isAppError(error, 'busy')) return { ok: false, stderr: error.message } as const
+      throw error
+    },
+  )
+  // Somebody else who looked at the same moment has brought it.
+  if (kept.ok || (await readRef(context.git, repo, ref))?.sha === to) return
+  throw new AppError('busy', `${ref} could not be updated: ${kept.stderr.trim()}`)
+}
+
+/** Everything that a restore point's commit reaches, and what refs lead to that is not a commit, such as a tag on a file. */
 export const bringCommit = async (
   context: IsolationContext,
   codebase: Codebase,
   tree: Tree,
   commit: Sha,
-  { through }: { readonly through: string },
 ): Promise<void> => {
-  const tags = await listRefs(context.git, tree, ['refs/tags/'])
-  await bring(context, codebase, tree, [commit, ...tags.map(({ sha }) => sha)], through)
+  const refs = await refsOfClone(context.git, tree)
+  const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => sha)
+  await bring(context, codebase, tree, [commit, ...others])
+  await bringLargeFiles(tree, repoOf(codebase))
 }
 
 const bring = async (
@@ -69,15 +152,17 @@ const bring = async (
   codebase: Codebase,
   tree: Tree,
   objects: readonly Sha[],
-  through: string,
 ): Promise<void> => {
   const repo = repoOf(codebase)
   // What it borrows elsewhere would be left out, and the repository would have half of it.
   if (!borrowsFrom(tree, repo)) {
-    throw new AppError('unusable-file', `${tree.gitDir}/objects/info/alternates was changed`, {
-      remedy: `write it again: echo ${join(repo.commonDir, 'objects')} > ${tree.gitDir}/objects/info/alternates`,
+    const file = join(tree.gitDir, 'objects/info/alternates')
+    throw new AppError('unusable-file', `${file} was changed`, {
+      remedy: `write it again: ${writeLine(file, join(repo.commonDir, 'objects'))}`,
     })
   }
-  await makePrivateDirectory(join(through, '..'))
+  // Where git writes the pack it renames it from, which works on one file system only; the home may be on another. Two
+  // that look at the same moment write the same pack: each by a name of its own.
+  const through = join(tree.gitDir, 'objects', `coppice-${context.ids()}`)
   await bringObjects(context.git, tree, repo, objects, { through })
 }

@@ -1,8 +1,9 @@
 import type { Codebase } from '../../../domain/environment.ts'
+import { readRemovalData } from '../../../domain/journal-data.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { Repo } from '../../../domain/tree.ts'
 import { cloneAt, cloneBorrowing } from '../../../git/borrowing-clone.ts'
-import { readRefs } from '../../../git/refs.ts'
+import { readRef, readRefs } from '../../../git/refs.ts'
 import { remoteInfo } from '../../../git/remote.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -28,7 +29,9 @@ export const ownClone: CheckoutKind = {
   add: async (making, onSpawn) => {
     const { context, codebase, environment, plan, settings, signal } = making
     const base = await baseRef(making)
-    await pinStart(context, plan.repo, environment.id, { start: plan.at, base: base?.sha })
+    const point = making.pointId === undefined ? undefined : await context.store.restorePoints.get(making.pointId)
+    const pins = { start: plan.at, base: base?.sha, restored: point?.commit }
+    await pinStart(context, plan.repo, environment.id, pins)
     await context.failpoint(`${making.kind}.pinned`)
     return cloneBorrowing(
       context.git,
@@ -57,8 +60,13 @@ export const ownClone: CheckoutKind = {
   forget: async (context, codebase, entryId, tree) => {
     const entry = await context.store.journal.get(entryId)
     const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
-    const { refs } = environment ? await planDelivery(context, codebase, environment, tree) : { refs: [] }
-    await context.store.journal.advance(entryId, { step: 'forgetting', data: { deliver: refs } })
+    if (entry === undefined || !environment) return
+    const { refs } = await planDelivery(context, codebase, environment, tree)
+    const judged = readRemovalData(entry).tip
+    const tip = (await readRef(context.git, tree, `refs/heads/${environment.branch}`))?.sha ?? judged
+    // What could not be brought when its branch was judged is here with the restore point: nothing was proven about it.
+    const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: 'it has commits that were not looked at' }
+    await context.store.journal.advance(entryId, { step: 'forgetting', data: { deliver: refs, ...unjudged } })
     await context.failpoint('remove.forgetting')
   },
   isForgotten: async (_context, _codebase, { step }) => step === 'forgetting',

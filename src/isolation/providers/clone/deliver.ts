@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
 import type { Tree } from '../../../domain/tree.ts'
-import { branchCheckedOut } from '../../../git/admin-dir.ts'
+import { branchCheckedOut, readAdminDirs } from '../../../git/admin-dir.ts'
 import { branchMoves } from '../../../git/branch-log.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { branchNames, listRefs, readRef, type Ref, updateRefs } from '../../../git/refs.ts'
@@ -13,9 +13,10 @@ import { readRemovalData } from '../../../domain/journal-data.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
-import { detachedCommits } from '../checkout/look/unreachable.ts'
+import { unreachableCommits } from '../checkout/look/unreachable.ts'
 import { blockerOf } from '../checkout/restore-point/restore-branch.ts'
 import { unpin } from './refs.ts'
+import { refsOfClone } from './tips.ts'
 
 export type Delivery = { readonly name: string; readonly sha: Sha }
 
@@ -33,62 +34,98 @@ export const planDelivery = async (
   environment: IsolatedEnvironment,
   tree: Tree,
 ): Promise<DeliveryPlan> => {
-  const { git } = context
   const repo = repoOf(codebase)
-  const own = (await listRefs(git, tree, ['refs/'])).filter((ref) => isItsOwn(ref, environment))
-  const theirs = new Map((await listRefs(git, repo, ['refs/'])).map((ref) => [ref.name, ref.sha]))
-  const taken = [...theirs.keys()]
-  const refs: Delivery[] = []
-  const stays: Unreachable[] = []
-  const lost = await detachedCommits(context, tree)
-  if (lost > 0) stays.push({ kind: 'detached-head', commits: lost })
-  for (const ref of own) {
-    if (theirs.get(ref.name) === ref.sha) continue
-    const isDeliverable = /^refs\/(?:heads|tags|notes)\//.test(ref.name)
-    const isFree = !theirs.has(ref.name) && blockerOf(ref.name, taken) === undefined
-    if (isDeliverable && isFree) refs.push({ name: ref.name, sha: ref.sha })
-    else if (!(await isHeld(context, tree, ref, theirs)))
-      stays.push({ kind: 'clone-ref', ref: ref.name, path: tree.path, repository: repo.commonDir })
+  const all = await refsOfClone(context.git, tree)
+  const theirs = new Map((await listRefs(context.git, repo, ['refs/'])).map((ref) => [ref.name, ref.sha]))
+  const isBlocked = beside(theirs.keys())
+  const own = all.filter((ref) => isItsOwn(ref, environment) && theirs.get(ref.name) !== ref.sha)
+  const isFree = ({ name }: Ref): boolean => !theirs.has(name) && !isBlocked(name)
+  const refs = own.filter((ref) => isDeliverable(ref) && isFree(ref))
+  const others = own.filter((ref) => !(isDeliverable(ref) && isFree(ref)))
+  const tip = all.find(({ name }) => name === `refs/heads/${environment.branch}`)?.sha
+  const lost = await onlyInClone(context, tree, others, {
+    // Each of these is in the repository when the clone is gone.
+    shas: [...(tip === undefined ? [] : [tip]), ...refs.map(({ sha }) => sha)],
+    theirs,
+  })
+  return {
+    refs: refs.map(({ name, sha }) => ({ name, sha })),
+    stays: lost.map(({ name }) => ({ kind: 'clone-ref', ref: name, path: tree.path, repository: repo.commonDir })),
   }
-  return { refs, stays }
 }
 
 const isItsOwn = ({ name, target }: Ref, { branch }: IsolatedEnvironment): boolean =>
   target === undefined && !/^refs\/(?:remotes|coppice)\//.test(name) && name !== `refs/heads/${branch}`
 
-/** The repository reaches it from a branch, tag or remote-tracking ref of its own, or the clone has pushed it. */
-const isHeld = async (
+/** As `blockerOf`, for many names. */
+const beside = (taken: Iterable<string>): ((name: string) => boolean) => {
+  const names = new Set(taken)
+  const above = (name: string): string[] =>
+    [...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index)).filter((one) => one !== 'refs')
+  const directories = new Set([...names].flatMap(above))
+  return (name) => directories.has(name) || above(name).some((one) => names.has(one))
+}
+
+/** Git makes no branch of what is not a commit, whoever wrote such a ref. */
+const isDeliverable = ({ name, committerDate }: Ref): boolean =>
+  /^refs\/(?:tags|notes)\//.test(name) || (name.startsWith('refs/heads/') && committerDate !== undefined)
+
+/** Those whose commits neither the repository nor a remote has. What is not a commit has to be there under some name. */
+const onlyInClone = async (
   { git }: IsolationContext,
   tree: Tree,
-  { sha }: Ref,
-  theirs: ReadonlyMap<string, Sha>,
-): Promise<boolean> => {
-  const known = [...theirs].filter(([name]) => /^refs\/(?:heads|tags|remotes)\//.test(name)).map(([, one]) => one)
-  const args = ['rev-list', '--count', '--stdin', '--not', '--remotes', '--']
-  const stdin = [sha, ...known.map((one) => `^${one}`)].map((line) => `${line}\n`).join('')
-  const { stdout } = await git.run({ operation: 'rev-list', at: tree, args, stdin })
-  return Number(stdout.trim()) === 0
+  refs: readonly Ref[],
+  { shas, theirs }: { readonly shas: readonly Sha[]; readonly theirs: ReadonlyMap<string, Sha> },
+): Promise<Ref[]> => {
+  if (refs.length === 0) return []
+  const known = [...theirs].filter(([name]) => /^refs\/(?:heads|tags|remotes)\//.test(name)).map(([, sha]) => sha)
+  const held = new Set<string>([...known, ...shas])
+  const commits = refs.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
+  const args = ['rev-list', '--stdin', '--not', '--remotes', '--']
+  const stdin = [...commits, ...[...held].map((sha) => `^${sha}`)].map((line) => `${line}\n`).join('')
+  const lost = new Set((await git.run({ operation: 'rev-list', at: tree, args, stdin })).stdout.split('\n'))
+  return refs.filter(({ sha, committerDate }) => (committerDate === undefined ? !held.has(sha) : lost.has(sha)))
 }
 
 /** Everything that the clone had under its own names, then its branch. What a restore point holds is in the repository. */
 export const settleBranch: CheckoutKind['settleBranch'] = async (context, codebase, environment, options) => {
   const { goes, tip, pointId } = options
-  const repo = repoOf(codebase)
-  const notices: string[] = []
   const entry = await context.store.journal.get(pointId)
-  for (const { name, sha } of entry === undefined ? [] : (readRemovalData(entry).deliver ?? [])) {
-    const made = await updateRefs(context.git, repo, [{ create: name, to: sha }], { reason: delivered })
-    const now = made.ok ? sha : (await readRef(context.git, repo, name))?.sha
-    if (now !== sha) notices.push(`${name} of the clone was not brought back: the name was taken meanwhile`)
-    else notices.push(`${name} of the clone is in the repository now`)
-  }
+  const delivered = await deliver(context, codebase, (entry && readRemovalData(entry).deliver) ?? [])
   await context.failpoint('remove.delivered')
   if (goes && tip !== undefined) await dropDelivered(context, codebase, environment, tip)
   const answer =
     goes || tip === undefined ? { deleted: goes } : await deliverBranch(context, codebase, environment, tip, pointId)
-  await unpin(context, repo, environment.id)
-  return { ...answer, notices: [...notices, ...('notices' in answer ? answer.notices : [])] }
+  await unpin(context, repoOf(codebase), environment.id)
+  return { ...answer, notices: [...delivered, ...('notices' in answer ? answer.notices : [])] }
 }
+
+/** In one go: a clone may have fetched thousands of tags. One by one only where somebody has taken a name meanwhile. */
+const deliver = async ({ git }: IsolationContext, codebase: Codebase, refs: readonly Delivery[]): Promise<string[]> => {
+  const repo = repoOf(codebase)
+  // After a crash some of them are there already.
+  const there = new Map((await listRefs(git, repo, ['refs/'])).map(({ name, sha }) => [name, sha]))
+  const missing = refs.filter(({ name }) => !there.has(name))
+  const create = (ones: readonly Delivery[]) =>
+    updateRefs(
+      git,
+      repo,
+      ones.map(({ name, sha }) => ({ create: name, to: sha })),
+      { reason: delivery },
+    )
+  const failed = new Set(refs.filter(({ name, sha }) => there.has(name) && there.get(name) !== sha))
+  if (missing.length > 0 && !(await create(missing)).ok) {
+    for (const ref of missing) if (!(await create([ref])).ok) failed.add(ref)
+  }
+  const brought = refs.filter((ref) => !failed.has(ref)).map(({ name }) => name)
+  return [
+    ...(brought.length > 0 ? [`in the repository now: ${listed(brought)}`] : []),
+    ...(failed.size > 0 ? [`not brought back, the name is taken: ${listed([...failed].map(({ name }) => name))}`] : []),
+  ]
+}
+
+const listed = (names: readonly string[]): string =>
+  names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ')
 
 /** An earlier removal delivered it, and it was restored since. A branch that somebody else made is theirs. */
 const dropDelivered = async (
@@ -100,11 +137,11 @@ const dropDelivered = async (
   const repo = repoOf(codebase)
   if ((await readRef(context.git, repo, `refs/heads/${branch}`))?.sha !== tip) return
   const moves = await branchMoves(repo, branch)
-  if (moves.every(({ message }) => message === delivered)) await dropBranch(context, codebase, branch, tip)
+  if (moves.every(({ message }) => message === delivery)) await dropBranch(context, codebase, branch, tip)
 }
 
 /** In the reflog of a branch that came from a clone. */
-const delivered = 'coppice: from a clone'
+const delivery = 'coppice: from a clone'
 
 const deliverBranch = async (
   context: IsolationContext,
@@ -116,16 +153,19 @@ const deliverBranch = async (
   const { git } = context
   const repo = repoOf(codebase)
   const there = (await readRef(git, repo, `refs/heads/${branch}`))?.sha
-  if (there === tip) return { deleted: false, notices: [] }
+  // The repository's is where the clone's is, or further.
+  if (there !== undefined && (await isAncestor(git, repo, tip, there))) return { deleted: false, notices: [] }
+  const blocker = there === undefined ? blockerOf(branch, await branchNames(git, repo)) : undefined
   const isBehind = there !== undefined && (await isAncestor(git, repo, there, tip))
-  const isFree = (await branchCheckedOut(repo.commonDir, branch)) === undefined
-  const name = there === undefined || (isBehind && isFree) ? branch : await freeName(context, codebase, branch, tip)
+  const holder = await branchCheckedOut(repo.commonDir, branch)
+  const fits = there === undefined ? blocker === undefined : isBehind && holder === undefined
+  const name = fits ? branch : await freeName(context, codebase, branch, tip)
   const from = name === branch ? there : undefined
   const made = await updateRefs(
     git,
     repo,
     [from === undefined ? { create: `refs/heads/${name}`, to: tip } : { update: `refs/heads/${name}`, to: tip, from }],
-    { reason: delivered, durable: true },
+    { reason: delivery, durable: true },
   )
   if (!made.ok && (await readRef(git, repo, `refs/heads/${name}`))?.sha !== tip) {
     throw new AppError('busy', `branch ${name} could not be written: ${made.stderr.trim()}`)
@@ -133,8 +173,9 @@ const deliverBranch = async (
   const settings = (await context.store.restorePoints.get(pointId))?.contents.branchSettings
   if (settings !== undefined) await writeBranchSettings(git, repo, name, settings)
   if (name === branch) return { deleted: false, notices: [] }
-  const why = isFree ? 'has other commits' : 'is checked out elsewhere'
-  return { deleted: false, notices: [`${branch} ${why} in the repository: the clone's is kept as ${name}`] }
+  const inRepository = `${branch} ${isBehind ? `is checked out in ${holder ?? ''}` : 'has other commits in the repository'}`
+  const why = blocker === undefined ? inRepository : `${branch} can't exist beside ${blocker}`
+  return { deleted: false, notices: [`${why}: the clone's branch is kept as ${name}`] }
 }
 
 const freeName = async (
@@ -145,15 +186,30 @@ const freeName = async (
 ): Promise<BranchName> => {
   const repo = repoOf(codebase)
   const names = await branchNames(git, repo)
+  // Below a branch that took its directory no name is free.
+  const plain = names.some((name) => branch.startsWith(`${name}/`)) ? branch.replaceAll('/', '-') : branch
   for (let n = 2; ; n += 1) {
-    const name = `${branch}-${n}`
+    const name = `${plain}-${n}`
+    const isThere = names.includes(name)
     // A crash may have come after it was written.
-    if ((await readRef(git, repo, `refs/heads/${name}`))?.sha === tip) return toBranchName(name)
-    if (!names.includes(name) && blockerOf(name, names) === undefined) return toBranchName(name)
+    if (isThere && (await readRef(git, repo, `refs/heads/${name}`))?.sha === tip) return toBranchName(name)
+    if (!isThere && blockerOf(name, names) === undefined) return toBranchName(name)
   }
 }
 
-/** Commits that only a branch which is gone from the clone had are in its reflog, and a restore point keeps those. */
-export const unreachable: CheckoutKind['unreachable'] = async (context, codebase, environment, tree) => [
-  ...(await planDelivery(context, codebase, environment, tree)).stays,
-]
+/**
+ * What neither the repository nor a remote has once the clone is gone. Commits that only a branch which is gone from the
+ * clone had are in its reflog, and a restore point keeps those.
+ */
+export const unreachable: CheckoutKind['unreachable'] = async (context, codebase, environment, tree) => {
+  const worktrees = (await readAdminDirs(tree.commonDir)).map((one) => ({
+    path: one.worktreePath,
+    isLocked: one.lockReason !== undefined,
+  }))
+  return [
+    // Its own refs, also those that a worktree would have for itself, are asked about below.
+    ...(await unreachableCommits(context, tree)).filter(({ kind }) => kind !== 'own-ref'),
+    ...(await planDelivery(context, codebase, environment, tree)).stays,
+    ...(worktrees.length > 0 ? [{ kind: 'clone-worktrees', path: tree.path, worktrees } as const] : []),
+  ]
+}

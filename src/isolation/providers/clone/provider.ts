@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import { toEnvironmentId } from '../../../domain/names.ts'
-import { AppError } from '../../../domain/errors.ts'
+import { AppError, toAppError } from '../../../domain/errors.ts'
 import { readHead, readToken } from '../../../git/admin-dir.ts'
 import { borrowsFrom, cloneAt, lendTo } from '../../../git/borrowing-clone.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -65,10 +65,16 @@ export const clone: Provider = {
     return undone.outcome === 'left' ? undone.detail : undefined
   },
   tidy: async () => undefined,
-  repositoryMoved: async ({ store, host }, from, to) => {
+  repositoryMoved: async ({ store, host, log }, from, to) => {
     for (const { path, provider, host: place } of await store.environments.live(from.id)) {
+      if (provider !== 'clone' || place !== host) continue
       const tree = cloneAt(path)
-      if (provider === 'clone' && place === host && borrowsFrom(tree, repoOf(from))) lendTo(tree, repoOf(to))
+      try {
+        if (borrowsFrom(tree, repoOf(from))) lendTo(tree, repoOf(to))
+      } catch (error) {
+        // The others must not wait for one that an agent has spoilt.
+        log.warn('a clone was not told where its repository is now', { path, error: toAppError(error).message })
+      }
     }
   },
   keepSpares: async () => 0,
@@ -109,8 +115,13 @@ export const clone: Provider = {
           : { environment, notices: [] }
       }),
     ),
-  followHead: async (context, codebase, environment, work, hints) =>
-    (await import('../checkout/follow.ts')).followPullRequest(context, codebase, environment, work, hints),
+  followHead: async (context, codebase, environment, work, hints) => {
+    const { followPullRequest } = await import('../checkout/follow.ts')
+    const followed = await followPullRequest(context, codebase, environment, work, hints)
+    // The commit it is at now is borrowed, and the next fetch may find the pull request rewritten.
+    await bringTips(context, codebase, [environment])
+    return followed
+  },
 
   findAdoptable: async () => undefined,
   orphans: async () => [],

@@ -1,32 +1,58 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { AppError } from '../../../domain/errors.ts'
 import type { EnvironmentId, Sha } from '../../../domain/names.ts'
 import type { Repo } from '../../../domain/tree.ts'
-import { listRefs, updateRefs } from '../../../git/refs.ts'
+import { listRefs, type Ref, updateRefs } from '../../../git/refs.ts'
 import type { IsolationContext } from '../../context.ts'
 
 /*
  * What the codebase's repository keeps for a clone, for as long as that lives. A gc of the repository must not take what
- * the clone borrows: where it began and where base stood then. And what the clone has committed since, once it was brought.
+ * the clone borrows: where it began, where base stood then, what it was restored from, and whatever its refs have led to
+ * since, once that was brought.
  */
 
 const below = (id: EnvironmentId): string => `refs/coppice/clone/${id}`
 
 export const tipRefOf = (id: EnvironmentId): string => `${below(id)}/tip`
 
+/** A commit whose parents are what every other ref of the clone leads to. */
+export const othersRefOf = (id: EnvironmentId): string => `${below(id)}/others`
+
+/** What the clone's refs looked like when they were brought last. */
+export const stampFile = (home: string, id: EnvironmentId): string => join(home, 'clones', id)
+
+export type Pins = {
+  readonly start: Sha
+  readonly base: Sha | undefined
+  /** The restore point that it is made from: everything that its refs will lead to again. */
+  readonly restored: Sha | undefined
+}
+
 /** Before the clone is made. */
 export const pinStart = async (
   { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,
   id: EnvironmentId,
-  { start, base }: { readonly start: Sha; readonly base: Sha | undefined },
+  { start, base, restored }: Pins,
 ): Promise<void> => {
-  const pins = { start, tip: start, ...(base !== undefined && { base }) }
+  const pins = { start, tip: start, ...(base !== undefined && { base }), ...(restored !== undefined && { restored }) }
   const commands = Object.entries(pins).map(([name, to]) => ({ update: `${below(id)}/${name}`, to, from: undefined }))
-  await updateRefs(git, repo, commands, { reason: 'coppice: cloned', durable: true })
+  const made = await updateRefs(git, repo, commands, { reason: 'coppice: cloned', durable: true })
+  if (!made.ok) throw new AppError('git-failed', `${below(id)} could not be written: ${made.stderr.trim()}`)
 }
 
+export const pinsOf = ({ git }: Pick<IsolationContext, 'git'>, repo: Repo, id: EnvironmentId): Promise<Ref[]> =>
+  listRefs(git, repo, [`${below(id)}/`])
+
 /** The clone is gone, and whatever stands on these is kept by a restore point. Doing it twice is doing it once. */
-export const unpin = async ({ git }: Pick<IsolationContext, 'git'>, repo: Repo, id: EnvironmentId): Promise<void> => {
-  const refs = await listRefs(git, repo, [`${below(id)}/`])
+export const unpin = async (
+  { git, home }: Pick<IsolationContext, 'git' | 'home'>,
+  repo: Repo,
+  id: EnvironmentId,
+): Promise<void> => {
+  await rm(stampFile(home, id), { force: true })
+  const refs = await pinsOf({ git }, repo, id)
   if (refs.length === 0) return
   const commands = refs.map(({ name }) => ({ delete: name, from: undefined }))
   await updateRefs(git, repo, commands, { reason: 'coppice: removed' })

@@ -1,5 +1,5 @@
 import { lstat } from 'node:fs/promises'
-import type { IsolatedEnvironment } from '../../../../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../../../../domain/environment.ts'
 import type { Sha } from '../../../../domain/names.ts'
 import { bytesBelow, rawBytes, toRaw } from '../../../../domain/raw-path.ts'
 import { halfDone } from '../../../../git/admin-dir.ts'
@@ -18,6 +18,7 @@ import { unlessMissing } from '../../../../domain/missing.ts'
 
 export type ToKeep = {
   readonly checkout: Keeping
+  readonly codebase: Codebase
   readonly environment: IsolatedEnvironment
   readonly tree: Tree
   /** Undefined when the files are away: then only what git's record knows is kept. */
@@ -42,7 +43,7 @@ export const keepObjects = async (
 ): Promise<KeptObjects> => {
   const { tree, dirt, environment, fate } = save
   const tips = [...new Set([head, fate.tip].filter((sha) => sha !== undefined))]
-  const kept = await save.checkout.tipsToKeep(context, tree)
+  const kept = await save.checkout.tipsToKeep(context, save.codebase, tree)
   const named = together(await namedIn(context, tree, environment.branch, tips), await heldByRefs(context, tree))
   // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
   syncYoungObjects(tree.commonDir, environment.createdAt - hour)

@@ -100,7 +100,7 @@ const idsIn = async (tree: Tree, branch: string | undefined): Promise<ReadonlySe
   const visit = async (directory: string): Promise<void> => {
     for (const entry of (await unlessMissing(readdir(directory, { withFileTypes: true }))) ?? []) {
       const path = join(directory, entry.name)
-      if (entry.isDirectory() && entry.name !== 'modules') await visit(path)
+      if (entry.isDirectory() && !(directory === tree.gitDir && withoutIds.has(entry.name))) await visit(path)
       if (!entry.isFile() || /^(index|sharedindex\.|coppice$|locked$)/.test(entry.name)) continue
       const text = (await readUntrusted(path, { maxBytes: maxLogBytes }))?.toString('latin1') ?? ''
       take(text)
@@ -111,6 +111,9 @@ const idsIn = async (tree: Tree, branch: string | undefined): Promise<ReadonlySe
   if (branch !== undefined) take((await readBranchLog(tree, branch))?.toString('latin1') ?? '')
   return found
 }
+
+/** Submodules' git directories, and what a clone has beside its record: objects, and the content of large files. */
+const withoutIds: ReadonlySet<string> = new Set(['modules', 'objects', 'lfs', 'annex'])
 
 const wholeIds = /\b([0-9a-f]{40}(?:[0-9a-f]{24})?)\b/g
 /** `pick 1a2b3c4 subject`: git shortens the ids in the list of a cherry-pick or revert. */

@@ -20,7 +20,6 @@ import { repoOf } from '../../../codebases/repo-of.ts'
 import { outermost } from '../look/repositories-inside.ts'
 
 export type ToSave = ToKeep & {
-  readonly codebase: Codebase
   /** The operation's id: reconciliation finds an unfinished point by it. */
   readonly id: string
 }
@@ -37,8 +36,8 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
   const save = withoutLarge(given, largeFiles)
   const head = await headOf(context, save)
   const { commit, dirty, refused, tags } = await keepObjects(context, save, head.sha)
+  await save.checkout.bringCommit(context, codebase, save.tree, commit)
   if (borrowsObjects(repoOf(codebase))) await keepBorrowed(context, save, commit)
-  await save.checkout.bringCommit(context, codebase, save.tree, commit, { through: join(directory, 'objects') })
   await context.failpoint('save.objects')
   const archived = await archive(context, save, directory, refused)
   await context.failpoint('save.archived')

@@ -33,7 +33,10 @@ export const bringSubmodules = async (
   const { environment, nested } = point.contents
   const isKept = (path: string): boolean => nested.some((one) => path === one || path.startsWith(`${one}/`))
   const gitlinks = new Set(await gitlinksOf(context, tree))
-  const oldRecord = join(tree.commonDir, 'worktrees', environment.adminName ?? '')
+  const isOwnRepository = tree.gitDir === tree.commonDir
+  const oldRecord = isOwnRepository
+    ? join(environment.path, '.git')
+    : join(tree.commonDir, 'worktrees', environment.adminName ?? '')
   for (const module of await moduleDirs(join(tree.gitDir, 'modules'))) {
     const config = join(module, 'config')
     const worktree = await readConfigFile(context.git, config, 'core.worktree')

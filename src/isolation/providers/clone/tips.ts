@@ -1,0 +1,40 @@
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { unlessMissingSync } from '../../../domain/missing.ts'
+import type { Sha } from '../../../domain/names.ts'
+import type { Repo, Tree } from '../../../domain/tree.ts'
+import { endsEarlier } from '../../../git/borrowing-clone.ts'
+import { objectTypes } from '../../../git/named-objects.ts'
+import type { Git } from '../../../git/door.ts'
+import { listRefs, type Ref } from '../../../git/refs.ts'
+import { tooLarge } from '../../../process/files/read-untrusted.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import type { Keeping } from '../checkout/kind.ts'
+
+/**
+ * Every ref of a clone. An agent can write millions of them into one file within a second, and each look would read them
+ * all: such a clone is left alone until somebody has looked at it.
+ */
+export const refsOfClone = async (git: Git, tree: Tree): Promise<Ref[]> => {
+  assertFewRefs(tree)
+  return listRefs(git, tree, ['refs/'])
+}
+
+export const assertFewRefs = ({ commonDir }: Repo): void => {
+  const file = join(commonDir, 'packed-refs')
+  const size = unlessMissingSync(() => lstatSync(file))?.size ?? 0
+  if (size > maxPackedBytes) throw tooLarge(file, size, maxPackedBytes)
+}
+
+/** Some 200,000 refs. */
+const maxPackedBytes = 16 * 1024 * 1024
+
+/** The commits that the clone's own refs lead to. */
+export const tipsToKeep: Keeping['tipsToKeep'] = async ({ git }, codebase, tree): Promise<Sha[]> => {
+  // After `git fetch --depth=1` what was fetched has no history here; the remote has it.
+  const isFetched = endsEarlier(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
+  const refs = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
+  const commits = refs.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
+  const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => `${sha}^{commit}`)
+  return [...new Set([...commits, ...(await objectTypes(git, tree, others)).keys()])]
+}
