@@ -22,6 +22,7 @@ import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import { shellWord } from '../domain/shell-word.ts'
+import { withFullStop } from '../domain/words.ts'
 import { type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
@@ -63,12 +64,18 @@ export const runCli = async (terminal: Terminal): Promise<number> => {
   } catch (thrown) {
     terminal.progress.clear()
     const { fault, cancelled } = faultOf(thrown, terminal.signal)
-    if (cancelled) terminal.err('Cancelled: nothing was left half done.\n')
+    if (cancelled) terminal.err(`${terminal.secrets.redact(cancelledText(fault))}\n`)
     else tell(terminal, fault, wantsJson)
     if (verbose) terminal.err(`${terminal.secrets.redact(failureDetails(thrown))}\n`)
     return cancelled ? exitCodes.interrupted : exitCodeOf(toAppError(thrown))
   }
 }
+
+/** A remedy here says what was left, and where. */
+const cancelledText = ({ code, remedy }: AppError): string =>
+  code === 'cancelled' && remedy !== undefined
+    ? `Cancelled. ${withFullStop(remedy)}`
+    : 'Cancelled: nothing was left half done.'
 
 const execute = async (terminal: Terminal, parsed: Parsed<CliRow>, verbose: boolean): Promise<number> => {
   switch (parsed.kind) {

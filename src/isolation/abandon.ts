@@ -4,23 +4,24 @@ import type { IsolationContext } from './context.ts'
 
 /**
  * Settles an operation that failed in this very process. If that fails too, the entry says that nobody works on it any
- * more: its holder is alive, and without this it would be left to it until the process ends.
+ * more: its holder is alive, and without this it would be left to it until the process ends. Undefined: that failed.
  */
-export const settleOrAbandon = async (
+export const settleOrAbandon = async <T>(
   context: IsolationContext,
   entryId: string,
-  settle: () => Promise<unknown>,
-): Promise<void> => {
+  settle: () => Promise<T>,
+): Promise<T | undefined> => {
   try {
     const answer = await settle()
-    if (!isLeft(answer)) return
-    await context.store.journal.advance(entryId, { data: { abandoned: true } })
+    if (isLeft(answer)) await context.store.journal.advance(entryId, { data: { abandoned: true } })
+    return answer
   } catch (error) {
     context.log.error('an operation could be neither finished nor undone', {
       entryId,
       error: toAppError(error).message,
     })
     await context.store.journal.advance(entryId, { data: { abandoned: true } }).catch(() => undefined)
+    return undefined
   }
 }
 

@@ -136,7 +136,7 @@ export const isFree = (answers: readonly GateAnswer[]): boolean => answers.every
 /** Asked once more after the directory was moved away: is anybody in it now? */
 export const stillInUse = async (
   context: IsolationContext,
-  { environment }: Pick<Subject<Contents>, 'environment'>,
+  { environment }: { readonly environment: Used },
   tree: Tree | undefined,
 ): Promise<GateAnswer[]> => ask('not-in-use', () => usesOf(context, environment, tree))
 
@@ -172,10 +172,13 @@ const isOurs = async (
   }
 }
 
+/** A spare has an id and a provider, too. */
+export type Used = Pick<IsolatedEnvironment, 'id' | 'provider'>
+
 /** No lease, no live process inside, not locked by another tool. */
 export const usesOf = async (
   context: IsolationContext,
-  environment: IsolatedEnvironment,
+  environment: Used,
   tree: Tree | undefined,
   notices: string[] = [],
 ): Promise<GateAnswer[]> => {

@@ -1,6 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { AppError, toAppError } from '../../src/domain/errors.ts'
+import type { ProviderName } from '../../src/domain/provider-name.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
@@ -8,7 +12,7 @@ import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { makeScenarioWorld } from './arrange.ts'
+import { makeDirty, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
@@ -146,4 +150,172 @@ test.each([
   expect(existsSync(join(made, 'found.ts'))).toBe(false)
   for (const name of ['a.nb', 'a.low']) expect(readFileSync(join(made, name), 'utf8')).toBe('two\n')
   expect(readFileSync(join(path, file), 'utf8')).toBe(content)
+})
+
+const served = (isolationProvider: ProviderName): WorldOptions => ({ settings: { isolationProvider } })
+
+/** From these on, others can work in what an operation has not finished. */
+const unlocked = {
+  'create-fresh': { failpoint: 'create.dressed', leaf: 'issue-1' },
+  restore: { failpoint: 'restore.filled', leaf: 'issue-5' },
+} as const
+
+/** The operation, which fails after others had their turn in its directory, and perhaps once more while it is undone. */
+const failAt = async (
+  { context, codebase }: World,
+  operation: keyof typeof unlocked,
+  turns: Record<string, (path: string) => unknown>,
+): Promise<AppError> => {
+  const { failpoint: last, leaf } = unlocked[operation]
+  const failpoint = async (name: string): Promise<void> => {
+    await turns[name]?.(join(context.worktreesBase, codebase.name, leaf))
+    if (name === last) throw new AppError('setup-failed', 'injected', { remedy: 'try again' })
+  }
+  return operations[operation]({ ...context, failpoint }, codebase).then(
+    () => expect.unreachable(),
+    (error: unknown) => toAppError(error),
+  )
+}
+
+test.concurrent.each([
+  ['a file', 'create-fresh', 'worktree'],
+  ['an edit', 'create-fresh', 'worktree'],
+  ['an ignored file', 'create-fresh', 'worktree'],
+  ['a commit', 'create-fresh', 'worktree'],
+  ['a commit', 'restore', 'worktree'],
+  ['a file', 'create-fresh', 'clone'],
+  ['a commit', 'create-fresh', 'clone'],
+] as const)(
+  '%s that others put in before %s failed is kept, and the error says where (%s)',
+  async (what, operation, by) => {
+    await using world = await makeScenarioWorld({ options: served(by) })
+    if (operation === 'restore') {
+      await makeDirty(world)
+      await operations['remove-forced'](world.context, world.codebase)
+    }
+    const early = await takeInventory(world)
+    let before = early
+    const { code, remedy = '' } = await failAt(world, operation, {
+      [unlocked[operation].failpoint]: async (path) => {
+        meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
+        before = { ...(await takeInventory(world)), branches: early.branches }
+      },
+    })
+    const expectations = { before, mayKeep: ['issue-1', 'issue-5'], temporary: temporaryOf(world) }
+    expect(await checkInvariants(world, expectations)).toEqual([])
+    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedy)?.[1]
+    expect({ code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
+    const point = await world.context.store.restorePoints.get(kept ?? '')
+    const { environment } = await world.provider.restore(point!)
+    const found = readFileSync(join(environment.path, fileOf[what]), 'utf8')
+    expect(found).toContain('in a half-made tree')
+  },
+)
+
+const fileOf = { 'a file': 'found.ts', 'an edit': 'README', 'an ignored file': 'found.local', 'a commit': 'found.ts' }
+
+/** Stands in the directory until it is told to go. */
+const stepInto = async (path: string): Promise<{ pid: number | undefined; leave: () => Promise<unknown> }> => {
+  const visitor = spawn('cat', { cwd: path, stdio: ['pipe', 'ignore', 'ignore'] })
+  await once(visitor, 'spawn')
+  const ended = once(visitor, 'exit')
+  return { pid: visitor.pid, leave: () => (visitor.stdin.end(), ended) }
+}
+
+test.concurrent.each([
+  ['create-fresh', 'create.attached', 'worktree'],
+  ['create-fresh', 'create.attached', 'clone'],
+  ['spare', 'spare.token', 'worktree'],
+] as const)('recovery from %s at %s leaves it to the process that works in it (%s)', async (operation, at, by) => {
+  await using world = await makeScenarioWorld({ options: { settings: { ...served(by).settings, spares: 1 } } })
+  await killAt(world, operation, at)
+  const [entry] = await world.context.store.journal.open(world.context.host)
+  const path = String(entry?.data['path'])
+  const { pid, leave } = await stepInto(path)
+  const { left } = await reconcile(world.context, world.codebase)
+  expect(left.join()).toContain(`process ${pid} (cat) is inside it`)
+  expect(existsSync(join(path, 'README'))).toBe(true)
+  await leave()
+  expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+  expect(existsSync(path)).toBe(false)
+  expect(await checkRecoveredOnce(world)).toEqual([])
+})
+
+test('a failed creation is left to the process that works in it, and the next one undoes it', async () => {
+  await using world = await makeScenarioWorld({})
+  let visitor: Awaited<ReturnType<typeof stepInto>> | undefined
+  const { remedy } = await failAt(world, 'create-fresh', {
+    'create.dressed': async (path) => void (visitor = await stepInto(path)),
+  })
+  const path = join(world.context.worktreesBase, 'project', 'issue-1')
+  expect(remedy).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
+  expect(existsSync(join(path, 'README'))).toBe(true)
+  await visitor?.leave()
+  // In the same process, which is alive and yet does not work on it any more.
+  await operations['create-fresh'](world.context, world.codebase)
+  expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
+})
+
+/** Written after the rest was saved, into the directory or into the trash. Answers a file and what it has to hold. */
+const lateWrites: Record<string, { at: string; write: (world: World, path: string, trash: string) => string[] }> = {
+  'a new file': {
+    at: 'undo.saved',
+    write: (_world, path) => (writeIn(path, 'late.ts', 'late\n'), ['late.ts', 'late\n']),
+  },
+  'another version of a saved file': {
+    at: 'undo.saved',
+    write: (_world, path) => (writeIn(path, 'found.ts', 'other\n'), ['found.ts', 'other\n']),
+  },
+  'a commit': {
+    at: 'undo.saved',
+    write: ({ box }, path) => {
+      writeIn(path, 'late.ts', 'late\n')
+      box.raw(path, 'add', 'late.ts')
+      box.raw(path, 'commit', '-q', '-m', 'late')
+      return ['late.ts', 'late\n']
+    },
+  },
+  'a file in the trash': {
+    at: 'undo.moved',
+    write: (_world, _path, trash) => (writeIn(trash, 'src/late.ts', 'late\n'), ['src/late.ts', 'late\n']),
+  },
+  'a file in the trash while something else takes the path': {
+    at: 'undo.moved',
+    write: (_world, path, trash) => {
+      writeIn(trash, 'late.ts', 'late\n')
+      writeIn(path, 'theirs.ts', 'put where the environment was\n')
+      return ['late.ts', 'late\n']
+    },
+  },
+}
+
+test.concurrent.each([
+  ...Object.keys(lateWrites).map((what) => [what, 'worktree'] as const),
+  ['a commit', 'clone'] as const,
+  ['a file in the trash', 'clone'] as const,
+])('%s that comes after the rest was saved is seen, and saved when it is undone again (%s)', async (what, by) => {
+  await using world = await makeScenarioWorld({ options: served(by) })
+  const { store, worktreesBase } = world.context
+  const { at, write } = lateWrites[what]!
+  let [file, content]: string[] = []
+  let trash = ''
+  const { remedy } = await failAt(world, 'create-fresh', {
+    'create.dressed': (path) => writeIn(path, 'found.ts', 'found\n'),
+    [at]: async (path) => {
+      const [entry] = await store.journal.open(world.context.host)
+      trash = join(worktreesBase, '.trash', String(entry?.environmentId))
+      ;[file, content] = write(world, path, trash)
+    },
+  })
+  expect(remedy).toContain('The unfinished worktree is still at')
+  const path = join(worktreesBase, 'project', 'issue-1')
+  const isTaken = existsSync(join(path, 'theirs.ts'))
+  if (isTaken) renameSync(path, world.box.path('theirs'))
+  expect(readFileSync(join(isTaken ? trash : path, file ?? ''), 'utf8')).toBe(content)
+  expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+  expect(existsSync(path)).toBe(false)
+  const [point, ...others] = await store.restorePoints.list(world.codebase.id)
+  expect(others).toEqual([])
+  const { environment } = await world.provider.restore(point!)
+  expect(readFileSync(join(environment.path, file ?? ''), 'utf8')).toBe(content)
 })

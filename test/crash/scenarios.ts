@@ -190,6 +190,11 @@ const ofWorktrees: readonly Scenario[] = [
       await killAt(world, 'create-fresh', 'create.attached')
       await meddle(world, 'issue-1')
     },
+    after: async ({ context, codebase }) => {
+      const [point] = await context.store.restorePoints.list(codebase.id)
+      const saved = point && (await context.store.environments.get(point.environmentId))
+      expect(saved?.status).toBe('removed')
+    },
   },
   {
     name: 'recover a create from a spare',

@@ -304,7 +304,7 @@ describe('the program itself', () => {
     expect({ stdout, stderr }).toEqual({ stdout: '0\n', stderr: '' })
   })
 
-  test('Ctrl-C during a setup cancels, undoes what was made and exits with 130', async () => {
+  test('Ctrl-C during a setup cancels, undoes what was made, keeps what was written and exits with 130', async () => {
     repo.commit('.coppice/config.yaml', 'worktree:\n  setup: touch started && sleep 600\n')
     await world.json(repo.path, 0, 'codebase', 'add', '.')
     await world.run(repo.path, 'codebase', 'trust', 'project')
@@ -316,7 +316,7 @@ describe('the program itself', () => {
     expect(await end).toEqual({
       code: 130,
       out: '',
-      err: expect.stringContaining('Cancelled: nothing was left half done.'),
+      err: expect.stringMatching(/^Cancelled\. .+ saved: coppice worktree restore \S+$/m),
     })
     expect(existsSync(path)).toBe(false)
     expect(repo.git('branch', '--list', 'x')).toBe('')

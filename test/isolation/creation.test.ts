@@ -474,12 +474,18 @@ describe.concurrent('a new tree is dressed', () => {
     await removed(world, environment)
   })
 
-  test('setup that fails shows its output and leaves nothing', async () => {
-    await using world = await makeWorld(config('worktree:\n  ports: [WEB]\n  setup: ["echo the-reason; exit 7"]\n'))
+  test('setup that fails shows its output and leaves nothing, not even what can be made again', async () => {
+    const setup = 'mkdir node_modules; echo made > node_modules/made; echo the-reason; exit 7'
+    await using world = await makeWorld(
+      config(`worktree:\n  ports: [WEB]\n  setup: ["${setup}"]\n`, (repo) => {
+        repo.commit('.gitignore', 'node_modules/\n')
+      }),
+    )
     const message = await messageOf(issue(world, 42))
     expect(message).toContain('the-reason')
     expect(message).toContain('exit code 7')
     await expectNothingLeft(world, 'issue-42')
+    expect(await world.context.store.restorePoints.list(world.codebase.id)).toEqual([])
   })
 
   test('setup that nobody approved does not run, and is told', async () => {

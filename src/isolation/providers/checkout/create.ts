@@ -4,7 +4,6 @@ import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
 import { withChild } from '../../children.ts'
-import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { followMoves } from '../../moved.ts'
@@ -14,7 +13,7 @@ import type { Created, Existing, CreateRequest, LimitReached } from '../../provi
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
 import { provisionEnvironment } from './provision/provision.ts'
-import { activate, choosePath, makeTree } from './make.ts'
+import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
 import { type Plan, planCreation } from './plan.ts'
 import type { CheckoutKind } from './kind.ts'
@@ -64,12 +63,7 @@ export const createEnvironment = async (
       notices: [...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
     }
   } catch (error) {
-    await settleOrAbandon(context, made.entry.id, () =>
-      locked(context, codebase, 'undoing a failed creation', () =>
-        checkout.undoMaking(context, codebase, made.entry.id, 'just-made'),
-      ),
-    )
-    throw error
+    throw await undoFailed(making, made, error)
   }
 }
 

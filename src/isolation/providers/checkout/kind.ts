@@ -12,7 +12,18 @@ import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { FollowedRename, Presence } from '../../provider.ts'
 import type { Plan } from './plan.ts'
 
-export type Undone = { readonly outcome: 'undone' } | { readonly outcome: 'left'; readonly detail: string }
+/** What became of work that somebody had done in a half-made environment. */
+export type Salvaged = 'nothing' | 'saved' | 'cannot-keep'
+
+export type Undone =
+  | { readonly outcome: 'undone'; readonly work: Salvaged }
+  | { readonly outcome: 'left'; readonly detail: string }
+
+/**
+ * `just-made`: the lock was held all along, so there is nobody's work in it. `just-failed`: it failed in this process,
+ * which has awaited its children, but others could work in it meanwhile. `after-crash`: children may still run.
+ */
+export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
 
 /** What a restore point needs to know of the checkout that it is of. */
 export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'bringCommit'>
@@ -49,12 +60,7 @@ export type CheckoutKind = {
   add(making: Making, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
   /** Nothing says any more that it is being made. Answers what its row is to remember. */
   ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
-  undoMaking(
-    context: IsolationContext,
-    codebase: Codebase,
-    entryId: string,
-    when: 'just-made' | 'after-crash',
-  ): Promise<Undone>
+  undoMaking(context: IsolationContext, codebase: Codebase, entryId: string, when: UndoWhen): Promise<Undone>
   /** Whether git can be asked about the checkout, or was killed while it made it. */
   isWhole(tree: Tree): Promise<boolean>
 

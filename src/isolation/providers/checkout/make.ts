@@ -4,6 +4,7 @@ import { basename } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
@@ -11,9 +12,10 @@ import type { InsertOutcome, JournalEntry, Spare } from '../../../store/store.ts
 import { settleOrAbandon } from '../../abandon.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
+import { locked } from '../../lock/locked.ts'
 import { pathCandidates } from '../../paths.ts'
 import { directoryNumber } from './making.ts'
-import type { Made, Making } from './kind.ts'
+import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
 
 /**
@@ -47,6 +49,47 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
   } catch (error) {
     await settleOrAbandon(context, entry.id, () => checkout.undoMaking(context, making.codebase, entry.id, 'just-made'))
     throw explain(error, plan)
+  }
+}
+
+/**
+ * Takes back what failed after the lock was free again. The error to throw says where the work is that others did in it
+ * meanwhile.
+ */
+export const undoFailed = async (
+  { context, codebase, checkout, kind, environment, signal }: Making,
+  { entry }: Made,
+  error: unknown,
+): Promise<unknown> => {
+  const undone = await settleOrAbandon(context, entry.id, () =>
+    locked(context, codebase, `undoing a failed ${kind === 'create' ? 'creation' : kind}`, () =>
+      checkout.undoMaking(context, codebase, entry.id, 'just-failed'),
+    ),
+  )
+  const where = whereWorkIs(undone, environment, entry.id)
+  if (where === undefined) return error
+  const { code, message, remedy } = toAppError(error)
+  if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })
+  return new AppError(code, message, { cause: error, remedy: remedy === undefined ? where : `${remedy}. ${where}` })
+}
+
+const whereWorkIs = (
+  undone: Undone | undefined,
+  { path }: IsolatedEnvironment,
+  pointId: string,
+): string | undefined => {
+  if (undone === undefined)
+    return `The unfinished worktree is still at ${path}: run \`coppice doctor --fix\` to undo it`
+  if (undone.outcome === 'left') {
+    return `The unfinished worktree is still at ${path}: ${undone.detail}. Run \`coppice doctor --fix\` when it is free`
+  }
+  switch (undone.work) {
+    case 'nothing':
+      return undefined
+    case 'saved':
+      return `The changes in the unfinished worktree are saved: coppice worktree restore ${shellWord(pointId)}`
+    case 'cannot-keep':
+      return `The unfinished worktree was left as it is: it was moved, or holds what can't be saved (${path})`
   }
 }
 

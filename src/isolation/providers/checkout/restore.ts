@@ -13,14 +13,13 @@ import { withoutLargeFiles } from '../../../git/large-files.ts'
 import type { Setting } from '../../../git/neutral.ts'
 import { branchNames, readRef, resolveCommit, setHeadBranch } from '../../../git/refs.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
-import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { prepareRoot } from '../../paths.ts'
 import type { Restored } from '../../provider.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import { copyTree } from './restore-point/archive.ts'
-import { activate, choosePath, makeTree } from './make.ts'
+import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -64,12 +63,7 @@ export const restoreEnvironment = async (
     const lost = [...point.contents.leftOut, ...leftOut].map(({ path, reason }) => `not restored: ${path} (${reason})`)
     return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
-    await settleOrAbandon(context, made.entry.id, () =>
-      locked(context, codebase, 'undoing a failed restore', () =>
-        checkout.undoMaking(context, codebase, made.entry.id, 'just-made'),
-      ),
-    )
-    throw error
+    throw await undoFailed(making, made, error)
   }
 }
 

@@ -24,7 +24,7 @@ import { type DirtySubmodule, lookIntoSubmodules, submoduleTree } from './look/s
 import { walk } from '../../walk.ts'
 import { isOurAddition } from './provision/additions.ts'
 import { type ExpectedContent, expectedContent } from './provision/expected-content.ts'
-import type { Keeping } from './kind.ts'
+import type { Keeping, Salvaged } from './kind.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point/restore-point.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -36,8 +36,9 @@ import { convertedEdits } from './look/converted-edits.ts'
 import { isBeginningOf } from './provision/same-content.ts'
 
 /**
- * A creation that a crash interrupted left a directory that nobody was told of; but somebody may have found it and
- * worked in it. What is there beyond the checkout goes into a restore point before the directory goes.
+ * Somebody may have found the directory of a creation that failed or that a crash interrupted, and worked in it. What is
+ * there beyond the checkout goes into a restore point before the directory goes. What setup wrote cannot be told from
+ * that, so the rules are those of a removal: regenerable directories are left out, and ignored files have a limit.
  */
 export const saveStrangersWork = async (
   context: IsolationContext,
@@ -46,9 +47,8 @@ export const saveStrangersWork = async (
   entry: JournalEntry,
   tree: Tree,
   start: string,
-): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
-  // A recovery that was itself interrupted may have saved it already, or half of it.
-  if ((await context.store.restorePoints.get(entry.id)) !== undefined) return 'saved'
+): Promise<Salvaged> => {
+  // One of an undoing that was interrupted may be half written, or older than what is here now.
   await discardRestorePoint(context, codebase, entry.id)
   if (!isSha(start)) return 'cannot-keep'
   const environment =

@@ -1,17 +1,29 @@
-import { readdir, rmdir } from 'node:fs/promises'
+import { lstat, mkdir, readdir, rename, rmdir } from 'node:fs/promises'
 import { basename, dirname } from 'node:path'
+import type { Codebase } from '../../../domain/environment.ts'
+import { toAppError } from '../../../domain/errors.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
+import { toEnvironmentId } from '../../../domain/names.ts'
+import type { ProviderName } from '../../../domain/provider-name.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { mountsInside } from '../../../process/files/mounts.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
+import { syncDirectory } from '../../durable.ts'
+import { isFree, isUnmounted, stillInUse, type Used } from '../../gates.ts'
 import { managedRoot } from '../../paths.ts'
-import { discardDirectory } from '../../trash/trash.ts'
+import { discardDirectory, findInTrash, giveUp, moveToTrash } from '../../trash/trash.ts'
 import { walk } from '../../walk.ts'
+import type { Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
+import { treeStamp } from './look/tree-stamp.ts'
+import { discardRestorePoint } from './restore-point/restore-point.ts'
 
-/** What became of the work that somebody had done in a half-made environment. */
-export type Salvaged = 'nothing' | 'saved' | 'cannot-keep'
+/** It stays as it is for now, and this is why. */
+export type Left = { readonly left: string }
+
+export const isLeft = (answer: Salvaged | Left): answer is Left => typeof answer === 'object'
 
 /** The last step of undoing: the rows. */
 export const endMaking = (context: IsolationContext, entry: JournalEntry, saved: Salvaged): Promise<void> =>
@@ -39,11 +51,136 @@ export const holdsOthers = async (
   return inside.length > 0
 }
 
-export const discard = async (context: IsolationContext, path: string, id: string): Promise<void> => {
-  const root = basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : await managedRoot(path, context.host)
-  if (root === undefined) return
-  context.reap([await discardDirectory(root, path, id)])
+/** Who uses the half-made tree, in words; undefined when nobody does. */
+export const whoUses = async (
+  context: IsolationContext,
+  entry: JournalEntry,
+  provider: ProviderName,
+  tree: Tree,
+): Promise<string | undefined> => {
+  const environment: Used = { id: toEnvironmentId(entry.environmentId ?? entry.id), provider }
+  const first = await stillInUse(context, { environment }, tree)
+  // Another Coppice process may have asked git about it just then.
+  const users = isFree(first) ? first : await stillInUse(context, { environment }, tree)
+  const reasons = users.filter(({ answer }) => answer !== 'yes')
+  return reasons.length === 0 ? undefined : reasons.map(({ detail }) => detail).join(', ')
 }
+
+export type Discarding = {
+  readonly codebase: Codebase
+  readonly entry: JournalEntry
+  readonly provider: ProviderName
+  readonly tree: Tree
+  /** The same checkout after its directory was moved. */
+  readonly movedTree: (path: string) => Tree
+  readonly save: () => Promise<Salvaged>
+}
+
+/**
+ * Saves what others did in the tree and takes it away, as removal does: out of everybody's way first, then a second
+ * look. If somebody was quicker than that, it goes back to where it was.
+ */
+export const saveAndDiscard = async (context: IsolationContext, discarding: Discarding): Promise<Salvaged | Left> => {
+  const { codebase, entry, tree, movedTree } = discarding
+  const before = await treeStamp(tree)
+  const saved = await discarding.save()
+  if (saved === 'cannot-keep') return saved
+  await context.failpoint('undo.saved')
+  const root = await rootOf(context, tree.path)
+  if (root === undefined) return saved
+  const trash = await moveToTrash(root, tree.path, trashId(entry))
+  await context.failpoint('undo.moved')
+  const changed = await lookAgain(context, discarding, movedTree(trash), before).catch(
+    (error: unknown) => toAppError(error).message,
+  )
+  if (changed !== undefined) {
+    const problem = await putBack(trash, tree.path)
+    if (problem === undefined && saved === 'saved') await discardRestorePoint(context, codebase, entry.id)
+    return { left: problem ?? changed }
+  }
+  await context.store.journal.advance(entry.id, { step: givingUp })
+  await context.failpoint('undo.checked')
+  await deleteLater(context, root, tree.path, entry)
+  await context.failpoint('undo.discarded')
+  return saved
+}
+
+/** Whoever had a file open or stands in it is seen first, so that the stamp has everything that they wrote before. */
+const lookAgain = async (
+  context: IsolationContext,
+  { entry, provider }: Discarding,
+  moved: Tree,
+  before: string,
+): Promise<string | undefined> => {
+  // Git may have been killed before it made its own directory.
+  const hasRecord = (await unlessMissing(lstat(moved.gitDir))) !== undefined
+  const mounts = await isUnmounted(hasRecord ? [moved.path, moved.gitDir] : [moved.path])
+  const mounted = mounts.find(({ answer }) => answer !== 'yes')
+  if (mounted !== undefined) return mounted.detail
+  const users = await whoUses(context, entry, provider, moved)
+  if (users !== undefined) return users
+  return (await treeStamp(moved)) === before ? undefined : 'it changed while it was being undone'
+}
+
+/** From this step on its bytes may go at any time: whatever is at its path is not it. */
+const givingUp = 'giving-up'
+
+export const isGivenUp = ({ step }: JournalEntry): boolean => step === givingUp
+
+/**
+ * An undoing that was interrupted may have moved it to the trash. One that had looked again is finished; otherwise the
+ * directory goes back to where it was, to be looked at anew. Answers why it cannot.
+ */
+export const resumeDiscarding = async (
+  context: IsolationContext,
+  entry: JournalEntry,
+  paths: readonly string[],
+): Promise<string | undefined> => {
+  for (const path of paths) {
+    const root = await rootOf(context, path)
+    const trash = root === undefined ? undefined : await findInTrash(root, path, trashId(entry))
+    if (root === undefined || trash === undefined) continue
+    if (!isGivenUp(entry)) return putBack(trash, path)
+    await deleteLater(context, root, path, entry)
+  }
+  return undefined
+}
+
+const deleteLater = async (
+  context: IsolationContext,
+  root: string,
+  path: string,
+  entry: JournalEntry,
+): Promise<void> => {
+  const trash = await giveUp(root, path, trashId(entry))
+  if (trash !== undefined) context.reap([trash])
+}
+
+/** What an undoing that was interrupted had saved before the directory went. */
+export const savedBefore = async ({ store }: IsolationContext, { id }: JournalEntry): Promise<Salvaged> =>
+  (await store.restorePoints.get(id)) === undefined ? 'nothing' : 'saved'
+
+const putBack = async (trash: string, path: string): Promise<string | undefined> => {
+  if ((await unlessMissing(lstat(path))) !== undefined) {
+    return `its files are in ${trash}, because something else is at ${path}; move that away`
+  }
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  await rename(trash, path)
+  await syncDirectory(dirname(path))
+  return undefined
+}
+
+/** Without a second look: only for what was made under the lock that we still hold. */
+export const discard = async (context: IsolationContext, entry: JournalEntry, path: string): Promise<Salvaged> => {
+  const root = await rootOf(context, path)
+  if (root !== undefined) context.reap([await discardDirectory(root, path, trashId(entry))])
+  return 'nothing'
+}
+
+const rootOf = async ({ host }: IsolationContext, path: string): Promise<string | undefined> =>
+  basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : managedRoot(path, host)
+
+const trashId = ({ environmentId, id }: JournalEntry): string => environmentId ?? id
 
 /** Git makes the directory before it writes into it: empty, it is nobody's. rmdir takes no more. */
 export const removeIfEmpty = async (path: string): Promise<void> => {

@@ -8,10 +8,22 @@ import type { JournalEntry } from '../../../store/store.ts'
 import { endScripts, settleChild } from '../../children.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
-import type { Undone } from '../checkout/kind.ts'
+import type { Salvaged, Undone, UndoWhen } from '../checkout/kind.ts'
 import { isOurDirectory, type MakingLeft, readMakingData } from '../checkout/making.ts'
 import { saveStrangersWork } from '../checkout/salvage-creation.ts'
-import { discard, endMaking, holdsOthers, removeIfEmpty, type Salvaged } from '../checkout/unmake.ts'
+import {
+  discard,
+  endMaking,
+  holdsOthers,
+  isGivenUp,
+  isLeft,
+  type Left,
+  removeIfEmpty,
+  resumeDiscarding,
+  saveAndDiscard,
+  savedBefore,
+  whoUses,
+} from '../checkout/unmake.ts'
 import { keeping } from './keeping.ts'
 import { unpin } from './refs.ts'
 
@@ -20,18 +32,22 @@ export const undoMaking = async (
   context: IsolationContext,
   codebase: Codebase,
   entryId: string,
-  when: 'just-made' | 'after-crash',
+  when: UndoWhen,
 ): Promise<Undone> => {
   const entry = await context.store.journal.get(entryId)
-  if (entry === undefined) return { outcome: 'undone' }
+  if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readMakingData(entry)
-  const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
-  const others = settled && when === 'after-crash' ? await gitProcessesUsing(cloneAt(data.path).gitDir) : []
+  const settled = when !== 'after-crash' || (await settleChild(context, codebase.repoPath, entry))
+  const others = settled && when !== 'just-made' ? await gitProcessesUsing(cloneAt(data.path).gitDir) : []
   if (!settled || others.length > 0) return { outcome: 'left', detail: 'a git process of it is still running' }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
-  const saved = (await isOurDirectory(data)) ? await takeBack(context, codebase, entry, data, when) : 'nothing'
+  const astray = await resumeDiscarding(context, entry, [data.path])
+  if (astray !== undefined) return { outcome: 'left', detail: astray }
+  const isThere = !isGivenUp(entry) && (await isOurDirectory(data))
+  const saved = isThere ? await takeBack(context, codebase, entry, data, when) : await savedBefore(context, entry)
+  if (isLeft(saved)) return { outcome: 'left', detail: saved.left }
   await removeIfEmpty(data.path)
   // A clone that was left to whoever worked in it still stands on them.
   if (saved !== 'cannot-keep' && entry.environmentId !== undefined) {
@@ -39,7 +55,7 @@ export const undoMaking = async (
   }
   await context.failpoint('undo.branch')
   await endMaking(context, entry, saved)
-  return { outcome: 'undone' }
+  return { outcome: 'undone', work: saved }
 }
 
 const takeBack = async (
@@ -47,23 +63,37 @@ const takeBack = async (
   codebase: Codebase,
   entry: JournalEntry,
   data: MakingLeft,
-  when: 'just-made' | 'after-crash',
-): Promise<Salvaged> => {
+  when: UndoWhen,
+): Promise<Salvaged | Left> => {
   const tree = cloneAt(data.path)
-  let saved: Salvaged = (await holdsOthers(context, [tree.path], tree)) ? 'cannot-keep' : 'nothing'
-  if (saved === 'nothing' && when === 'after-crash') {
-    saved = (await keeping.isWhole(tree))
-      ? await saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
-      : await filesWithoutGit(data.path)
-  }
-  if (saved === 'cannot-keep') {
-    await clearToken(tree.gitDir)
-    return saved
-  }
-  await context.failpoint('undo.saved')
-  await discard(context, data.path, entry.environmentId ?? entry.id)
-  await context.failpoint('undo.discarded')
+  const users = when === 'just-made' ? undefined : await whoUses(context, entry, 'clone', tree)
+  if (users !== undefined) return { left: users }
+  const saved = await clearAway(context, codebase, entry, data, when)
+  if (saved === 'cannot-keep') await clearToken(tree.gitDir)
   return saved
+}
+
+const clearAway = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  entry: JournalEntry,
+  data: MakingLeft,
+  when: UndoWhen,
+): Promise<Salvaged | Left> => {
+  const tree = cloneAt(data.path)
+  if (await holdsOthers(context, [tree.path], tree)) return 'cannot-keep'
+  if (when === 'just-made') return discard(context, entry, tree.path)
+  return saveAndDiscard(context, {
+    codebase,
+    entry,
+    provider: 'clone',
+    tree,
+    movedTree: cloneAt,
+    save: async () =>
+      (await keeping.isWhole(tree))
+        ? saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
+        : filesWithoutGit(data.path),
+  })
 }
 
 /** Git was killed before it wrote any file: what else is there is somebody's. */

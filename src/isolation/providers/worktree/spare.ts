@@ -283,5 +283,7 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
     })
   })
   const undone = await undoMaking(context, codebase, id, 'after-crash')
-  if (undone.outcome === 'left') throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
+  if (undone.outcome === 'undone') return
+  await context.store.journal.advance(id, { data: { abandoned: true } })
+  throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
 }

@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
+import type { Tree } from '../../../domain/tree.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
 import type { JournalEntry } from '../../../store/store.ts'
@@ -13,79 +14,110 @@ import { saveStrangersWork } from '../checkout/salvage-creation.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './making-left.ts'
 import { type MakingLeft, readMakingData } from '../checkout/making.ts'
-import { discard, endMaking, holdsOthers, removeIfEmpty } from '../checkout/unmake.ts'
-import type { Undone } from '../checkout/kind.ts'
+import {
+  discard,
+  endMaking,
+  holdsOthers,
+  isGivenUp,
+  isLeft,
+  type Left,
+  removeIfEmpty,
+  resumeDiscarding,
+  saveAndDiscard,
+  savedBefore,
+  whoUses,
+} from '../checkout/unmake.ts'
+import type { Salvaged, Undone, UndoWhen } from '../checkout/kind.ts'
 import { keeping } from './keeping.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
 /**
  * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
- * it once. After a crash somebody may have found the half-made directory and worked in it: that work is saved first.
+ * it once. Unless it was just made, somebody may be working in the directory, and then it is left, or may have worked in
+ * it, and then that work is saved first.
  */
 export const undoMaking = async (
   context: IsolationContext,
   codebase: Codebase,
   entryId: string,
-  when: 'just-made' | 'after-crash',
+  when: UndoWhen,
 ): Promise<Undone> => {
   const entry = await context.store.journal.get(entryId)
-  if (entry === undefined) return { outcome: 'undone' }
+  if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readMakingData(entry)
-  // What failed in this very process has awaited all its children.
-  const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
+  const settled = when !== 'after-crash' || (await settleChild(context, codebase.repoPath, entry))
   if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
+  const astray = await resumeDiscarding(context, entry, pathsOf(data))
+  if (astray !== undefined) return { outcome: 'left', detail: astray }
   const admin = await findRecord(codebase, entry, data)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
   const { branch, ownBranch } = data
   await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
-  const saved = await takeBack(context, codebase, entry, data, admin, when)
+  const saved = await takeBack(context, { codebase, entry, data, when }, admin)
+  if (isLeft(saved)) return { outcome: 'left', detail: saved.left }
   for (const path of pathsOf(data)) await removeIfEmpty(path)
   if (branch !== undefined && saved !== 'cannot-keep') await dropBranch(context, codebase, branch, data.start)
   if (ownBranch !== undefined) await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
   await context.failpoint('undo.branch')
   await endMaking(context, entry, saved)
-  return { outcome: 'undone' }
+  return { outcome: 'undone', work: saved }
+}
+
+type Undoing = {
+  readonly codebase: Codebase
+  readonly entry: JournalEntry
+  readonly data: MakingLeft
+  readonly when: UndoWhen
 }
 
 /** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */
 const takeBack = async (
   context: IsolationContext,
-  codebase: Codebase,
-  entry: JournalEntry,
-  data: MakingLeft,
+  undoing: Undoing,
   found: AdminDir | undefined,
-  when: 'just-made' | 'after-crash',
-): Promise<'nothing' | 'saved' | 'cannot-keep'> => {
+): Promise<Salvaged | Left> => {
+  const { codebase, entry, data, when } = undoing
   if (found !== undefined && (await wasTaken(found, pathsOf(data)))) {
     await leaveToUser(found.dir)
     return 'cannot-keep'
   }
-  const path = await findDirectory(found, data)
+  const path = isGivenUp(entry) ? undefined : await findDirectory(found, data)
   const admin = found !== undefined && (await isWholeRecord(found.dir)) ? found : undefined
+  const gitDir = admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf)
+  const tree = path === undefined ? undefined : treeAt(codebase, gitDir, path)
+  const asks = tree !== undefined && when !== 'just-made'
+  const users = asks ? await whoUses(context, entry, 'worktree', tree) : undefined
+  if (users !== undefined) return { left: users }
   // Nobody can have committed through half a record, and git stumbles over it: it goes before git is asked anything.
   if (found !== undefined && admin === undefined) await removeHalfRecord(found.dir)
-  let saved: 'nothing' | 'saved' | 'cannot-keep' = 'nothing'
-  if (path !== undefined) {
-    const tree = treeAt(codebase, admin?.dir ?? join(codebase.repoPath, 'worktrees', data.leaf), path)
-    saved = (await holdsOthers(context, [tree.path, ...(admin === undefined ? [] : [admin.dir])], tree))
-      ? 'cannot-keep'
-      : 'nothing'
-    if (saved === 'nothing' && when === 'after-crash')
-      saved = await saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
-    if (saved === 'cannot-keep') {
-      if (admin !== undefined) await clearLock(admin.dir)
-      return saved
-    }
-    await context.failpoint('undo.saved')
-    await discard(context, path, entry.environmentId ?? entry.id)
-    await context.failpoint('undo.discarded')
-  }
+  const saved = tree === undefined ? await savedBefore(context, entry) : await clearAway(context, undoing, tree, admin)
+  if (saved === 'cannot-keep' && admin !== undefined) await clearLock(admin.dir)
+  if (saved === 'cannot-keep' || isLeft(saved)) return saved
   if (admin !== undefined) await forgetRecord(context, codebase, admin)
   await context.failpoint('undo.forgotten')
   return saved
+}
+
+const clearAway = async (
+  context: IsolationContext,
+  { codebase, entry, data, when }: Undoing,
+  tree: Tree,
+  admin: AdminDir | undefined,
+): Promise<Salvaged | Left> => {
+  const directories = [tree.path, ...(admin === undefined ? [] : [admin.dir])]
+  if (await holdsOthers(context, directories, tree)) return 'cannot-keep'
+  if (when === 'just-made') return discard(context, entry, tree.path)
+  return saveAndDiscard(context, {
+    codebase,
+    entry,
+    provider: 'worktree',
+    tree,
+    movedTree: (path) => ({ ...tree, path }),
+    save: () => saveStrangersWork(context, keeping, codebase, entry, tree, data.start),
+  })
 }
 
 const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {

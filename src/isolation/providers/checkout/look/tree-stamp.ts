@@ -1,0 +1,34 @@
+import { createHash } from 'node:crypto'
+import { lstatSync } from 'node:fs'
+import { join } from 'node:path'
+import { bytesBelow } from '../../../../domain/raw-path.ts'
+import { unlessMissing, unlessMissingSync } from '../../../../domain/missing.ts'
+import type { Tree } from '../../../../domain/tree.ts'
+import { listDirectory } from '../../../../process/files/list-directory.ts'
+import { createTimeSlice } from '../../../../process/time-slice.ts'
+import { recordStamp } from '../restore-point/record-files.ts'
+
+/**
+ * Changes with every write below the tree and with every commit, ref and operation in it, and stays the same when its
+ * directory is renamed. It knows neither what was laid down nor what is ignored, so it also serves for half a checkout.
+ */
+export const treeStamp = async (tree: Tree): Promise<string> => {
+  const hash = createHash('sha256').update((await unlessMissing(recordStamp(tree.gitDir))) ?? '-')
+  const slice = createTimeSlice()
+  const visit = async (path: string): Promise<void> => {
+    if (slice.isOver()) await slice.next()
+    const place = path === '' ? Buffer.from(tree.path) : bytesBelow(tree.path, path)
+    const at = unlessMissingSync(() => lstatSync(place, { bigint: true }))
+    // A rename changes the ctime of the directory itself, and no other. An mtime can be set back, a ctime cannot.
+    const times = at === undefined || path === '' ? at?.mtimeNs : `${at.mtimeNs},${at.ctimeNs}`
+    hash.update(at === undefined ? `${path} -;` : `${path},${at.mode},${at.size},${at.ino},${times};`)
+    if (at?.isDirectory() !== true) return
+    const names = (await listDirectory(place, { size: Number(at.size), slice })).map(({ name }) => name)
+    for (const name of names.sort()) {
+      // The git directory of a clone is its record.
+      if (path !== '' || join(tree.path, name) !== tree.gitDir) await visit(path === '' ? name : `${path}/${name}`)
+    }
+  }
+  await visit('')
+  return hash.digest('hex')
+}
