@@ -441,7 +441,7 @@ describe.concurrent('mistakes the field has made', () => {
     inside(world, environment).write('draft.txt', 'work\n')
     rmSync(join(environment.path, '.git'))
     const before = fingerprint(environment.path)
-    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: .*not a git worktree any more/)
+    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: .*no longer a git worktree/)
     await runScheduledCleanup(world.context, world.provider, world.codebase)
     expect(fingerprint(environment.path)).toBe(before)
   })
@@ -481,7 +481,7 @@ describe.concurrent('mistakes the field has made', () => {
     world.repo.git('worktree', 'add', '-q', environment.path, 'issue-42')
     expect(basename(environment.path)).toBe('issue-42')
     inside(world, environment).write('theirs.txt', 'the next owner\n')
-    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: .*made anew by somebody else/)
+    expect((await refusal(world, environment, { force: true }))[0]).toMatch(/^ours no: .*recreated by someone else/)
     expect(inside(world, environment).read('theirs.txt')).toBe('the next owner\n')
   })
 
