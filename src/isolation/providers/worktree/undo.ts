@@ -32,8 +32,8 @@ export const undoMaking = async (
   if (entry === undefined) return { outcome: 'undone' }
   const data = readMakingData(entry)
   // What failed in this very process has awaited all its children.
-  const settled = when === 'just-made' || (await settleChild(context, codebase.repoPath, entry))
-  if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
+  const running = when === 'just-made' ? undefined : await settleChild(context, codebase.repoPath, entry)
+  if (running !== undefined) return { outcome: 'left', detail: running }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
