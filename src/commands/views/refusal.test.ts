@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GateAnswer, no } from '../../domain/removal/gates.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { refusalText } from './refusal.ts'
+import type { View } from './view.ts'
 
 const issue = { branch: 'issue-42', path: '/trees/app/issue-42' } as IsolatedEnvironment
 const view = {
@@ -15,8 +16,8 @@ const view = {
   say: (words: string) => `coppice ${words}`,
   columns: undefined,
 }
-const say = (...reasons: GateAnswer[]): string => sayOf(issue, ...reasons)
-const sayOf = (environment: IsolatedEnvironment, ...reasons: GateAnswer[]): string =>
+const say = (...reasons: GateAnswer[]): string => sayOf(issue, reasons, view)
+const sayOf = (environment: IsolatedEnvironment, reasons: GateAnswer[], shown: View): string =>
   refusalText(
     {
       outcome: 'refused',
@@ -30,7 +31,7 @@ const sayOf = (environment: IsolatedEnvironment, ...reasons: GateAnswer[]): stri
       repoPath: '/app/.git',
       push: undefined,
     },
-    view,
+    shown,
   )
 
 test('a mount is to be unmounted, and force is not offered', () => {
@@ -69,6 +70,15 @@ test('a repository inside can be moved out, or removed by force and restored', (
   ])
 })
 
+test('in a chat a command is code, so that `__lib__` stays what it is', () => {
+  const reason = no('nothing-uncommitted', { kind: 'submodule', path: '__lib__', problem: 'has files but no .git' })
+  const [, ...ways] = sayOf(issue, [reason], { ...view, chat: true }).split('\n')
+  expect(ways).toEqual([
+    " 1. Move the submodule's files out:  `mv /trees/app/issue-42/__lib__ <path>`",
+    ' 2. Remove it anyway:                `coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)`',
+  ])
+})
+
 describe('the way to discard the changes of a submodule', () => {
   let dir = ''
   const shell = (command: string, cwd: string): void =>
@@ -90,7 +100,7 @@ describe('the way to discard the changes of a submodule', () => {
     cpSync(join(dir, 'a'), join(path, 'module'), { recursive: true })
     renameSync(join(path, 'module'), inTree(''))
     const fact = { kind: 'submodule', path: name.toString(), problem: 'has changes' } as const
-    const lines = sayOf({ ...issue, path }, no('nothing-uncommitted', fact)).split('\n')
+    const lines = sayOf({ ...issue, path }, [no('nothing-uncommitted', fact)], view).split('\n')
     const [how = ''] = lines.flatMap((line) => /^ \d\. Discard the submodule's changes: +(.+)$/.exec(line)?.[1] ?? [])
     expect(how).toMatch(/^git -C .* reset --hard && git -C .* clean -fd$/)
     try {
