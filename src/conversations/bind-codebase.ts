@@ -1,5 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { addCodebase } from '../isolation/codebases/codebases.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Conversation, InboxMessage } from '../store/store.ts'
@@ -78,7 +79,7 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   if (known !== undefined) return known
   if (cloneUrl === undefined) {
     throw new AppError('not-found', `\`${github}\` isn't registered on this server`, {
-      remedy: `register it: coppice codebase add https://github.com/${github}`,
+      remedy: `register it: coppice codebase add ${shellWord(`https://github.com/${github}`)}`,
     })
   }
   return (await addCodebase(context, cloneUrl, '/', { github })).codebase

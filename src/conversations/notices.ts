@@ -5,6 +5,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
 import { counted, sentence } from '../domain/words.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
 import { limitMessage } from '../isolation/room.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
@@ -72,11 +73,13 @@ export const staysNotice = (
 export const movedCodebaseNotice = ({ name }: Pick<Codebase, 'name'>): string =>
   `Moved this conversation to \`${name}\` and started a new session. Its previous worktree is unchanged.`
 
-const moveWith = (platform: string, name = '<name>'): string =>
-  platform === 'cli' ? `--codebase ${name}` : `/codebase ${name}`
+const moveWith = (platform: string, name?: string): string => {
+  const word = name === undefined ? '<name>' : shellWord(name)
+  return platform === 'cli' ? `--codebase ${word}` : `/codebase ${word}`
+}
 
 export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
-  `Worktree \`${environment.branch}\` was removed (${why}). Restore it with \`/worktree restore ${environment.branch}\`.`
+  `Worktree \`${environment.branch}\` was removed (${why}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
 
 /** Of an adopted one nothing was removed, and there is nothing to bring back. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
@@ -101,8 +104,8 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
 const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
   const kept = `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`
   return refusals(reasons, true).length > 0
-    ? `${kept} Run \`/worktree remove ${branch}\` to see what to do first.`
-    : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${branch} --force\` (it can be restored).`
+    ? `${kept} Run \`/worktree remove ${shellWord(branch)}\` to see what to do first.`
+    : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${shellWord(branch)} --force\` (it can be restored).`
 }
 
 export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>

@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
 import { AppError, isAppError } from '../domain/errors.ts'
 import { type RepoPath, toRepoPath } from '../domain/names.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { lastValue } from './config-entries.ts'
 import type { CallOptions, Git } from './door.ts'
 
@@ -52,7 +53,7 @@ const notARepository = (path: string, stderr: string): AppError => {
       'not-a-repository',
       `the repository at ${path} belongs to another user, so git refuses to use it`,
       {
-        remedy: `if you trust it: git config --global --add safe.directory ${path}`,
+        remedy: `if you trust it: git config --global --add safe.directory ${shellWord(path)}`,
       },
     )
   }

@@ -5,6 +5,7 @@ import { AppError, UnusableFileError } from '../domain/errors.ts'
 import { maxLineBytes } from '../domain/git-link.ts'
 import { isMissing } from '../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../domain/raw-path.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import { isPipeOrDevice, kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
@@ -245,7 +246,7 @@ const unlisted = (path: string, cause: unknown): undefined => {
   if (isMissing(cause) || lookAt(`${path}/.`, statSync) === undefined) return undefined
   throw new UnusableFileError(shownPath(path), 'cannot be listed, so git was not started', {
     cause,
-    remedy: `make it readable: chmod u+r ${shownPath(path)}`,
+    remedy: `make it readable: chmod u+r ${shellWord(shownPath(path))}`,
   })
 }
 

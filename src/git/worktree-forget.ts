@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs'
 import { AppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { mountsInside } from '../process/files/mounts.ts'
 import { type AdminDir, readAdminDir } from './admin-dir.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
@@ -29,7 +30,7 @@ export const forgetWorktree = async (
   const [mount] = await mountsInside([dir])
   if (mount !== undefined) {
     throw new AppError('path-taken', `something is mounted inside git's record: ${mount.path} (${mount.what})`, {
-      remedy: `umount ${mount.path}`,
+      remedy: `umount ${shellWord(mount.path)}`,
     })
   }
   await git.run({

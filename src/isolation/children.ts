@@ -1,5 +1,5 @@
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { type GitProcess, gitProcessesUsing } from '../process/git-processes.ts'
+import { commandLineOf, describeGitProcesses, type GitProcess, gitProcessesUsing } from '../process/git-processes.ts'
 import { liveness } from '../process/identity.ts'
 import { continueStopped, killRun, killTree } from '../process/kill.ts'
 import { scriptMark } from '../process/run-mark.ts'
@@ -14,16 +14,17 @@ const startsGit: ReadonlySet<string> = new Set(['adding', 'taking', 'forgetting'
 
 /**
  * Git's children outlive us: a `git worktree add` goes on writing while our lock is already free.
- * Waits for the recorded child, ends it by its identity if it does not end by itself, and says whether it is gone.
+ * Waits for the recorded child and ends it by its identity if it does not end by itself. Answers what is still running
+ * all the same, for people; undefined once all of it has ended.
  */
 export const settleChild = async (
   context: IsolationContext,
   repoPath: string,
   entry: JournalEntry,
-): Promise<boolean> => {
+): Promise<string | undefined> => {
   const { child } = entry
   // Killed between starting git and writing down its pid: then any git process in this repository may be the one.
-  if (child === undefined) return !startsGit.has(entry.step) || waitForOtherGits(context, repoPath)
+  if (child === undefined) return startsGit.has(entry.step) ? waitForOtherGits(context, repoPath) : undefined
   const until = context.clock() + patienceMs
   let state = liveness(child)
   while (state === 'alive' && context.clock() < until) {
@@ -33,13 +34,31 @@ export const settleChild = async (
   if (state === 'alive') {
     context.progress('ending a git process that an interrupted operation left behind')
     const killed = await killTree(child, { graceMs: 5000, clock: context.clock })
-    if (killed.outcome !== 'dead') return false
-  } else if (state !== 'dead') return false
+    if (killed.outcome !== 'dead')
+      return stillRunning(context, [{ identity: child, commandLine: commandLineOf(child) }])
+  } else if (state !== 'dead') return `cannot tell whether git process ${child.pid} is still running`
   // A step may start several, and the next one may not have been written down.
-  return !startsGit.has(entry.step) || waitForOtherGits(context, repoPath)
+  return startsGit.has(entry.step) ? waitForOtherGits(context, repoPath) : undefined
 }
 
-const waitForOtherGits = async (context: IsolationContext, repoPath: string): Promise<boolean> => {
+/** Which git processes use the repository, for people; undefined if there are none. */
+export const gitsStillUsing = async (
+  context: Pick<IsolationContext, 'secrets'>,
+  repoPath: string,
+): Promise<string | undefined> => {
+  const using = await gitProcessesUsing(repoPath)
+  return using.length === 0 ? undefined : stillRunning(context, using)
+}
+
+const stillRunning = (
+  { secrets }: Pick<IsolationContext, 'secrets'>,
+  gits: readonly Pick<GitProcess, 'identity' | 'commandLine'>[],
+): string =>
+  describeGitProcesses(
+    gits.map(({ identity, commandLine }) => ({ identity, commandLine: secrets.redact(commandLine) })),
+  )
+
+const waitForOtherGits = async (context: IsolationContext, repoPath: string): Promise<string | undefined> => {
   const until = context.clock() + patienceMs
   let using = await gitProcessesUsing(repoPath)
   while (using.length > 0 && context.clock() < until) {
@@ -48,7 +67,7 @@ const waitForOtherGits = async (context: IsolationContext, repoPath: string): Pr
     await new Promise((resolve) => setTimeout(resolve, 50))
     using = await gitProcessesUsing(repoPath)
   }
-  return using.length === 0
+  return using.length === 0 ? undefined : stillRunning(context, using)
 }
 
 /** Started by a Coppice process that is dead. */

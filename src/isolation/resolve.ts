@@ -5,6 +5,7 @@ import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
 import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from './context.ts'
 import { clearHolder } from './holders.ts'
 import { offerMention } from './codebases/mention.ts'
@@ -139,7 +140,7 @@ const offers = async (context: IsolationContext, request: Settled): Promise<stri
     const { branch, trust } = environment
     if (!mayLink(request)) {
       sentences.push(
-        `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${branch}\` to share it`,
+        `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${shellWord(branch)}\` to share it`,
       )
     } else if (!isTrusted(trust)) sentences.push(untrustedOffer(linked, branch))
   }
@@ -147,7 +148,7 @@ const offers = async (context: IsolationContext, request: Settled): Promise<stri
 }
 
 const untrustedOffer = (work: Work, branch: BranchName): string =>
-  `The worktree of ${workLabel(work)} is not trusted, so it is not reused: \`/worktree link ${branch}\` to share it`
+  `The worktree of ${workLabel(work)} is not trusted, so it is not reused: \`/worktree link ${shellWord(branch)}\` to share it`
 
 const share = async (
   context: IsolationContext,
@@ -200,7 +201,7 @@ const adoptExisting = async (
   const notice = `Adopted the worktree at ${environment.path} (branch \`${environment.branch}\`)`
   const untrusted = isTrusted(environment.trust)
     ? []
-    : [`It is treated like a fork. If you trust it: coppice worktree trust ${environment.branch}`]
+    : [`It is treated like a fork. If you trust it: coppice worktree trust ${shellWord(environment.branch)}`]
   return { outcome: 'resolved', environment, how: 'adopted', notices: [notice, ...untrusted] }
 }
 

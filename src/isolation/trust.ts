@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from './context.ts'
 
 export type Permission =
@@ -53,4 +54,4 @@ export const mayRunScripts = async (
 }
 
 const notApproved = (name: string): string =>
-  `Setup and teardown of ${name} didn't run: they need approval. Approve them with: coppice codebase trust ${name}`
+  `Setup and teardown of ${name} didn't run: they need approval. Approve them with: coppice codebase trust ${shellWord(name)}`

@@ -1,5 +1,5 @@
 import { readFileSync, readlinkSync, statSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type ProcessIdentity, parseIdentityWord } from '../domain/process-identity.ts'
 import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
@@ -7,7 +7,6 @@ import { placesOf, processesInside, realPlace } from './inside.ts'
 import { isGone } from './proc.ts'
 import { readUntrustedTextSync } from './files/read-untrusted.ts'
 import { processTable } from './table.ts'
-import type { ProcessRow } from './process-row.ts'
 
 export type GitProcess = {
   readonly identity: ProcessIdentity
@@ -15,6 +14,18 @@ export type GitProcess = {
   /** The Coppice process that started it; undefined for anybody else's git. */
   readonly startedBy: ProcessIdentity | undefined
 }
+
+/** For people: which ones to wait for, or to look at. Redact first: a command line may have a password in a URL. */
+export const describeGitProcesses = (gits: readonly Pick<GitProcess, 'identity' | 'commandLine'>[]): string => {
+  const named = gits.slice(0, 3).map(({ identity, commandLine }) => `${identity.pid} (${shortened(commandLine)})`)
+  const more = gits.length > 3 ? ` and ${gits.length - 3} more` : ''
+  const [noun, verb] = gits.length === 1 ? ['process', 'is'] : ['processes', 'are']
+  return `git ${noun} ${named.join(', ')}${more} ${verb} still running`
+}
+
+const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0, 99)}…` : text)
+
+export const commandLineOf = ({ pid }: ProcessIdentity): string => argumentsOf(pid).join(' ')
 
 /** In the environment of every git that we start: after a crash it tells ours from the user's. */
 export const gitStarterVariable = 'COPPICE_GIT_STARTER'
@@ -33,10 +44,12 @@ export const gitProcessesUsing = async (commonDir: string): Promise<readonly Git
   const hidden = new Set(unreadable.map((entry) => entry.pid))
   const users: GitProcess[] = []
   for (const git of gits) {
-    if (hidden.has(git.identity.pid)) throw cannotTell(`git process ${git.identity.pid} belongs to another user`)
-    const told = await ownWords(git)
+    const { pid } = git.identity
+    if (isHarmlessDaemon(argumentsOf(pid))) continue
+    if (hidden.has(pid)) throw cannotTell(`git process ${pid} belongs to another user`)
+    const told = ownWords(pid)
     if (told === undefined) continue
-    if (withFilesThere.has(git.identity.pid) || (await speaksOf(told, repository))) {
+    if (withFilesThere.has(pid) || (await speaksOf(told, repository))) {
       users.push({ identity: git.identity, commandLine: told.args.join(' '), startedBy: starterOf(told) })
     }
   }
@@ -48,20 +61,48 @@ type OwnWords = { readonly cwd: string; readonly args: readonly string[]; readon
 /** `git`, and its helpers `git-remote-https`, `git-upload-pack`, …; the kernel cuts names at 15 characters. */
 const isGit = (command: string): boolean => /^git(?:-|$)/.test(command)
 
+/**
+ * Lives on for hours or days and writes neither refs nor the index. The credential cache inherits GIT_DIR from the fetch
+ * that started it, and git has no way not to hand it on. `git daemon` answers in children, which are looked at by
+ * themselves. Not `git maintenance` and `git gc`, in the background or not: they pack refs and prune worktrees. Options
+ * before the name count as unknown.
+ */
+const isHarmlessDaemon = ([program = '', ...rest]: readonly string[]): boolean => {
+  const name = basename(program)
+  const [command, first] = name === 'git' ? rest : [name.replace(/^git-/, ''), ...rest]
+  return (
+    command === 'credential-cache--daemon' ||
+    command === 'daemon' ||
+    (command === 'fsmonitor--daemon' && first === 'run')
+  )
+}
+
 /** Undefined when it has ended meanwhile. */
-const ownWords = async (git: ProcessRow): Promise<OwnWords | undefined> => {
-  const base = `/proc/${git.identity.pid}`
+const ownWords = (pid: number): OwnWords | undefined => {
   try {
     return {
-      cwd: readlinkSync(`${base}/cwd`),
-      args: readFileSync(`${base}/cmdline`, 'utf8').split('\0'),
-      env: readFileSync(`${base}/environ`, 'utf8').split('\0'),
+      cwd: readlinkSync(`/proc/${pid}/cwd`),
+      args: listIn(pid, 'cmdline'),
+      env: listIn(pid, 'environ'),
     }
   } catch (error) {
     if (isGone(error)) return undefined
-    throw cannotTell(`git process ${git.identity.pid} cannot be looked at`, error)
+    throw cannotTell(`git process ${pid} cannot be looked at`, error)
   }
 }
+
+/** Nothing where that is unknown. */
+const argumentsOf = (pid: number): readonly string[] => {
+  try {
+    return listIn(pid, 'cmdline')
+  } catch {
+    return []
+  }
+}
+
+/** Each entry ends with a NUL. */
+const listIn = (pid: number, file: 'cmdline' | 'environ'): readonly string[] =>
+  readFileSync(`/proc/${pid}/${file}`, 'utf8').replace(/\0$/, '').split('\0')
 
 const starterOf = ({ env }: OwnWords): ProcessIdentity | undefined => {
   const entry = env.find((one) => one.startsWith(`${gitStarterVariable}=`))

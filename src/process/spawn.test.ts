@@ -1,10 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
-import { gitProcessesUsing } from './git-processes.ts'
+import { describeGitProcesses, gitProcessesUsing } from './git-processes.ts'
 import { identifySync, liveness } from './identity.ts'
 import { killTree } from './kill.ts'
 import { runProgram, spawnDetached } from './spawn.ts'
@@ -170,6 +179,47 @@ test('a git at work is found by its directory, its --git-dir and its GIT_DIR, al
     await killTree(identity, { graceMs: 1_000, clock })
   }
   expect(await gitProcessesUsing(oneGit)).toEqual([])
+})
+
+test('a daemon that writes neither refs nor the index is not at work, whoever handed it GIT_DIR', async () => {
+  const gitDir = join(dir, 'one', '.git')
+  const gitEnv = { ...env, HOME: dir, GIT_CONFIG_NOSYSTEM: '1', GIT_DIR: gitDir }
+  const git = (args: string[], input = '') => execFileSync('git', args, { cwd: dir, env: gitEnv, input })
+  execFileSync('git', ['init', '-q', 'one'], { cwd: dir, env: { ...gitEnv, GIT_DIR: undefined } })
+  // Under the name of git, any arguments are fine for a program that waits for these files to appear.
+  symlinkSync('/usr/bin/tail', join(dir, 'git'))
+  symlinkSync('/usr/bin/tail', join(dir, 'git-daemon'))
+  const started: ProcessIdentity[] = []
+  const start = async (program: string, ...args: string[]): Promise<string> => {
+    const command = join(dir, program)
+    started.push(await spawnDetached({ command, args: [...args, '-qF'], cwd: '/', env: gitEnv }))
+    return [command, ...args, '-qF'].join(' ')
+  }
+  try {
+    git(['credential-cache', 'store'], 'protocol=https\nhost=x\nusername=u\npassword=p\n')
+    await start('git', 'credential-cache--daemon', join(dir, 'socket'))
+    await start('git', 'fsmonitor--daemon', 'run')
+    await start('git', 'daemon', gitDir)
+    await start('git-daemon', gitDir)
+    const atWork = [
+      await start('git', 'fsmonitor--daemon', 'start'),
+      await start('git', 'maintenance', 'run'),
+      await start('git', 'gc'),
+      await start('git', 'fetch', 'credential-cache--daemon'),
+    ]
+    const found = await gitProcessesUsing(gitDir)
+    expect(found.map(({ commandLine }) => commandLine).sort()).toEqual(atWork.sort())
+    const last = found.slice(-1)
+    expect(describeGitProcesses(last)).toBe(
+      `git process ${last[0]?.identity.pid} (${last[0]?.commandLine}) is still running`,
+    )
+    expect(describeGitProcesses(found)).toMatch(
+      /^git processes \d+ \(.+\), \d+ \(.+\), \d+ \(.+\) and 1 more are still running$/,
+    )
+  } finally {
+    for (const identity of started) await killTree(identity, { graceMs: 1_000, clock })
+    git(['credential-cache', 'exit'])
+  }
 })
 
 test('a program that must be written down first has done nothing until that is done', async () => {

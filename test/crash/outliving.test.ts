@@ -153,7 +153,8 @@ describe('git outlives the process that started it', () => {
       git.stdin.end()
       const entry = { child: undefined, step: 'adding' } as JournalEntry
       const context = { ...world.context, clock: hurried() }
-      expect(await settleChild(context, world.repo.commonDir, entry)).toBe(outcome === 'dead')
+      const running = `git process ${git.pid} (git cat-file --batch) is still running`
+      expect(await settleChild(context, world.repo.commonDir, entry)).toBe(outcome === 'dead' ? undefined : running)
       expect(identity && liveness(identity)).toBe(outcome)
     } finally {
       git.kill('SIGKILL')

@@ -209,4 +209,9 @@ export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
 
 /** The ways out of a refusal by their titles. */
 export const waysIn = (text: string): Map<string, string> =>
-  new Map([...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [title, how]))
+  new Map(
+    [...text.matchAll(/^ \d+\. (.+?): +(.*)$/gm)].map(([, title = '', how = '']) => [
+      title,
+      how.replace(/^`([^`]*)`$/, '$1'),
+    ]),
+  )

@@ -31,8 +31,9 @@ beforeAll(async () => {
 })
 afterAll(() => world[Symbol.asyncDispose]())
 
-const paste = (command: string): void => {
-  const filled = command
+const paste = (how: string): void => {
+  const filled = how
+    .replace(/^first copy out the ignored files .*, then: /, '')
     .replaceAll('<name>', `kept-${count}`)
     .replaceAll('<url>', world.box.path('lib'))
     .replaceAll('<path>', world.box.path(`moved-${count}`))

@@ -5,6 +5,7 @@ import { exitCodes } from '../../commands/views/failure.ts'
 import { usage } from '../../commands/grammar/usage.ts'
 import { printable, type View } from '../../commands/views/view.ts'
 import { isAppError } from '../../domain/errors.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
 import type { HistoryEntry } from '../../platforms/history.ts'
 import { runningServer } from '../../server/record.ts'
@@ -107,7 +108,7 @@ const shownText = ({ role, text }: Pick<HistoryEntry, 'role' | 'text'>): string 
 
 const toText = ({ answers, wasShown, isNew, conversationId, isCommand }: ChatResult, view: View): string => {
   const rest = answers.filter((answer) => !wasShown(answer)).map((answer) => printable(shownText(answer)))
-  const goOn = view.say(`chat --conversation ${conversationId} "…"`)
+  const goOn = view.say(`chat --conversation ${shellWord(conversationId)} "…"`)
   return [...rest, ...(isNew && !isCommand ? [view.paint('dim', `Continue with: ${goOn}`)] : [])].join('\n')
 }
 

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import type { Workplace } from '../../commands/command.ts'
 import { exposedSecrets } from '../exposed-secrets.ts'
 import { type Finding, look, ok, problem } from './finding.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 
 /** What everything stands on: git, the home, the database, the disk. */
 export const examineMachine = async ({ context, databaseName }: Workplace): Promise<Finding[]> =>
@@ -48,7 +49,7 @@ const homeMode = async (home: string): Promise<Finding[]> => {
   }
   return (mode & 0o077) === 0
     ? [ok('home', home)]
-    : [problem('home', `other users can read ${home}`, `chmod 700 ${home}`)]
+    : [problem('home', `other users can read ${home}`, `chmod 700 ${shellWord(home)}`)]
 }
 
 const configMode = async (context: Workplace['context']): Promise<Finding[]> => {

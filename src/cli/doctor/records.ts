@@ -48,7 +48,7 @@ export const examineHome = async (context: IsolationContext, codebases: readonly
       look('clones', async () => [
         ...clones.flatMap((entry) => describeEntry('clones', entry)),
         ...(await strayClones(context)).map((path) =>
-          problem('clones', `${path} is an incomplete clone`, `delete it: rm -r ${path}`),
+          problem('clones', `${path} is an incomplete clone`, `delete it: rm -r ${shellWord(path)}`),
         ),
       ]),
       ...roots.map((root) => look('trash', () => unknownTrash(context, root, open))),

@@ -75,8 +75,9 @@ const brokenHead = (codebase: Codebase): Finding =>
   )
 
 const headCommand = ({ repoPath, baseBranch }: Codebase): string => {
-  const branch = lastCheckedOut(repoPath) ?? baseBranch ?? '<branch>'
-  return `printf 'ref: refs/heads/%s\\n' ${shellWord(branch)} > ${shellWord(`${repoPath}/HEAD`)}`
+  const known = lastCheckedOut(repoPath) ?? baseBranch
+  const branch = known === undefined ? '<branch>' : shellWord(known)
+  return `printf 'ref: refs/heads/%s\\n' ${branch} > ${shellWord(`${repoPath}/HEAD`)}`
 }
 
 /** By the reflog, which a broken HEAD leaves as it is. A branch that was never changed has no such line. */

@@ -71,7 +71,7 @@ const missingRemedy = async (
     record?.lockReason === undefined || record.lockReason.startsWith('coppice: ')
       ? ''
       : `${git(codebase)} worktree unlock ${shellWord(path)} && `
-  const remove = `${unlock}coppice worktree remove ${shellWord(branch)} --force --codebase ${codebase.name}`
+  const remove = `${unlock}coppice worktree remove ${shellWord(branch)} --force --codebase ${shellWord(codebase.name)}`
   if (fault !== undefined) return `stop tracking it: ${remove}`
   const moved =
     record === undefined
@@ -85,16 +85,16 @@ const repairRemedy = (codebase: Codebase, environment: IsolatedEnvironment, { re
     case 'write': {
       const commands = repair.files.map(write).join(' && ')
       if (repair.away !== true) return `write it again, then run \`coppice doctor\` again: ${commands}`
-      const file = shellWord(repair.files[0]?.file ?? '')
-      return `move it aside and check its content: mv ${file} ${file}.away && ${commands}`
+      const broken = shellWord(repair.files[0]?.file ?? '')
+      return `move it aside and check its content: mv ${broken} ${broken}.away && ${commands}`
     }
     case 'move':
       return `move it back, then run \`coppice doctor\` again: mv ${shellWord(repair.from)} ${shellWord(repair.to)}`
     case 'wait':
       return `another worktree is at ${repair.place}: move that one back first, then run \`coppice doctor\` again`
     case 'copied': {
-      const path = shellWord(repair.path)
-      return `if it is a copy of the other, move it aside: mv ${path} ${path}.away; if not, link it again: ${write(repair.link)}`
+      const copy = shellWord(repair.path)
+      return `if it is a copy of the other, move it aside: mv ${copy} ${copy}.away; if not, link it again: ${write(repair.link)}`
     }
     case 'clear': {
       // Out of git's own directory: git must not be started while a FIFO is in there, under whatever name.
@@ -110,7 +110,7 @@ const write = ({ file, content }: FileContent): string => writeLine(file, conten
 
 /** Its files are all that is left: they become the user's and stay where they are. */
 const giveUp = ({ name }: Codebase, { branch, path }: IsolatedEnvironment): string =>
-  `keep its files and stop tracking it: coppice worktree adopt ${shellWord(path)} --codebase ${name} && coppice worktree remove ${shellWord(branch)} --codebase ${name}`
+  `keep its files and stop tracking it: coppice worktree adopt ${shellWord(path)} --codebase ${shellWord(name)} && coppice worktree remove ${shellWord(branch)} --codebase ${shellWord(name)}`
 
 const git = ({ checkoutPath, repoPath }: Codebase): string => `git -C ${shellWord(checkoutPath ?? repoPath)}`
 

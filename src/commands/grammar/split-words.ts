@@ -1,13 +1,20 @@
 import { usage } from './usage.ts'
 
-/** Splits a line into words as a shell would: quotes keep blanks together, a backslash keeps one character. */
+/**
+ * Splits a line into words as a shell would: quotes keep blanks together, a backslash keeps one character. Reads all
+ * that `shellWord` writes.
+ */
 export const splitWords = (line: string): string[] => {
   const words: string[] = []
   let word: string | undefined
   for (let i = 0; i < line.length; i++) {
     const char = line[i] ?? ''
     const quote = quotes[char]
-    if (quote !== undefined) {
+    const escapes = char === '$' ? octalQuoted(line, i) : undefined
+    if (escapes !== undefined) {
+      word = (word ?? '') + escapes.text
+      i = escapes.end
+    } else if (quote !== undefined) {
       const { text, end } = quoted(line, i + 1, quote)
       word = (word ?? '') + text
       i = end
@@ -19,6 +26,18 @@ export const splitWords = (line: string): string[] => {
     } else word = (word ?? '') + char
   }
   return word === undefined ? words : [...words, word]
+}
+
+/** `$'…'`, with no other escapes than `\011`: anything else is taken as it stands. */
+const octalQuoted = (line: string, from: number): { text: string; end: number } | undefined => {
+  if (line[from + 1] !== "'") return undefined
+  const end = line.indexOf("'", from + 2)
+  const inner = line.slice(from + 2, end)
+  if (end === -1 || !/^(?:[^\\]|\\[0-3][0-7]{2})*$/.test(inner)) return undefined
+  const bytes = inner
+    .split(/(\\\d{3})/)
+    .map((part) => (part.startsWith('\\') ? Buffer.of(Number.parseInt(part.slice(1), 8)) : Buffer.from(part)))
+  return { text: Buffer.concat(bytes).toString('utf8'), end }
 }
 
 /** Phones type the curved ones. */

@@ -46,10 +46,10 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
  */
 const pushCommits = ({ submodule, tips, hasMoreTips }: UnpushedCommits): Way => {
   const git = gitOf(submodule)
-  const remote = shellWord(submodule.remote ?? 'origin')
+  const to = shellWord(submodule.remote ?? 'origin')
   const named = tips.map((tip, i) => ({ tip, name: placeholder(i, tips.length) }))
   const branches = named.filter(({ tip }) => !(tip.at === 'tag' && tip.isFree))
-  const fetched = branches.map(({ name }) => `+refs/heads/${name}:refs/remotes/${remote}/${name}`)
+  const fetched = branches.map(({ name }) => `+refs/heads/${name}:refs/remotes/${to}/${name}`)
   return {
     title: `Push the submodule's commits${hasMoreTips ? ` (the first ${tips.length} branches)` : ''}`,
     how: [
@@ -57,10 +57,8 @@ const pushCommits = ({ submodule, tips, hasMoreTips }: UnpushedCommits): Way => 
       ...named.flatMap(({ tip, name }) =>
         tip.at === 'stash' || tip.at === 'reflog' ? [git(`branch ${name} ${tip.sha}`)] : [],
       ),
-      git(`push ${remote} ${named.map(({ tip, name }) => refspec(tip, name)).join(' ')}`),
-      ...(submodule.tracksPushes || fetched.length === 0
-        ? []
-        : [git(`fetch --no-tags ${remote} ${fetched.join(' ')}`)]),
+      git(`push ${to} ${named.map(({ tip, name }) => refspec(tip, name)).join(' ')}`),
+      ...(submodule.tracksPushes || fetched.length === 0 ? [] : [git(`fetch --no-tags ${to} ${fetched.join(' ')}`)]),
     ].join(' && '),
   }
 }
@@ -106,11 +104,12 @@ const removeWorktree = (
 ): Way => {
   if (path === undefined) return { title, how: git('worktree prune') }
   const at = shellPath(path, view)
-  return {
-    title,
-    how: [...(isLocked ? [git(`worktree unlock ${at}`)] : []), git(`worktree remove ${at}`)].join(' && '),
-  }
+  const unlock = isLocked ? [git(`worktree unlock ${at}`)] : []
+  return { title, how: `${ignoredFirst}: ${[...unlock, git(`worktree remove ${at}`)].join(' && ')}` }
 }
+
+/** `git worktree remove` stops at changed and untracked files, but deletes ignored ones without a word. */
+export const ignoredFirst = 'first copy out the ignored files you need (git deletes them too), then'
 
 /** Not `~`: a shell leaves it as it is in the middle of a word. */
 const gitOf = ({ gitDir, filesAreGone }: UnpushedSubmodule) => {

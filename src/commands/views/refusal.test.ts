@@ -1,9 +1,14 @@
-import { expect, test } from 'vitest'
+import { execFileSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type GateAnswer, no } from '../../domain/removal/gates.ts'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { refusalText } from './refusal.ts'
+import type { View } from './view.ts'
 
-const environment = { branch: 'issue-42', path: '/trees/app/issue-42' } as IsolatedEnvironment
+const issue = { branch: 'issue-42', path: '/trees/app/issue-42' } as IsolatedEnvironment
 const view = {
   paint: (_style: string, text: string) => text,
   now: 0,
@@ -11,7 +16,8 @@ const view = {
   say: (words: string) => `coppice ${words}`,
   columns: undefined,
 }
-const say = (...reasons: GateAnswer[]): string =>
+const say = (...reasons: GateAnswer[]): string => sayOf(issue, reasons, view)
+const sayOf = (environment: IsolatedEnvironment, reasons: GateAnswer[], shown: View): string =>
   refusalText(
     {
       outcome: 'refused',
@@ -25,7 +31,7 @@ const say = (...reasons: GateAnswer[]): string =>
       repoPath: '/app/.git',
       push: undefined,
     },
-    view,
+    shown,
   )
 
 test('a mount is to be unmounted, and force is not offered', () => {
@@ -48,7 +54,7 @@ test('a worktree inside is to be removed or moved by the repository it belongs t
   const path = `/trees/app/issue-42/${name}`
   const reason = no('no-worktree-inside', { kind: 'worktree-inside', path, name, repository: '/other/.git' })
   expect(say(reason).split('\n').slice(1)).toEqual([
-    ` 1. Remove that worktree:  git -C /other/.git worktree remove ${path}`,
+    ` 1. Remove that worktree:  first copy out the ignored files you need (git deletes them too), then: git -C /other/.git worktree remove ${path}`,
     ` 2. Move it out:           git -C /other/.git worktree move ${path} <path>`,
   ])
 })
@@ -62,4 +68,69 @@ test('a repository inside can be moved out, or removed by force and restored', (
     ' 1. Keep the repository:  push its commits, or move it out: mv /trees/app/issue-42/node_modules/lib <path>',
     ' 2. Remove it anyway:     coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)',
   ])
+})
+
+test('in a chat a command is code, so that `__lib__` stays what it is', () => {
+  const reason = no('nothing-uncommitted', { kind: 'submodule', path: '__lib__', problem: 'has files but no .git' })
+  const [, ...ways] = sayOf(issue, [reason], { ...view, chat: true }).split('\n')
+  expect(ways).toEqual([
+    " 1. Move the submodule's files out:  `mv /trees/app/issue-42/__lib__ <path>`",
+    ' 2. Remove it anyway:                `coppice worktree remove issue-42 --force   (kept for 30 days: coppice worktree restore issue-42)`',
+  ])
+})
+
+describe('the way to discard the changes of a submodule', () => {
+  let dir = ''
+  const shell = (command: string, cwd: string): void =>
+    void execFileSync('bash', ['-c', command], { cwd, env: { PATH: process.env['PATH'], HOME: dir }, stdio: 'pipe' })
+  beforeAll(() => {
+    dir = mkdtempSync(join(tmpdir(), 'coppice-refusal-'))
+    const who = '-c user.name=t -c user.email=t@example.org'
+    shell(`git init -q a && cd a && echo one > f && git add f && git ${who} commit -q -m f && echo two > f`, dir)
+  })
+  afterAll(() => rmSync(dir, { recursive: true }))
+
+  /** A worktree and a submodule in it, both with a change; beside it, what another reading of its name leads to. */
+  const pasted = (name: string | Buffer, decoy: string): { discarded: string; kept: string; names: string[] } => {
+    const path = join(mkdtempSync(join(dir, 'x-')), 'tree')
+    const inTree = (below: string): Buffer =>
+      Buffer.concat([Buffer.from(`${path}/`), Buffer.from(name), Buffer.from(below)])
+    cpSync(join(dir, 'a'), path, { recursive: true })
+    mkdirSync(join(path, decoy))
+    cpSync(join(dir, 'a'), join(path, 'module'), { recursive: true })
+    renameSync(join(path, 'module'), inTree(''))
+    const fact = { kind: 'submodule', path: name.toString(), problem: 'has changes' } as const
+    const lines = sayOf({ ...issue, path }, [no('nothing-uncommitted', fact)], view).split('\n')
+    const [how = ''] = lines.flatMap((line) => /^ \d\. Discard the submodule's changes: +(.+)$/.exec(line)?.[1] ?? [])
+    expect(how).toMatch(/^git -C .* reset --hard && git -C .* clean -fd$/)
+    try {
+      shell(how, join(path, '..'))
+    } catch {
+      // The files tell.
+    }
+    const read = (file: Buffer | string): string => readFileSync(file, 'utf8')
+    return { discarded: read(inTree('/f')), kept: read(join(path, 'f')), names: readdirSync(join(path, '..')) }
+  }
+
+  test.each([
+    ['lib\tx', 'lib x'],
+    ['lib\nx', 'lib x'],
+    ['lib\u00a0x', 'lib x'],
+    ['lib\u3000x', 'lib x'],
+    ['lib\u0007x', 'lib?x'],
+    ["lib\n 1. Discard the submodule's changes:  touch pwned", 'lib'],
+    ["it's", 'its'],
+    ['$(touch pwned)', 'pwned'],
+    ['`touch pwned`', 'pwned'],
+    [String.raw`a\'; touch pwned; '`, 'a'],
+    ['-x', 'x'],
+    ['a!b', 'a'],
+  ])('acts on %j and on nothing else', (name, decoy) => {
+    expect(pasted(name, decoy)).toEqual({ discarded: 'one\n', kept: 'two\n', names: ['tree'] })
+  })
+
+  test('does nothing where the name is not UTF-8', () => {
+    const name = Buffer.from([0x61, 0xff])
+    expect(pasted(name, 'a\ufffd')).toEqual({ discarded: 'two\n', kept: 'two\n', names: ['tree'] })
+  })
 })

@@ -8,9 +8,9 @@ import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { counted } from '../../domain/words.ts'
-import { type Way, waysToKeep } from './keep-commits.ts'
+import { ignoredFirst, type Way, waysToKeep } from './keep-commits.ts'
 import { unhide } from './unhide.ts'
-import { printable, type View } from './view.ts'
+import { code, printable, type View } from './view.ts'
 
 /** Why a removal was refused and the ways out that fit these reasons. */
 export type Refusal = Refused & {
@@ -28,16 +28,22 @@ export type Refusal = Refused & {
 }
 
 export const refusalText = (refusal: Refusal, view: View): string => {
-  const ways = waysOut(refusal, view)
+  const ways = waysOut(refusal, view).map(({ title, how }) => ({ title: onOneLine(title), how }))
   const longest = Math.max(...ways.map(({ title }) => title.length))
   return [
     `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(detailsOf(refusal))}.`,
-    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${onOneLine(how)}`),
+    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${asTyped(how, view)}`),
   ].join('\n')
 }
 
-/** A file may be called `\n 1. Remove it anyway:  rm -rf ~`. */
+/**
+ * A file may be called `\n 1. Remove it anyway:  rm -rf ~`. For sentences only: in a command, `lib x` is another
+ * directory than `lib\tx`, and a quoted word has no line ends anyway.
+ */
 const onOneLine = (text: string): string => printable(text).replaceAll(/\s/g, ' ')
+
+/** In a chat `__lib__` would become a bold `lib`. Sentences with names of commands in them have backticks already. */
+const asTyped = (how: string, view: View): string => (view.chat === true && !how.includes('`') ? code(how, view) : how)
 
 export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
   error: {
@@ -76,7 +82,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
     const remove = view.say(`worktree remove ${branch} --force`)
     const restore = view.say(`worktree restore ${branch}`)
     const lost = describeLeftOut(refusal.notKept ?? [])
-    const without = lost.length === 0 ? '' : `; not kept: ${lost.join(', ')}`
+    const without = lost.length === 0 ? '' : `; not kept: ${onOneLine(lost.join(', '))}`
     ways.push({ title: 'Remove it anyway', how: `${remove}   (kept for ${restoreDays} days: ${restore}${without})` })
   }
   const isUnknown = reasons.some(({ answer }) => answer === 'cannot-tell')
@@ -87,7 +93,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
 /** What is inside it and not of it: a mount, somebody's worktree, a repository. */
 const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
   const mounts = facts.flatMap((fact) => (fact.kind === 'mount' ? [shellPath(fact.path, view)] : []))
-  const [repository] = facts.flatMap((fact) => (fact.kind === 'repository-inside' ? [shellPath(fact.path, view)] : []))
+  const repository = facts.find((fact) => fact.kind === 'repository-inside')
   return [
     ...(mounts.length === 0 ? [] : [{ title: 'Unmount it', how: `umount ${mounts.join(' ')}` }]),
     ...facts.flatMap((fact) => {
@@ -95,13 +101,18 @@ const waysOutOfOthers = (facts: readonly Fact[], view: View): Way[] => {
       const git = `git -C ${shellPath(fact.repository, view)} worktree`
       const path = shellPath(fact.path, view)
       return [
-        { title: 'Remove that worktree', how: `${git} remove ${path}` },
+        { title: 'Remove that worktree', how: `${ignoredFirst}: ${git} remove ${path}` },
         { title: 'Move it out', how: `${git} move ${path} <path>` },
       ]
     }),
     ...(repository === undefined
       ? []
-      : [{ title: 'Keep the repository', how: `push its commits, or move it out: mv ${repository} <path>` }]),
+      : [
+          {
+            title: 'Keep the repository',
+            how: `push its commits, or move it out: mv ${shellPath(repository.path, view)} <path>`,
+          },
+        ]),
   ]
 }
 

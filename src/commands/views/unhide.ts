@@ -8,16 +8,17 @@ export const unhide = (paths: readonly string[], root: string, view: View): stri
 
 const MOST_NAMED = 20
 
-/** U+FFFD stands for bytes that aren't UTF-8. */
+/** U+FFFD stands for bytes that aren't UTF-8. The form without names works in shells that don't know `$'…'`, too. */
 const canBePasted = (path: string): boolean => !/[\p{Cc}\ufffd]/u.test(path)
 
 /** Two calls: given both options, git clears only one of the bits. */
 const unhideNamed = (paths: readonly string[], root: string, view: View): string => {
   const named = paths.map(shellWord).join(' ')
-  const clear = (bit: string): string => `git -C ${shellPath(root, view)} update-index --no-${bit} -- ${named}`
+  const unset = (bit: 'assume-unchanged' | 'skip-worktree'): string =>
+    `git -C ${shellPath(root, view)} update-index --no-${bit} -- ${named}`
   // With another time git reads the file again; -c: one that is gone stays gone.
   const touch = `touch -ch ${paths.map((path) => shellWord(`${root}/${path}`)).join(' ')}`
-  return `${clear('assume-unchanged')} && ${clear('skip-worktree')} && ${touch}`
+  return `${unset('assume-unchanged')} && ${unset('skip-worktree')} && ${touch}`
 }
 
 /**

@@ -56,7 +56,8 @@ export const settleClones = async (context: IsolationContext): Promise<{ settled
   for (const entry of open) {
     if (liveness(entry.holder) !== 'dead') continue
     const path = growingPath(context, entry.id)
-    if (!(await settleChild(context, path, entry))) left.push(`clone ${entry.id}: a git process of it is still running`)
+    const running = await settleChild(context, path, entry)
+    if (running !== undefined) left.push(`clone ${entry.id}: ${running}`)
     else {
       await deleteTree(path)
       await context.store.journal.end(entry.id)

@@ -1,6 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, type Sha, isSha } from '../../domain/names.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { meaningfulLine } from '../../git/failure.ts'
 import { fetchRemote } from '../../git/fetch.ts'
 import { resolveCommit, updateRefs } from '../../git/refs.ts'
@@ -85,7 +86,7 @@ export const fetchBranch = async (
   const notice =
     blocker === undefined
       ? `${why}: ${meaningfulLine(moved.stderr)}`
-      : `${why} while ${blocker} exists. Run \`git remote prune ${remote}\``
+      : `${why} while ${blocker} exists. Run \`git remote prune ${shellWord(remote)}\``
   return { sha, problem, notices: [notice] }
 }
 

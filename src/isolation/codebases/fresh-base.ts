@@ -1,5 +1,6 @@
 import type { RepoConfig } from '../../domain/config/repository.ts'
 import type { Codebase } from '../../domain/environment.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import type { CallOptions } from '../../git/door.ts'
 import { askRemoteBranch } from '../../git/remote-refs.ts'
 import { remoteNames } from '../../git/remote.ts'
@@ -50,7 +51,7 @@ const whyStale = async (
     const { sha, head } = await askRemoteBranch(git, repo, remote, branch, options)
     if (sha === undefined) return `${remote} no longer has branch ${branch}`
     if (config.base === undefined && head !== undefined && head !== branch) {
-      return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${remote} --auto)`
+      return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${shellWord(remote)} --auto)`
     }
     return sha === base.sha ? undefined : `${base.name} is not what ${remote} has now`
   } catch (error) {

@@ -1,6 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { isTrusted } from '../../domain/trust.ts'
 import { type Work, isNumbered, sameWork } from '../../domain/work.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { commitsMentioning } from '../../git/history.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
@@ -21,7 +22,7 @@ export const offerMention = async (context: IsolationContext, codebase: Codebase
     const [first] = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, options)
     return first === undefined
       ? []
-      : [`Commits on \`${first}\` mention #${work.id}: \`/worktree link ${first}\` to share it`]
+      : [`Commits on \`${first}\` mention #${work.id}: \`/worktree link ${shellWord(first)}\` to share it`]
   } catch (error) {
     // An offer, not a need: the environment is made whether or not history can be read.
     context.log.warn('history could not be searched for mentions', { error: String(error) })

@@ -86,7 +86,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
   return new AppError('codebase-in-use', `${name} still has worktrees: ${shown}${more}`, {
-    remedy: `remove each first: coppice worktree remove ${shellWord(branches[0] ?? '<branch>')} --codebase ${name}`,
+    remedy: `remove each first: coppice worktree remove ${branches[0] === undefined ? '<branch>' : shellWord(branches[0])} --codebase ${shellWord(name)}`,
   })
 }
 

@@ -18,6 +18,7 @@ import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
+import { shellWord } from '../../domain/shell-word.ts'
 import { listInPieces } from './list-directory.ts'
 
 /**
@@ -56,7 +57,7 @@ const refuseLeft = (path: string | Buffer, left: readonly Left[]): void => {
   const mountedAt = left.find(({ reason }) => reason === mounted)
   const more = left.length > 3 ? ` and ${left.length - 3} more` : ''
   throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more} was left`, {
-    remedy: mountedAt === undefined ? 'check what is there' : `umount ${mountedAt.path}`,
+    remedy: mountedAt === undefined ? 'check what is there' : `umount ${shellWord(mountedAt.path)}`,
   })
 }
 

@@ -12,6 +12,7 @@ import { presenceOf, providerOf } from '../../served-by.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { provisionEnvironment } from './provision/provision.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
@@ -71,7 +72,7 @@ export const createEnvironment = async (
 const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): string[] => {
   if (isTrusted(trust) || doubt === undefined) return []
   const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
-  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${branch}`]
+  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${shellWord(branch)}`]
 }
 
 /** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */

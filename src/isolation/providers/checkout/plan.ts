@@ -4,6 +4,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
 import type { Trust } from '../../../domain/trust.ts'
 import { branchForWork } from '../../../domain/work.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import type { Repo } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
@@ -236,7 +237,7 @@ const wayToFree = async (codebase: Codebase, holder: string): Promise<string> =>
   const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
   return copied
     ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
-    : `track it with \`coppice worktree adopt ${holder}\`, or choose another name`
+    : `track it with \`coppice worktree adopt ${shellWord(holder)}\`, or choose another name`
 }
 
 const short = (sha: string): string => sha.slice(0, 7)

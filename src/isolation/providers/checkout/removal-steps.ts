@@ -85,9 +85,8 @@ export const settleRemoval = async (
   if (entry === undefined) return
   // Read first: an entry that does not fit is left alone.
   readRemovalData(entry)
-  if (!(await settleChild(context, codebase.repoPath, entry))) {
-    throw new AppError('busy', 'a git process of an interrupted removal is still running')
-  }
+  const running = await settleChild(context, codebase.repoPath, entry)
+  if (running !== undefined) throw new AppError('busy', `can't finish an interrupted removal: ${running}`)
   if (!(await endScripts(context, entry))) {
     throw new AppError('busy', 'a process that teardown of an interrupted removal started is still running')
   }

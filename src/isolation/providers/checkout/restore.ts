@@ -22,6 +22,7 @@ import { copyTree } from './restore-point/archive.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { layLargeFiles } from './restore-point/large-files.ts'
 import { bringTags } from './restore-point/named-by-record.ts'
@@ -152,7 +153,7 @@ const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join
 
 const occupied = (live: IsolatedEnvironment): AppError =>
   new AppError('restore-failed', `it already has a worktree again: ${live.branch} at ${live.path}`, {
-    remedy: `remove that one first: coppice worktree remove ${live.branch}`,
+    remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}`,
   })
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */

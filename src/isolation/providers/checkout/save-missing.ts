@@ -6,6 +6,7 @@ import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
 import { lockedBy } from '../../../domain/removal/reason.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
@@ -25,7 +26,7 @@ export const saveMissing = async (
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
     throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
-      remedy: `if whoever locked it is done: git -C ${codebase.checkoutPath ?? codebase.repoPath} worktree unlock ${environment.path}`,
+      remedy: `if whoever locked it is done: git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`,
     })
   }
   const missing = await asMissing(context, environment)

@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { clearToken } from '../../../git/admin-dir.ts'
 import { cloneAt } from '../../../git/borrowing-clone.ts'
-import { gitProcessesUsing } from '../../../process/git-processes.ts'
 import type { JournalEntry } from '../../../store/store.ts'
-import { endScripts, settleChild } from '../../children.ts'
+import { endScripts, gitsStillUsing, settleChild } from '../../children.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Salvaged, Undone, UndoWhen } from '../checkout/kind.ts'
@@ -37,9 +36,12 @@ export const undoMaking = async (
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readMakingData(entry)
-  const settled = when !== 'after-crash' || (await settleChild(context, codebase.repoPath, entry))
-  const others = settled && when !== 'just-made' ? await gitProcessesUsing(cloneAt(data.path).gitDir) : []
-  if (!settled || others.length > 0) return { outcome: 'left', detail: 'a git process of it is still running' }
+  if (when !== 'just-made') {
+    // What failed in this very process has awaited all its children.
+    const ofRepository = when === 'after-crash' ? await settleChild(context, codebase.repoPath, entry) : undefined
+    const running = ofRepository ?? (await gitsStillUsing(context, cloneAt(data.path).gitDir))
+    if (running !== undefined) return { outcome: 'left', detail: running }
+  }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }

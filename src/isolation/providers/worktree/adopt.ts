@@ -123,7 +123,7 @@ const examine = async (
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   if (branch === undefined) {
     throw new AppError('not-adoptable', `${path} has no branch checked out`, {
-      remedy: `check one out there first: git -C ${path} switch -c <branch>`,
+      remedy: `check one out there first: git -C ${shellWord(path)} switch -c <branch>`,
     })
   }
   return { branch: toBranchName(branch), adminName: record.name }

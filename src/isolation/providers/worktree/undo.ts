@@ -45,8 +45,9 @@ export const undoMaking = async (
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readMakingData(entry)
-  const settled = when !== 'after-crash' || (await settleChild(context, codebase.repoPath, entry))
-  if (!settled) return { outcome: 'left', detail: 'a git process of it is still running' }
+  // What failed in this very process has awaited all its children.
+  const running = when === 'after-crash' ? await settleChild(context, codebase.repoPath, entry) : undefined
+  if (running !== undefined) return { outcome: 'left', detail: running }
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
