@@ -1,9 +1,13 @@
-import type { Sha } from '../domain/names.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
+import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import type { Setting } from './neutral.ts'
+import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
+import { isUntouchedByStat } from './untouched.ts'
 
-export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] }
+export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] | undefined }
 
 /** Switches a worktree to a commit without a branch. Refuses to overwrite changes, and ignored files. */
 export const checkoutDetached = async (
@@ -32,26 +36,80 @@ export const checkoutDetached = async (
   })
 }
 
+export type BranchMove = { readonly branch: BranchName; readonly from: Sha; readonly to: Sha }
+
 /**
- * Moves the checked-out branch forward, files included; git itself refuses anything but a fast-forward. It replaces
- * whole directories all the same: ask `inTheWay` first, here and before `moveTo`.
+ * Moves the checked-out branch to another commit, files included, if it is still at `from`: a commit made meanwhile
+ * stays. Throws when nothing moved. Git replaces ignored files and whole directories: ask `inTheWay` first.
+ *
+ * `read-tree` and `update-ref` take no options from the repository's configuration, as `merge` does, and both name the
+ * commit they start from. Files first: after a crash in between, the branch is where it was and the new files are
+ * staged. The other way round git would show the pull request's own changes as deleted, and a commit would revert them.
  */
-export const fastForward = async (git: Git, tree: Tree, to: Sha, { settings }: CheckoutOptions = {}): Promise<void> => {
-  await git.run({
-    operation: 'fast-forward',
-    at: tree,
-    // Without this git replaces an ignored file (`.env`) by a tracked one of the same name, without a word.
-    args: ['merge', '--quiet', '--ff-only', '--no-overwrite-ignore', '--no-verify-signatures', to],
-    locks: true,
-    ...(settings && { settings }),
-  })
+export const moveBranch = async (
+  git: Git,
+  tree: Tree,
+  move: BranchMove,
+  { settings }: CheckoutOptions = {},
+): Promise<void> => {
+  const { branch, from, to } = move
+  await assertHead(git, tree, branch, from)
+  const isThere = await hasFilesOf(git, tree, to)
+  if (!isThere) await moveFiles(git, tree, { from, to, settings })
+  try {
+    await assertHead(git, tree, branch, from)
+    await moveRef(git, tree, move)
+    await assertHead(git, tree, branch, to)
+  } catch (error) {
+    if (!isThere) await putBack(git, tree, { from, to, settings })
+    throw error
+  }
 }
 
-/** Moves the checked-out branch to another commit. `--keep` refuses when a changed file would be overwritten. */
-export const moveTo = async (git: Git, tree: Tree, to: Sha, { settings }: CheckoutOptions = {}): Promise<void> => {
-  const args = ['reset', '--quiet', '--keep', to, '--']
-  await git.run({ operation: 'move branch', at: tree, args, locks: true, ...(settings && { settings }) })
+/** Index and files are exactly this commit's: of a move that was interrupted, only the branch has yet to follow. */
+export const hasFilesOf = async (git: Git, tree: Tree, commit: Sha): Promise<boolean> =>
+  (await isIndexOf(git, tree, commit)) && (await isUntouchedByStat(git, tree))
+
+const isIndexOf = async (git: Git, tree: Tree, commit: string): Promise<boolean> => {
+  const args = ['diff-index', '--cached', '--quiet', '--no-ext-diff', '--ignore-submodules=none', commit, '--']
+  const { exitCode } = await git.run({ operation: 'diff-index', at: tree, args, ok: [0, 1] })
+  return exitCode === 0
 }
+
+type FileMove = Omit<BranchMove, 'branch'> & Pick<CheckoutOptions, 'settings'>
+
+/** Git refuses when a tracked file that it would write differs from `from`. */
+const moveFiles = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
+  const run = (operation: string, args: readonly string[], ok: readonly number[]) =>
+    git.run({ operation, at: tree, args, ok, locks: true, ...(settings && { settings }) })
+  // A file that was only touched counts as changed until the index is refreshed. Exit code 1: another one is changed.
+  await run('update-index', ['update-index', '-q', '--refresh'], [0, 1])
+  await run('read-tree', ['read-tree', '-m', '-u', '--no-recurse-submodules', from, to], [0])
+}
+
+/** The branch didn't follow. Where somebody has committed the new files meanwhile, they are theirs. */
+const putBack = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
+  try {
+    if (!(await isIndexOf(git, tree, 'HEAD'))) await moveFiles(git, tree, { from: to, to: from, settings })
+  } catch (error) {
+    throw new AppError('git-failed', `the branch didn't move, and its files did: ${toAppError(error).message}`, {
+      remedy: `run \`git status\` in ${shellWord(tree.path)}; the new files are those of ${to}`,
+    })
+  }
+}
+
+const moveRef = async (git: Git, tree: Tree, { branch, from, to }: BranchMove): Promise<void> => {
+  const command = { update: `refs/heads/${branch}`, to, from }
+  if (!(await updateRefs(git, tree, [command], { reason: 'coppice: follow the pull request' })).ok) throw moved(branch)
+}
+
+const assertHead = async (git: Git, tree: Tree, branch: BranchName, sha: Sha): Promise<void> => {
+  const [ref, head] = await Promise.all([readSymbolicRef(git, tree, 'HEAD'), resolveCommit(git, tree, 'HEAD')])
+  if (ref !== `refs/heads/${branch}` || head !== sha) throw moved(branch)
+}
+
+const moved = (branch: BranchName): AppError =>
+  new AppError('busy', `somebody committed to ${branch} or switched branches meanwhile`)
 
 /** Writes the files of a worktree as its index has them, over nothing that is there. */
 export const checkoutIndex = async (git: Git, tree: Tree, { settings }: CheckoutOptions = {}): Promise<void> => {

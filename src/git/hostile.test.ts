@@ -374,3 +374,35 @@ describe("what the user's own configuration says is honoured", () => {
     expect(await readStatus(git, tree)).toMatchObject({ untracked: [], ignored: [{ path: '.x.swp' }] })
   })
 })
+
+describe('options and files named in the configuration are not used', () => {
+  it.each([
+    ['branch.main.mergeOptions', '--squash', ''],
+    ['checkout.workers', '100000', '1'],
+    ['core.filesRefLockTimeout', '-1', '100'],
+    ['core.packedRefsTimeout', '-1', '1000'],
+    ['lfs.customtransfer.x.path', '/evil', ''],
+    ['lfs.standalonetransferagent', 'x', ''],
+    ['lfs.extension.x.smudge', '/evil', ''],
+  ])('%s', async (key, value, ours) => {
+    const ask = async (): Promise<string> =>
+      (await git.run({ operation: 'config', at: repo, args: ['config', '--get', key] })).stdout.trim()
+    repo.git('config', key, value)
+    expect(await ask()).toBe(ours)
+    // What the user says holds.
+    box.raw(box.root, 'config', '--global', key, '7')
+    expect(await ask()).toBe('7')
+  })
+
+  it('waiting for ever for a lock that somebody left', async () => {
+    repo.git('config', 'core.filesRefLockTimeout', '-1')
+    repo.git('config', 'core.packedRefsTimeout', '-1')
+    const to = repo.sha('main')
+    writeIn(repo.commonDir, 'refs/heads/made.lock', '')
+    const create = updateRefs(git, repo, [{ create: 'refs/heads/made', to }], { reason: 'test' })
+    await expect(create).rejects.toMatchObject({ code: 'busy' })
+    writeIn(repo.commonDir, 'packed-refs.lock', '')
+    const remove = updateRefs(git, repo, [{ delete: 'refs/heads/w', from: to }], { reason: 'test' })
+    await expect(remove).rejects.toMatchObject({ code: 'busy' })
+  })
+})

@@ -72,6 +72,11 @@ const fromUser = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] 
     ['gpg.program', 'false'],
     ['protocol.ext.allow', 'never'],
     ['http.sslVerify', 'true'],
+    // With -1 git waits for a lock for as long as somebody leaves it there.
+    ['core.filesRefLockTimeout', '100'],
+    ['core.packedRefsTimeout', '1000'],
+    // So many processes are started for one checkout.
+    ['checkout.workers', '1'],
   ]
   return defaults.map(([key, fallback]) => [key, lastValue(own, key.toLowerCase()) ?? fallback])
 }
@@ -119,6 +124,8 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'filter.*.required': 'false',
   'merge.*.driver': 'false',
   'merge.*.recursive': 'binary',
+  // Any option of `git merge`, such as `-F <file>`, which waits for ever if the file is a FIFO.
+  'branch.*.mergeoptions': '',
   'diff.external': '',
   'diff.*.command': '',
   'diff.*.textconv': '',
@@ -136,6 +143,13 @@ const harmlessByName: Readonly<Record<string, string>> = {
   'interactive.difffilter': '',
   'fetch.bundleuri': '',
   'fetch.negotiationalgorithm': 'consecutive',
+  // Git LFS, which the user's filters start, runs these: `lfs.customtransfer.<name>.path`, `lfs.extension.<name>.clean`.
+  'lfs.*.path': '',
+  'lfs.*.args': '',
+  'lfs.*.clean': '',
+  'lfs.*.smudge': '',
+  'lfs.standalonetransferagent': '',
+  'lfs.*.standalonetransferagent': '',
 }
 
 /** What git does without the key. Anything not named here becomes empty, and a connection that needs it fails closed. */

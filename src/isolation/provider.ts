@@ -4,7 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { Merged } from '../domain/merge-proof.ts'
-import type { BranchName, EnvironmentId } from '../domain/names.ts'
+import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
 import type { Program } from '../domain/program.ts'
 import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Repo, Tree } from '../domain/tree.ts'
@@ -140,7 +140,7 @@ export type FollowedRename = { readonly environment: IsolatedEnvironment; readon
 
 export type FollowedHead = {
   readonly notices: readonly string[]
-  /** The tree has the head that was named, or none was. */
+  /** The tree is known to have the head that was named. False also where none was named. */
   readonly current: boolean
 }
 
@@ -151,9 +151,17 @@ export type Glance = {
   readonly detached: number
 }
 
+export type VouchOptions = {
+  /** The commit that was checked out when the person said so. If another one is by now, it is not trusted. */
+  readonly seen?: Sha | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
 /** What it got when somebody vouched for it, besides the trust. */
 export type Vouched = {
   readonly wasTrusted: boolean
+  /** The one that is checked out and trusted now; undefined where it was trusted before and nobody looked. */
+  readonly commit: Sha | undefined
   readonly copied: number
   readonly linked: number
   readonly ranSetup: boolean
@@ -192,12 +200,7 @@ export type IsolationProvider<Context> = {
   /** Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved. */
   giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<void>
   /** Gives an environment what it was denied while it was not trusted. */
-  vouch(
-    context: Context,
-    codebase: Codebase,
-    environment: IsolatedEnvironment,
-    options: { readonly signal?: AbortSignal | undefined },
-  ): Promise<Vouched>
+  vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
 
   /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
   settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>
@@ -252,6 +255,7 @@ export type IsolationProvider<Context> = {
     environment: IsolatedEnvironment,
     work: Work,
     hints: IsolationHints,
+    options: { readonly signal?: AbortSignal | undefined },
   ): Promise<FollowedHead>
 
   findAdoptable(context: Context, request: ResolveRequest): Promise<Adoptable | undefined>

@@ -14,7 +14,7 @@ import { settleOrigin } from './codebases/pull-request-origin.ts'
 import { whenSettled } from './settled.ts'
 import { type Isolation } from './isolation.ts'
 import { allProviders, presenceOf, providerOf } from './served-by.ts'
-import type { Adoptable } from './provider.ts'
+import type { Adoptable, FollowedHead } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './room.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
@@ -50,17 +50,30 @@ export const resolveIsolation = async (
   }
   await touch(context, found.environment)
   const provider = await providerOf(context, found.environment)
-  const moved = await provider.followHead(context, codebase, found.environment, work, request.hints)
-  const vouched = isVouchedFor(found.environment, work) && moved.current
+  const moved = await provider.followHead(context, codebase, found.environment, work, request.hints, { signal })
+  const vouched = !ownMessage && isVouchedFor(found.environment, work)
   return {
     ...found,
-    trusted: isTrustedRun(found.environment.trust, ownMessage || vouched),
+    trusted: isTrustedRun(found.environment.trust, ownMessage || (vouched && moved.current)),
     prShaUsed: request.hints.prSha !== undefined && followsHeadOf(found.environment, work),
-    notices: [...request.told, ...found.notices, ...moved.notices],
+    notices: [...request.told, ...found.notices, ...moved.notices, ...(vouched ? unvouchedNotice(request, moved) : [])],
   }
 }
 
-/** Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. */
+/** Where the move itself has not said why. */
+const unvouchedNotice = ({ work: { id }, hints: { prSha } }: Settled, { current, notices }: FollowedHead): string[] => {
+  if (current || notices.length > 0) return []
+  const why =
+    prSha === undefined
+      ? `the current head of PR #${id} is unknown (name it with --pr-sha)`
+      : `the worktree doesn't have the current head of PR #${id}, ${prSha.slice(0, 7)}`
+  return [`This run is untrusted: ${why}`]
+}
+
+/**
+ * Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. A message
+ * that doesn't name the head says nothing about that, and isn't covered.
+ */
 const isVouchedFor = ({ trust, prNumber }: IsolatedEnvironment, work: Work): boolean =>
   trust === 'vouched' && prNumber === Number(work.id)
 

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { markerProgram } from '../helpers/repo.ts'
+import { markerProgram, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, resolved } from './scene.ts'
 
@@ -42,22 +43,28 @@ const review = async () => {
     fork.git('push', '-q', '--force', 'origin', `HEAD:refs/pull/${number}/head`)
     return fork.git('rev-parse', 'HEAD')
   }
-  const ask = (prSha: string) => resolved(world, 'pr', number, { hints: { isForkPR: true, prBranch: 'x', prSha } })
+  const ask = (prSha: string, { context = world.context, signal }: Asking = {}) =>
+    resolved({ ...world, context }, 'pr', number, {
+      hints: { isForkPR: true, prBranch: 'x', prSha },
+      ...(signal && { signal }),
+    })
   fork.git('reset', '-q', '--hard', 'origin/main')
   fork.commit('one', `${number}\n`)
   const first = push()
   const { environment } = await ask(first)
   const tree = inside(world, environment)
-  const move = async (how: How, change: (fork: Inside) => void) => {
+  const move = async (how: How, change: (fork: Inside) => void, asking?: Asking) => {
     if (how === 'rewritten') fork.git('reset', '-q', '--hard', 'origin/main')
     change(fork)
     const target = push()
-    const { notices } = await ask(target)
+    const { notices } = await ask(target, asking)
     const head = tree.git('rev-parse', 'HEAD')
     return { notices: notices.join(), isMoved: head === target, isLeft: head === first }
   }
-  return { tree, move }
+  return { tree, move, branch: environment.branch }
 }
+
+type Asking = { readonly context?: World['context']; readonly signal?: AbortSignal }
 
 const hows = ['moved on', 'rewritten'] as const
 type How = (typeof hows)[number]
@@ -91,6 +98,13 @@ const commits =
     for (const command of commands) at.git(...command)
     at.git('commit', '-q', '-m', 'theirs')
   }
+/** In force for this tree only, whatever git has checked out already. */
+const sparse = (tree: Inside, ...patterns: string[]): void => {
+  tree.git('config', 'extensions.worktreeConfig', 'true')
+  tree.git('config', '--worktree', 'core.sparseCheckout', 'true')
+  tree.git('config', '--worktree', 'core.sparseCheckoutCone', 'false')
+  writeIn(tree.git('rev-parse', '--absolute-git-dir'), 'info/sparse-checkout', `${patterns.join('\n')}\n`)
+}
 const notebook = { lay: hidden('nb/n'), kept: 'nb/n' }
 const asSubmodule = ['update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},nb/n`]
 
@@ -119,6 +133,14 @@ const rows: Record<string, Row> = {
     lay: hidden('a.up', 'oNE\n'),
     kept: 'a.up',
     change: (at) => void at.commit('a.up', 'two\n'),
+  },
+  'one outside of a sparse checkout, for nothing': {
+    lay: (tree) => {
+      notebook.lay(tree)
+      sparse(tree, '/*', '!/nb/')
+    },
+    kept: 'nb/n',
+    change: fileAt('two'),
   },
   'an ignored file that it tracks': { lay: ignored('x.log'), kept: 'x.log', change: fileAt('x.log') },
   'a file in an ignored directory': { lay: ignored('ign/a'), kept: 'ign/a', change: fileAt('ign/a') },
@@ -201,6 +223,97 @@ test.each(hows)('a pull request that was %s moves what is in nobody’s way', as
   })
   expect(isMoved).toBe(true)
   for (const path of ['ign/a', 'pkg/a.log', 'data/a.log', 'lib/a.log']) expect(tree.read(path)).toBe('mine\n')
+  expect(tree.read('pkg/f')).toBe('theirs\n')
+})
+
+describe('while a pull request is followed', () => {
+  /** What somebody does meanwhile, in a shell. */
+  const acts: Readonly<Record<string, (branch: string) => string>> = {
+    'a commit': (branch) =>
+      `git update-ref refs/heads/${branch} $(git -c user.name=a -c user.email=a@b commit-tree -m mine -p HEAD HEAD^{tree})`,
+    // Git would move the other one.
+    'a branch that leads to another': (branch) =>
+      `git branch led-${branch}; git symbolic-ref refs/heads/${branch} refs/heads/led-${branch}`,
+    'another branch': (branch) => `git branch other-${branch}; git symbolic-ref HEAD refs/heads/other-${branch}`,
+  }
+  const whens = ['during the fetch', 'while files are written'] as const
+  const cases = hows.flatMap((how) =>
+    whens.flatMap((when) => Object.keys(acts).map((what) => ({ how, when, what, act: acts[what] }))),
+  )
+
+  test.each(cases)('$what that appears $when stays: $how', async ({ how, when, act }) => {
+    const { tree, move, branch } = await review()
+    const state = `git for-each-ref --format='%(HEAD) %(refname) %(objectname)' --sort=refname refs/heads`
+    const script = world.box.path(`meanwhile-${branch}`)
+    const seen = `${script}-seen`
+    const inTree = `cd ${tree.path}; [ -e ${seen} ] || { ${act?.(branch)}; ${state} > ${seen}; }`
+    writeFileSync(
+      script,
+      `#!/bin/sh\nenv -i PATH="$PATH" HOME="$HOME" sh -c '${inTree.replaceAll("'", `'\\''`)}'\ncat\n`,
+    )
+    chmodSync(script, 0o755)
+    const smudge = (value: string) => world.box.raw(world.box.root, 'config', '--global', 'filter.up.smudge', value)
+    if (when === 'while files are written') smudge(script)
+    const progress = (): void => {
+      if (when === 'during the fetch') execFileSync(script, { env: world.box.env, input: '' })
+    }
+    try {
+      const context = { ...world.context, progress }
+      const { notices } = await move(how, (at) => void at.commit('new.up', 'theirs\n'), { context })
+      expect(notices).toContain('this worktree stays at')
+      expect(execFileSync('sh', ['-c', state], { cwd: tree.path, env: world.box.env, encoding: 'utf8' })).toBe(
+        readFileSync(seen, 'utf8'),
+      )
+      expect([tree.git('status', '--short'), tree.has('new.up')]).toEqual(['', false])
+    } finally {
+      smudge('tr a-z A-Z')
+    }
+  })
+
+  test.each(hows)('whoever asked can stop it, and nothing moves: %s', async (how) => {
+    const { tree, move } = await review()
+    const head = tree.git('rev-parse', 'HEAD')
+    const stop = new AbortController()
+    const asking = { context: { ...world.context, progress: () => stop.abort() }, signal: stop.signal }
+    await expect(move(how, fileAt('two'), asking)).rejects.toThrow(/abort|cancel/i)
+    expect([tree.git('rev-parse', 'HEAD'), tree.git('status', '--short')]).toEqual([head, ''])
+  })
+
+  test.each(hows)('a crash after its files were written is made good by the next message: %s', async (how) => {
+    const { tree, move } = await review()
+    const interrupted = (at: Inside): void => {
+      fileAt('two')(at)
+      tree.git('fetch', '-q', at.path, 'HEAD')
+      tree.git('read-tree', '-m', '-u', 'HEAD', 'FETCH_HEAD')
+    }
+    const withEdit = await move(how, (at) => {
+      interrupted(at)
+      tree.write('two', 'precious\n')
+    })
+    expect(withEdit).toMatchObject({ isLeft: true, notices: expect.stringContaining('changed') })
+    expect(tree.read('two')).toBe('precious\n')
+    tree.write('two', 'theirs\n')
+    expect(await move('moved on', () => undefined)).toMatchObject({ isMoved: true })
+    expect(tree.git('status', '--short')).toBe('')
+  })
+
+  test.each(['--squash', '-F'])(
+    'options for git merge in the repository’s configuration change nothing: %s',
+    async (option) => {
+      const { tree, move, branch } = await review()
+      const fifo = world.box.path(`fifo-${branch}`)
+      execFileSync('mkfifo', [fifo])
+      tree.git('config', `branch.${branch}.mergeOptions`, option === '-F' ? `-F ${fifo}` : option)
+      expect(await move('moved on', fileAt('two'))).toMatchObject({ isMoved: true })
+      expect(tree.git('status', '--short')).toBe('')
+    },
+  )
+})
+
+test('a file that was only touched is no change', async () => {
+  const { tree, move } = await review()
+  utimesSync(join(tree.path, 'pkg/f'), 1_500_000_000, 1_500_000_000)
+  expect(await move('moved on', (at) => void at.commit('pkg/f', 'theirs\n'))).toMatchObject({ isMoved: true })
   expect(tree.read('pkg/f')).toBe('theirs\n')
 })
 

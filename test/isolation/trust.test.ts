@@ -5,12 +5,17 @@ import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import type { IsolationHints } from '../../src/domain/hints.ts'
 import { toBranchName } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
+import { worktreeTrust } from '../../src/cli/commands/worktree-trust.ts'
+import { acquireLease } from '../../src/isolation/lease.ts'
+import { locked } from '../../src/isolation/lock/locked.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
+import { keepRecognisable } from '../../src/isolation/codebases/recognise.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ask, conversation, inside, issue, remove, removed, resolved, holder } from './scene.ts'
+import { ask, conversation, inside, issue, messageOf, program, remove, removed, resolved, holder } from './scene.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -261,6 +266,23 @@ describe.concurrent('a head that moves', () => {
     expect(moved.trusted).toBe(false)
     expect(headOf(world, environment)).toBe(first)
     expect(moved.notices.join()).toContain('nobody has vouched for that commit')
+    // An adopted worktree isn't moved either, and a message that names no head doesn't say that it has not moved on.
+    const messages = [
+      { says: { prSha: first }, trusted: true, notice: '' },
+      { says: {}, trusted: false, notice: 'the current head of PR #7 is unknown' },
+      { says: { prSha: second }, trusted: false, notice: second.slice(0, 7) },
+      { says: { prSha: 'f'.repeat(40) }, trusted: false, notice: 'fffffff' },
+    ]
+    for (const isAdopted of [false, true]) {
+      const request = { createdBy: 'test', aliases: [], claim: true } as const
+      if (isAdopted) await world.provider.adopt(world.codebase, environment.path, request)
+      for (const { says, trusted, notice } of messages) {
+        const found = await resolved(world, 'pr', 7, { hints: { isForkPR: true, ...says } })
+        expect({ isAdopted, says, trusted: found.trusted }).toEqual({ isAdopted, says, trusted })
+        expect(found.notices.join()).toContain(notice)
+      }
+      expect(headOf(world, environment)).toBe(first)
+    }
   })
 })
 
@@ -650,20 +672,115 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
     if (name === 'lease.released') atRelease.push((await world.context.store.environments.get(environment.id))?.trust)
   }
   const vouched = await vouchFor({ ...world.context, failpoint }, world.codebase, environment)
-  expect(vouched).toMatchObject({ ranSetup: true, notices: [] })
+  expect(vouched).toMatchObject({ ranSetup: true, commit: theirs, notices: [] })
   // Once the lease is released, the head can move to a commit that nobody has looked at.
   expect(atRelease).toEqual(['vouched'])
-  expect(gets(world, await resolved(world, 'pr', 7))).toEqual(all)
+  expect(gets(world, await resolved(world, 'pr', 7, { hints: { prSha: theirs } }))).toEqual(all)
   const again = await vouchFor(world.context, world.codebase, { ...environment, trust: 'vouched' })
   expect(again.wasTrusted).toBe(true)
 })
 
+describe('nobody vouches for', () => {
+  const refused = async (
+    how: (world: World, environment: IsolatedEnvironment) => Promise<unknown>,
+    more: Partial<WorldOptions> = {},
+  ) => {
+    const world = await makeWorld({ ...withSecrets, ...more })
+    world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+    const { environment } = await resolved(world, 'pr', 7)
+    const message = await messageOf(how(world, environment))
+    const { trust } = (await world.context.store.environments.get(environment.id)) ?? {}
+    return { world, environment, message, trust, files: inside(world, environment).has('.env') }
+  }
+  const commit = (world: World, environment: IsolatedEnvironment): void =>
+    void inside(world, environment).git('commit', '-q', '--allow-empty', '-m', 'unseen')
+
+  /** When a commit appears that the person has not seen. The last one comes when our files are there already. */
+  const moments: Readonly<Record<string, (world: World, environment: IsolatedEnvironment) => Promise<unknown>>> = {
+    'while the command waits for the repository': async (world, environment) => {
+      await keepRecognisable(world.context, world.codebase)
+      const [isHeld, waits, moved] = [1, 2, 3].map(() => Promise.withResolvers<void>())
+      const following = locked(world.context, world.codebase, 'following PR #7', async () => {
+        isHeld?.resolve()
+        await moved?.promise
+      })
+      await isHeld?.promise
+      const asked = trust({ ...world, context: { ...world.context, progress: () => waits?.resolve() } }, environment)
+      await waits?.promise
+      commit(world, environment)
+      moved?.resolve()
+      return Promise.all([asked, following])
+    },
+    'once it has its turn': (world, environment) => {
+      const failpoint = async (name: string): Promise<void> => {
+        if (name === 'lease.recorded') commit(world, environment)
+      }
+      return vouchFor({ ...world.context, failpoint }, world.codebase, environment)
+    },
+    'during setup': (world, environment) => {
+      const approve = async (): Promise<boolean> => {
+        commit(world, environment)
+        return true
+      }
+      return vouchFor({ ...world.context, approve }, world.codebase, environment)
+    },
+  }
+  const trust = ({ context, provider, repo }: World, { branch }: IsolatedEnvironment): Promise<unknown> =>
+    worktreeTrust.execute({
+      words: [branch],
+      values: {},
+      codebase: undefined,
+      cwd: repo.path,
+      signal: new AbortController().signal,
+      open: async () => ({
+        context,
+        provider: async () => provider,
+        keepSpares: () => undefined,
+        platforms: async () => knownPlatforms,
+        databaseName: 'SQLite',
+      }),
+      notice: () => undefined,
+    })
+
+  test.each(Object.entries(moments))('a commit that appears %s', async (when, act) => {
+    const { world, message, trust: recorded, files } = await refused(act)
+    await using _ = world
+    expect(message).toMatch(/^didn't trust pr-7-review: it was at [0-9a-f]{7} and is at [0-9a-f]{7} now/)
+    expect([recorded, files]).toEqual(['unproven', when === 'during setup'])
+  })
+
+  test('a worktree with a process inside, which would read our files, and names it', async () => {
+    const {
+      world,
+      environment,
+      message,
+      trust: recorded,
+      files,
+    } = await refused(async (world, environment) => {
+      using sleeper = await program('sleep', ['1000'], { cwd: environment.path })
+      const named = await messageOf(vouchFor(world.context, world.codebase, environment))
+      throw new Error(named.replace(String(sleeper.pid), 'PID'))
+    })
+    await using _ = world
+    expect(message).toBe("didn't trust pr-7-review: process PID (sleep) is inside it")
+    expect([recorded, files]).toEqual(['unproven', false])
+    const lease = await acquireLease(world.context, world.codebase, environment, { purpose: 'agent run for slack' })
+    const used = await messageOf(vouchFor(world.context, world.codebase, environment))
+    expect(used).toContain("didn't trust pr-7-review: in use: agent run for slack")
+    await lease.release()
+    await vouchFor(world.context, world.codebase, environment)
+    expect(inside(world, environment).has('.env')).toBe(true)
+  })
+})
+
 test('vouching for a worktree whose setup nobody approved says what it got and what did not run', async () => {
   await using world = await makeWorld({ ...withSecrets, context: {} })
-  world.repo.git('push', '-q', 'origin', `${strange(world, 'theirs')}:refs/pull/7/head`)
+  const commit = strange(world, 'theirs')
+  world.repo.git('push', '-q', 'origin', `${commit}:refs/pull/7/head`)
   const { environment } = await resolved(world, 'pr', 7)
   expect(await vouchFor(world.context, world.codebase, environment)).toEqual({
     wasTrusted: false,
+    commit,
     copied: 1,
     linked: 1,
     ranSetup: false,

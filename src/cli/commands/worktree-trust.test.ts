@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
+import { toSha } from '../../domain/names.ts'
 import { plain } from '../../commands/views/view.ts'
 import { trustText } from './worktree-trust.ts'
 
@@ -7,12 +8,13 @@ const view = { paint: plain, now: 0, userHome: undefined, say: (words: string) =
 const result = {
   environment: { branch: 'pr-7-review' } as IsolatedEnvironment,
   codebase: 'app',
+  commit: toSha('c0ffee1'.padEnd(40, '0')),
   wasTrusted: false,
   copied: 0,
   linked: 0,
   ranSetup: false,
 }
-const trusted = 'Trusted pr-7-review: agents there now use its settings.'
+const trusted = 'Trusted pr-7-review at c0ffee1: agents there now use its settings.'
 
 test.each([
   [{}, trusted],

@@ -1,10 +1,12 @@
 import type { IsolatedEnvironment } from '../../domain/environment.ts'
 import { counted, sentence } from '../../domain/words.ts'
 import { findEnvironment } from '../../isolation/find.ts'
-import { providerOf } from '../../isolation/served-by.ts'
+import type { Sha } from '../../domain/names.ts'
+import { resolveCommit } from '../../git/refs.ts'
+import { presenceOf, providerOf } from '../../isolation/served-by.ts'
 import type { Vouched } from '../../isolation/provider.ts'
 import { type Call, command, standsIn } from '../../commands/command.ts'
-import { resolveTargetForWrite } from '../../commands/target.ts'
+import { followTarget, resolveTarget, resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import type { View } from '../../commands/views/view.ts'
 
@@ -14,17 +16,27 @@ export type TrustResult = {
 } & Omit<Vouched, 'notices'>
 
 const run = async (call: Call): Promise<TrustResult> => {
+  const seen = await checkedOut(call)
   const { context, codebase } = await resolveTargetForWrite(call)
-  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
-  const { notices, ...vouched } = await (
-    await providerOf(context, environment)
-  ).vouch(context, codebase, environment, { signal: call.signal })
+  const found = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  const environment = await followTarget(call, { context, codebase }, found)
+  const provider = await providerOf(context, environment)
+  const { notices, ...vouched } = await provider.vouch(context, codebase, environment, { seen, signal: call.signal })
   for (const notice of notices) call.notice(notice)
   return { environment, codebase: codebase.name, ...vouched }
 }
 
+/** Before anything waits for a lock: whoever holds it may be moving the worktree to a commit that nobody has reviewed. */
+const checkedOut = async (call: Call): Promise<Sha | undefined> => {
+  const { context, codebase } = await resolveTarget(call)
+  const environment = await findEnvironment(context, codebase, call.words[0] ?? '', standsIn(call))
+  const presence = await presenceOf(context, codebase, environment)
+  const tree = presence.state === 'present' || presence.state === 'moved' ? presence.tree : undefined
+  return tree && resolveCommit(context.git, tree, 'HEAD', { signal: call.signal })
+}
+
 export const trustText = (
-  { environment: { branch }, wasTrusted, copied, linked, ranSetup }: TrustResult,
+  { environment: { branch }, commit, wasTrusted, copied, linked, ranSetup }: TrustResult,
   { paint }: View,
 ): string => {
   if (wasTrusted) return `${branch} is already trusted.`
@@ -34,11 +46,15 @@ export const trustText = (
     ...(ranSetup ? ['ran setup'] : []),
   ]
   const also = done.length === 0 ? '' : ` ${sentence(done.join(', '))}`
-  return `${paint('green', 'Trusted')} ${paint('bold', branch)}: agents there now use its settings.${also}`
+  const at = commit === undefined ? '' : ` at ${commit.slice(0, 7)}`
+  return `${paint('green', 'Trusted')} ${paint('bold', branch)}${at}: agents there now use its settings.${also}`
 }
 
 export const worktreeTrust = command<TrustResult>({
   run,
   toText: trustText,
-  toJson: ({ environment, codebase }) => environmentJson(environment, () => codebase),
+  toJson: ({ environment, codebase, commit }) => ({
+    ...environmentJson(environment, () => codebase),
+    commit: commit ?? null,
+  }),
 })

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { type Codebase, followsHeadOf, type IsolatedEnvironment } from '../../../domain/environment.ts'
+import { type Codebase, type IsolatedEnvironment, isOfPullRequest } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
@@ -9,8 +9,8 @@ import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
 import { isTrusted } from '../../../domain/trust.ts'
 import type { Work } from '../../../domain/work.ts'
-import { fastForward, moveTo } from '../../../git/checkout.ts'
-import type { Tree } from '../../../git/door.ts'
+import { hasFilesOf, moveBranch } from '../../../git/checkout.ts'
+import type { CallOptions, Tree } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { resolveCommit } from '../../../git/refs.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
@@ -29,8 +29,9 @@ import { fetchBranch, fetchPullRequestHead } from '../../codebases/fetch-pull-re
 /**
  * PR heads move. A clean tree that is behind is fast-forwarded, a review without commits of its own moves to the new
  * SHA, and the user is told; anything else is left, and both SHAs are named. Nothing in the tree is overwritten or
- * deleted but files that the commit it leaves has. A trusted tree, which has our files and ran
- * our setup, moves only to what is on its branch of our remote. An unmoved head starts no program.
+ * deleted but files that the commit it leaves has, and no commit made meanwhile is dropped. A trusted tree, which has
+ * our files and ran our setup, moves only to what is on its branch of our remote; an adopted one never moves. An
+ * unmoved head starts no program.
  */
 export const followPullRequest = async (
   context: IsolationContext,
@@ -38,18 +39,37 @@ export const followPullRequest = async (
   environment: IsolatedEnvironment,
   work: Work,
   { prSha }: IsolationHints,
+  { signal }: CallOptions = {},
 ): Promise<FollowedHead> => {
-  if (!followsHeadOf(environment, work) || prSha === undefined || !isSha(prSha)) return unmoved
+  if (!isOfPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
   const presence = await presenceOf(context, codebase, environment)
-  if (presence.state !== 'present' || (await headByFiles(presence.tree, environment)) === prSha) return unmoved
-  return locked(context, codebase, `following PR #${work.id}`, async () => {
+  if (presence.state !== 'present') return unknown
+  const { tree } = presence
+  if ((await headByFiles(tree, environment)) === prSha) return unmoved
+  if (!environment.owned) return { notices: [], current: await hasCommit(context, tree, prSha, { signal }) }
+  const followNow = async (): Promise<FollowedHead> => {
     // Somebody may have vouched for it, or removed it, while this waited for the lock.
     const current = await context.store.environments.get(environment.id)
-    return current?.status === 'active' ? follow(context, codebase, current, presence.tree, prSha) : unmoved
-  })
+    return current?.status === 'active' ? follow(context, codebase, current, tree, prSha, { signal }) : unknown
+  }
+  return locked(context, codebase, `following PR #${work.id}`, followNow, signal)
 }
 
 const unmoved: FollowedHead = { notices: [], current: true }
+/** No head was named, or nobody could look: whether this is the pull request's code as it is now isn't known. */
+const unknown: FollowedHead = { notices: [], current: false }
+
+/** Whether the tree stands at this commit or beyond. */
+const hasCommit = async (
+  { git }: IsolationContext,
+  tree: Tree,
+  sha: Sha,
+  { signal }: CallOptions,
+): Promise<boolean> => {
+  const head = await resolveCommit(git, tree, 'HEAD', { signal })
+  if (head === undefined || (await resolveCommit(git, tree, sha, { signal })) === undefined) return false
+  return isAncestor(git, tree, sha, head, { signal })
+}
 
 const follow = async (
   context: IsolationContext,
@@ -57,17 +77,16 @@ const follow = async (
   environment: IsolatedEnvironment,
   tree: Tree,
   target: Sha,
+  { signal }: CallOptions,
 ): Promise<FollowedHead> => {
-  const here = await resolveCommit(context.git, tree, 'HEAD')
-  if (here === undefined || here === target) return unmoved
+  const { git } = context
+  const here = await resolveCommit(git, tree, 'HEAD', { signal })
+  if (here === undefined) return unknown
+  if (here === target) return unmoved
   const number = environment.prNumber ?? 0
   const left = (why: string): FollowedHead => ({
     notices: [`PR #${number} is at \`${short(target)}\`, this worktree stays at \`${short(here)}\`: ${why}`],
     current: false,
-  })
-  const moved = (how: string): FollowedHead => ({
-    notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``],
-    current: true,
   })
   const isUntouched = isUntouchedReview(environment, here)
   let how: string
@@ -75,25 +94,28 @@ const follow = async (
     const refused = await bring(context, codebase, environment, target)
     if (refused !== undefined) return left(refused)
     const { config } = await baseAndConfig(context, codebase)
-    const looked = await look(context, codebase, environment, tree, config)
+    const looked = await look(context, codebase, environment, tree, { config, here, target })
     if ('why' in looked) return left(looked.why)
-    const isBehind = await isAncestor(context.git, tree, here, target)
-    if (!isBehind && (await isAncestor(context.git, tree, target, here))) {
+    const isBehind = await isAncestor(git, tree, here, target, { signal })
+    if (!isBehind && (await isAncestor(git, tree, target, here, { signal }))) {
       return { ...left("it has commits that the PR doesn't have"), current: true }
     }
     if (!isBehind && !isUntouched) return left('the two have diverged')
     const settings = checkoutSettings(environment.trust)
-    const lost = await inTheWay(context, tree, looked.dirt, { from: here, to: target, settings })
+    const move = { from: here, to: target, settings }
+    const lost = looked.hasTarget ? [] : await inTheWay(context, tree, looked.dirt, move)
     if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
-    if (isBehind) await fastForward(context.git, tree, target, { settings })
-    else await moveTo(context.git, tree, target, { settings })
+    // From here on it isn't stopped: a git that is killed while it writes leaves half of the files.
+    signal?.throwIfAborted()
+    await moveBranch(git, tree, { branch: environment.branch, from: here, to: target }, { settings })
     how = isBehind ? 'moved: fast-forwarded' : 'was rewritten: moved'
   } catch (error) {
+    signal?.throwIfAborted()
     return left(toAppError(error).message)
   }
   // Still a review without commits of its own: it can follow the next rewrite too.
   if (isUntouched) await context.store.environments.update(environment.id, { startSha: target })
-  return moved(how)
+  return { notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``], current: true }
 }
 
 /** Whether its files may be moved at all, by the questions that a removal asks about them. */
@@ -102,8 +124,8 @@ const look = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   tree: Tree,
-  config: RepoConfig,
-): Promise<{ readonly dirt: Dirt } | { readonly why: string }> => {
+  { config, here, target }: { readonly config: RepoConfig; readonly here: Sha; readonly target: Sha },
+): Promise<{ readonly dirt: Dirt; readonly hasTarget: boolean } | { readonly why: string }> => {
   const why = (answers: readonly GateAnswer[]) => ({ why: answers.map(({ detail }) => detail).join(', ') })
   // First and alone: whatever looks at the files would wander off into what is mounted there.
   const mounts = await isUnmounted([tree.path, tree.gitDir])
@@ -112,8 +134,13 @@ const look = async (
   if (use.length > 0) return why(use)
   const dirt = await readDirt(context, codebase, environment, tree, config)
   if (dirt.headBranch !== environment.branch) return { why: `it is on ${dirt.headBranch ?? 'no branch'}` }
-  const reasons = reasonsIn(environment, { ...dirt, worktrees: [], repositories: untrackedRepositories(dirt) })
-  return reasons.length > 0 ? why(reasons) : { dirt }
+  if (dirt.headSha !== here) return { why: 'somebody committed there meanwhile' }
+  // A move that was interrupted: the files arrived and are staged. All that is left to do is to move the branch.
+  const hasTarget = dirt.changed.length > 0 && (await hasFilesOf(context.git, tree, target))
+  const problems = dirt.problems.filter(({ kind }) => !hasTarget || kind !== 'changed')
+  const repositories = untrackedRepositories(dirt)
+  const reasons = reasonsIn(environment, { problems, worktrees: [], repositories })
+  return reasons.length > 0 ? why(reasons) : { dirt, hasTarget }
 }
 
 /** The move leaves repositories and worktrees inside alone unless they are in its way. One that git shows is a change. */

@@ -1,59 +1,97 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { IsolationBlockedError } from '../../../domain/errors.ts'
+import type { Sha } from '../../../domain/names.ts'
+import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { isTrusted } from '../../../domain/trust.ts'
-import type { CallOptions } from '../../../git/door.ts'
+import type { Tree } from '../../../git/door.ts'
+import { resolveCommit } from '../../../git/refs.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
-import { acquireLease } from '../../lease.ts'
+import { usesOf } from '../../gates.ts'
+import { acquireLease, type HeldLease } from '../../lease.ts'
+import type { Vouched, VouchOptions } from '../../provider.ts'
 import { presenceOf } from '../../served-by.ts'
-import type { Vouched } from '../../provider.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
  * an adopted one has nothing of ours in it and only becomes trusted. The trust is recorded last: a setup that fails, or a
- * crash, leaves it untrusted. And while the lease holds: once that is released, a pull request that moved can bring a
- * commit that nobody has looked at.
+ * crash, leaves it untrusted. And while the lease holds: a pull request that moved may bring a commit that nobody has
+ * looked at before the lease is taken, and after it is released.
  */
 export const vouchFor = async (
   context: IsolationContext,
   codebase: Codebase,
   environment: IsolatedEnvironment,
-  { signal }: CallOptions = {},
+  { seen, signal }: VouchOptions = {},
 ): Promise<Vouched> => {
-  if (isTrusted(environment.trust)) return { wasTrusted: true, ...nothing }
-  const record = (): Promise<void> => context.store.environments.update(environment.id, { trust: 'vouched' })
-  if (!environment.owned) {
-    await record()
-    return { wasTrusted: false, ...nothing }
-  }
-  const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
-  return { wasTrusted: false, ...(await provision(context, codebase, vouched, { signal, record })) }
-}
-
-const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
-
-const provision = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  environment: IsolatedEnvironment,
-  { signal, record }: CallOptions & { readonly record: () => Promise<void> },
-): Promise<Provisioned> => {
-  const presence = await presenceOf(context, codebase, environment)
-  if (presence.state !== 'present') {
-    throw new IsolationBlockedError(`couldn't set up ${environment.branch}: its worktree isn't there`, {
-      remedy: 'run `coppice doctor` for what can be done',
-    })
-  }
+  if (isTrusted(environment.trust)) return { wasTrusted: true, commit: seen, ...nothing }
+  const { branch, id } = environment
+  const tree = await treeOf(context, codebase, environment)
+  const commit = seen ?? (await resolveCommit(context.git, tree, 'HEAD', { signal }))
+  if (commit === undefined) throw new IsolationBlockedError(`couldn't trust ${branch}: it has no commit checked out`)
   const { config } = await baseAndConfig(context, codebase)
-  const purpose = `setting up ${environment.branch}`
+  const purpose = `setting up ${branch}`
   const lease = await acquireLease(context, codebase, environment, { purpose, ...(signal && { signal }) })
   try {
-    const { tree } = presence
-    const provisioned = await provisionEnvironment(context, { codebase, environment, tree, config, signal })
-    await record()
-    return provisioned
+    await assertStill(context, environment, tree, commit)
+    let provisioned = nothing
+    if (environment.owned) {
+      await assertNobodyInside(context, environment, tree, lease)
+      const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
+      provisioned = await provisionEnvironment(context, { codebase, environment: vouched, tree, config, signal })
+      await assertStill(context, environment, tree, commit)
+    }
+    await context.store.environments.update(id, { trust: 'vouched' })
+    return { wasTrusted: false, commit, ...provisioned }
   } finally {
     await lease.release()
   }
 }
+
+const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
+
+const treeOf = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<Tree> => {
+  const presence = await presenceOf(context, codebase, environment)
+  if (presence.state === 'present') return presence.tree
+  throw new IsolationBlockedError(`couldn't trust ${environment.branch}: its worktree isn't there`, {
+    remedy: 'run `coppice doctor` for suggestions',
+  })
+}
+
+const assertStill = async (
+  { git }: IsolationContext,
+  { branch }: IsolatedEnvironment,
+  tree: Tree,
+  commit: Sha,
+): Promise<void> => {
+  const head = await resolveCommit(git, tree, 'HEAD')
+  if (head === commit) return
+  const now = head === undefined ? 'has no commit checked out' : `is at ${short(head)}`
+  throw new IsolationBlockedError(`didn't trust ${branch}: it was at ${short(commit)} and ${now} now`, {
+    remedy: 'review the new commit, then run this command again',
+  })
+}
+
+/** Whoever is inside was started without trust and would read the files that are copied now. You yourself may stay. */
+const assertNobodyInside = async (
+  context: IsolationContext,
+  environment: IsolatedEnvironment,
+  tree: Tree,
+  { purpose, holder }: HeldLease,
+): Promise<void> => {
+  const isOurs = ({ fact }: GateAnswer): boolean =>
+    fact?.kind === 'you' || (fact?.kind === 'lease' && fact.purpose === purpose && fact.pid === holder.pid)
+  const uses = (await usesOf(context, environment, tree)).filter((use) => !isOurs(use))
+  if (uses.length === 0) return
+  const who = uses.map(({ detail }) => detail).join(', ')
+  throw new IsolationBlockedError(`didn't trust ${environment.branch}: ${who}`, {
+    remedy: 'what runs there would read the files that a trusted worktree gets: end it, then run this command again',
+  })
+}
+
+const short = (sha: Sha): string => sha.slice(0, 7)

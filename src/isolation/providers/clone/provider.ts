@@ -115,9 +115,9 @@ export const clone: Provider = {
           : { environment, notices: [] }
       }),
     ),
-  followHead: async (context, codebase, environment, work, hints) => {
+  followHead: async (context, codebase, environment, work, hints, options) => {
     const { followPullRequest } = await import('../checkout/follow.ts')
-    const followed = await followPullRequest(context, codebase, environment, work, hints)
+    const followed = await followPullRequest(context, codebase, environment, work, hints, options)
     // The commit it is at now is borrowed, and the next fetch may find the pull request rewritten.
     await bringTips(context, codebase, [environment])
     return followed

@@ -92,8 +92,8 @@ export const worktree: Provider = {
   }),
 
   followRenames,
-  followHead: async (context, codebase, environment, work, hints) =>
-    (await import('../checkout/follow.ts')).followPullRequest(context, codebase, environment, work, hints),
+  followHead: async (context, codebase, environment, work, hints, options) =>
+    (await import('../checkout/follow.ts')).followPullRequest(context, codebase, environment, work, hints, options),
 
   findAdoptable: async (context, request) => (await import('./adoptable.ts')).findAdoptable(context, request),
   orphans: async (context, codebase) => (await import('./orphans.ts')).orphanedWorktrees(context, codebase),

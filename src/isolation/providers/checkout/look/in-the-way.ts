@@ -25,7 +25,7 @@ export type Move = {
 /**
  * What a move to this commit would overwrite or delete although git calls the tree clean: ignored files, files we added,
  * submodules, repositories, and edits that a filter hides from git. Git deletes a whole directory for a file of the same
- * name, whatever is ignored or checked out in it; `--no-overwrite-ignore` and `--keep` do not prevent that.
+ * name, whatever is ignored or checked out in it, and replaces ignored files.
  */
 export const inTheWay = async (
   context: Pick<IsolationContext, 'git'>,
@@ -49,7 +49,8 @@ export const inTheWay = async (
 
 /**
  * Git writes a file anew when its blob or its mode changes. In a repository with CRLF line ends every file is converted,
- * so only those that the move touches are compared.
+ * so only those that the move touches are compared. In a sparse checkout all are: a move also deletes files outside the
+ * patterns, and writes those that came into them.
  */
 const hiddenEdits = async (
   context: Pick<IsolationContext, 'git'>,
@@ -61,10 +62,8 @@ const hiddenEdits = async (
   const changes = await changesBetween(context.git, tree, move.from, move.to, { maxBytes: maxChangesBytes })
   if (changes === undefined) throw new AppError('unsupported', 'too many files differ between the two commits')
   const changed = new Set(changes.map(({ path }) => path))
-  const [touched, left] = [
-    converted.filter((path) => changed.has(path)),
-    converted.filter((path) => !changed.has(path)),
-  ]
+  const left = converted.filter((path) => !changed.has(path))
+  const touched = (await isSparse(context, tree)) ? converted : converted.filter((path) => changed.has(path))
   const stays = new Set(left)
   return [
     // Where the disk takes two names for one, a new file can replace one that stays.
@@ -75,6 +74,12 @@ const hiddenEdits = async (
     )),
     ...(await convertedEdits(context, tree, { commit: move.from, paths: touched, settings: move.settings })),
   ]
+}
+
+/** Unless the configuration clearly says that it isn't. */
+const isSparse = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<boolean> => {
+  const setting = (await git.config(tree)).findLast(({ key }) => key === 'core.sparsecheckout')
+  return setting !== undefined && !/^(?:false|no|off|0|)$/i.test(setting.value ?? 'true')
 }
 
 /** About 1,500,000 files. */
