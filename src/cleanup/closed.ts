@@ -14,7 +14,7 @@ export type ClosedOutcome =
 
 /** An issue or PR was closed or merged: its conversation lets go, and the environment goes if nobody else uses it. */
 export const onConversationClosed = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'clock'>,
   provider: Isolation,
   conversation: Conversation,
 ): Promise<ClosedOutcome> => {
@@ -28,7 +28,7 @@ export const onConversationClosed = async (
 }
 
 const letGoOrRemove = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store'>,
   provider: Isolation,
   conversationId: string,
   environmentId: EnvironmentId,

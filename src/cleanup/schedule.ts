@@ -142,7 +142,11 @@ const keepWarm = async ({ context, keepSpares }: ScheduleOptions, codebase: Code
   if (clock() - activity < Math.max(1, settings.staleDays) * DAY_MS) keepSpares(codebase.id)
 }
 
-const forgetOld = async ({ store, clock, log }: IsolationContext): Promise<{ messages: number; replies: number }> => {
+const forgetOld = async ({
+  store,
+  clock,
+  log,
+}: Pick<IsolationContext, 'store' | 'clock' | 'log'>): Promise<{ messages: number; replies: number }> => {
   const before = clock() - REMEMBERED_MS
   try {
     // Replies first: they name their message.

@@ -117,7 +117,7 @@ const writable = (report: CleanupReport): Draft => ({
 })
 
 const isMissing = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<boolean> =>
@@ -125,7 +125,7 @@ const isMissing = async (
 
 /** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
 const judge = (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
   { only }: SweepOptions,
   baseName: string,
@@ -180,7 +180,11 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
 })
 
 /** Every cycle leaves a report. */
-const leaveBehind = async (context: IsolationContext, codebase: Codebase, draft: Draft): Promise<void> => {
+const leaveBehind = async (
+  context: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
+  codebase: Codebase,
+  draft: Draft,
+): Promise<void> => {
   await context.store.events.append({
     id: context.ids(),
     at: context.clock(),

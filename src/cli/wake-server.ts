@@ -9,7 +9,7 @@ const PATIENCE_MS = 500
  * We recorded something to be said, and a server of this home is there to deliver it: it looks at once instead of at its
  * next round. Best effort: what is recorded is delivered either way.
  */
-export const wakeServer = async ({ store, home }: IsolationContext): Promise<void> => {
+export const wakeServer = async ({ store, home }: Pick<IsolationContext, 'store' | 'home'>): Promise<void> => {
   try {
     const server = runningServer(home)
     if (server === undefined || (await store.outbox.counts()).waiting === 0) return

@@ -14,7 +14,7 @@ export type BindResult = { readonly codebase: Codebase; readonly changed: boolea
  * with all that is in it) and the session ends.
  */
 export const bindCodebase = async (
-  { store, clock }: IsolationContext,
+  { store, clock }: Pick<IsolationContext, 'store' | 'clock'>,
   { conversation }: Pick<ChatCall, 'conversation'>,
   codebase: Codebase,
 ): Promise<BindResult> => {

@@ -7,7 +7,7 @@ import type { ChatCall } from './command.ts'
  * to be kept: then the agent's own context goes on in the new directory.
  */
 export const moveTo = async (
-  { store, clock, ids }: IsolationContext,
+  { store, clock, ids }: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   { conversation }: Pick<ChatCall, 'conversation'>,
   environment: IsolatedEnvironment,
   session: 'keep' | 'end',

@@ -82,7 +82,10 @@ const chatStatus = async (
   spent: await chat.context.isolation.store.usage.spent({ conversation: chat.conversation.id }),
 })
 
-const runningIn = async (context: IsolationContext, { id }: IsolatedEnvironment): Promise<string[]> =>
+const runningIn = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  { id }: IsolatedEnvironment,
+): Promise<string[]> =>
   ((await leaseHolders(context, [id])).get(id) ?? [])
     .filter(({ liveness }) => liveness !== 'dead')
     .map(({ lease }) => lease.purpose)

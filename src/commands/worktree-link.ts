@@ -35,7 +35,7 @@ const run = async (call: Call): Promise<LinkResult> => {
 }
 
 const bind = async (
-  { store, clock, ids }: IsolationContext,
+  { store, clock, ids }: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   environment: IsolatedEnvironment,
   { platform, conversationId }: ConversationKey,
   { persistent }: PlatformCapabilities,

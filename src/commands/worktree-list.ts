@@ -33,7 +33,10 @@ const run = async (call: Call): Promise<ListResult> => {
 }
 
 /** What was seen is written down: a directory that vanished makes it missing, one that came back is active again. */
-const recorded = async (context: IsolationContext, facts: EnvironmentFacts): Promise<EnvironmentFacts> => {
+const recorded = async (
+  context: Pick<IsolationContext, 'store'>,
+  facts: EnvironmentFacts,
+): Promise<EnvironmentFacts> => {
   const { environment, health } = facts
   const become = async (from: EnvironmentStatus, to: EnvironmentStatus): Promise<EnvironmentFacts> => {
     const done = await context.store.environments.transition(environment.id, from, to)

@@ -55,7 +55,11 @@ const list = async (call: Call): Promise<RestoreResult> => {
   return { kind: 'list', points: await restorablePoints(context, codebase), codebase: codebase.name }
 }
 
-const assertNotBack = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<void> => {
+const assertNotBack = async (
+  context: Pick<IsolationContext, 'store'>,
+  codebase: Codebase,
+  point: RestorePoint,
+): Promise<void> => {
   const { work, branch } = point.contents.environment
   const live = await context.store.environments.liveByWork(codebase.id, work)
   if (live === undefined) return

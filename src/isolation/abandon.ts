@@ -7,7 +7,7 @@ import type { IsolationContext } from './context.ts'
  * more: its holder is alive, and without this it would be left to it until the process ends. Undefined: that failed.
  */
 export const settleOrAbandon = async <T>(
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'log'>,
   entryId: string,
   settle: () => Promise<T>,
 ): Promise<T | undefined> => {

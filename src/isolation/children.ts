@@ -18,7 +18,7 @@ const startsGit: ReadonlySet<string> = new Set(['adding', 'taking', 'forgetting'
  * all the same, for people; undefined once all of it has ended.
  */
 export const settleChild = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'clock' | 'secrets' | 'progress'>,
   repoPath: string,
   entry: JournalEntry,
 ): Promise<string | undefined> => {
@@ -58,7 +58,10 @@ const stillRunning = (
     gits.map(({ identity, commandLine }) => ({ identity, commandLine: secrets.redact(commandLine) })),
   )
 
-const waitForOtherGits = async (context: IsolationContext, repoPath: string): Promise<string | undefined> => {
+const waitForOtherGits = async (
+  context: Pick<IsolationContext, 'clock' | 'secrets'>,
+  repoPath: string,
+): Promise<string | undefined> => {
   const until = context.clock() + patienceMs
   let using = await gitProcessesUsing(repoPath)
   while (using.length > 0 && context.clock() < until) {
@@ -88,7 +91,7 @@ export const endScripts = async (
 
 /** Runs a git command whose child the journal names for as long as it runs, together with `data`. */
 export const withChild = async <T>(
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store'>,
   entryId: string,
   data: Record<string, unknown>,
   work: (onSpawn: (child: ProcessIdentity) => void) => Promise<T>,

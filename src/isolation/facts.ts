@@ -106,7 +106,7 @@ const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', detail: `n
 
 /** Where each is; a place of undefined lies on another host, and nothing can be said about its files from here. */
 const placesOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   { onMoved }: FactsOptions,
 ): Promise<{ environments: IsolatedEnvironment[]; places: (Presence | undefined)[] }> => {
@@ -178,7 +178,7 @@ const usersOf = async (
 }
 
 const insideOf = async (
-  { self, log, git }: IsolationContext,
+  { self, log, git }: Pick<IsolationContext, 'git' | 'log' | 'self'>,
   here: readonly IsolatedEnvironment[],
 ): Promise<Awaited<ReturnType<typeof processesInside>>['inside']> => {
   if (here.length === 0) return []

@@ -37,7 +37,7 @@ export const findEnvironment = async (
 
 /** Its branch was renamed and nobody has noticed yet. */
 const onBranch = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   branch: string,
 ): Promise<IsolatedEnvironment | undefined> => {
@@ -99,7 +99,11 @@ export const findRestorePoint = async (
   throw nothingToRestore(context, codebase, ` for ${JSON.stringify(ref)}`)
 }
 
-const nothingToRestore = ({ settings }: IsolationContext, { name }: Codebase, what: string): AppError =>
+const nothingToRestore = (
+  { settings }: Pick<IsolationContext, 'settings'>,
+  { name }: Codebase,
+  what: string,
+): AppError =>
   new AppError('not-found', `${name} has nothing to restore${what}`, {
     remedy: `removed worktrees are kept for ${settings.restoreDays} days; run \`coppice worktree restore --list\` for a list`,
   })

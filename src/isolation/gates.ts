@@ -152,7 +152,7 @@ const ask = async (gate: GateName, question: () => Promise<GateAnswer[]>): Promi
 
 /** Created by us, inside a root of ours, this very instance. */
 const isOurs = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'host'>,
   { environment, presence }: Pick<Subject<Contents>, 'environment' | 'presence'>,
 ): Promise<GateAnswer[]> => {
   if (environment.host !== context.host) return [no('ours', { kind: 'other-host' })]

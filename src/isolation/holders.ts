@@ -53,5 +53,5 @@ const holderKinds: Record<HolderKind, HolderRules> = { conversation: conversatio
 export const holdersOf = async (context: IsolationContext, question: HoldQuestion): Promise<Fact[]> =>
   (await Promise.all(Object.values(holderKinds).map((kind) => kind.holding(context, question)))).flat()
 
-export const clearHolder = ({ store }: IsolationContext, { kind, id }: Holder): Promise<void> =>
+export const clearHolder = ({ store }: Pick<IsolationContext, 'store'>, { kind, id }: Holder): Promise<void> =>
   holderKinds[kind].clear(store, id)

@@ -60,8 +60,10 @@ export const keepSpares = async (context: IsolationContext, codebase: Codebase):
   return provider.can.keepSpares ? provider.keepSpares(context, codebase) : 0
 }
 
-const chosen = ({ settings: { isolationProvider } }: IsolationContext, { provider }: RepoConfig): ProviderName =>
-  provider === undefined ? isolationProvider : stricter(provider, isolationProvider)
+const chosen = (
+  { settings: { isolationProvider } }: Pick<IsolationContext, 'settings'>,
+  { provider }: RepoConfig,
+): ProviderName => (provider === undefined ? isolationProvider : stricter(provider, isolationProvider))
 
 /** Fetches, then asks whoever makes this repository's environments: the configuration of the home, or the repository's own. */
 const create = async (
@@ -87,7 +89,7 @@ const freshenFor = async (
   return fresh.outcome === 'offline' ? [`couldn't fetch (${fresh.detail}): using the local copy`] : []
 }
 
-const adopter = async (context: IsolationContext): Promise<Provider> => {
+const adopter = async (context: Pick<IsolationContext, 'providers'>): Promise<Provider> => {
   const found = (await allProviders(context)).find(({ can }) => can.adopt)
   if (found === undefined) throw new AppError('not-adoptable', 'no isolation provider here can adopt a worktree')
   return found

@@ -90,7 +90,7 @@ export const dropDeadLeases = (context: IsolationContext, codebase: Codebase): P
   })
 
 const usableTree = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers'>,
   codebase: Codebase,
   { id, branch }: IsolatedEnvironment,
 ): Promise<Tree> => {
@@ -120,7 +120,7 @@ const releaseLease = async (context: IsolationContext, codebase: Codebase, lease
 
 /** One question to the store for all that are locked: leases are made and ended under the lock that the caller holds. */
 const unlockUnused = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers'>,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
 ): Promise<void> => {
@@ -134,7 +134,7 @@ const unlockUnused = async (
 }
 
 const unlock = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<void> => {

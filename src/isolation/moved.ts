@@ -17,7 +17,10 @@ export type Moved = {
  * Records where environments are that somebody moved with `git worktree move`. One that went outside of every managed
  * root becomes the user's own, as if it had been adopted. Changes nothing on disk.
  */
-export const followMoves = async (context: IsolationContext, codebase: Codebase): Promise<Moved[]> => {
+export const followMoves = async (
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
+  codebase: Codebase,
+): Promise<Moved[]> => {
   const found: Move[] = []
   for (const environment of await context.store.environments.live(codebase.id)) {
     if (environment.host !== context.host || !isSettled(environment)) continue
@@ -32,7 +35,7 @@ export const followMoves = async (context: IsolationContext, codebase: Codebase)
 
 /** An agent can write both of git's pointers. A directory that another environment's own record still names is that one's. */
 const withoutContested = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   moves: readonly Move[],
 ): Promise<Move[]> => {
@@ -48,7 +51,7 @@ const withoutContested = async (
 
 /** The environment as it is recorded once a move was followed, and that move if there was one. */
 export const followed = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<{ readonly environment: IsolatedEnvironment; readonly moved: readonly Moved[] }> => {

@@ -11,7 +11,7 @@ const portCount = 12_000
 
 /** Leases a free port for each name that has none yet. A port once leased stays: its server may be listening on it. */
 export const leasePorts = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'clock' | 'host'>,
   environment: IsolatedEnvironment,
   names: readonly string[],
 ): Promise<void> => {
@@ -30,7 +30,11 @@ export const portVariables = async (
 }
 
 /** Begins at a place of its own for each environment, so that two processes seldom try the same port at once. */
-const leaseOne = async ({ store, host, clock }: IsolationContext, id: EnvironmentId, name: string): Promise<void> => {
+const leaseOne = async (
+  { store, host, clock }: Pick<IsolationContext, 'store' | 'clock' | 'host'>,
+  id: EnvironmentId,
+  name: string,
+): Promise<void> => {
   const taken = new Set(await store.ports.taken(host))
   const start = createHash('sha256').update(`${id} ${name}`).digest().readUInt32BE() % portCount
   for (let step = 0; step < portCount; step++) {

@@ -87,7 +87,10 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
 }
 
 /** Who serves the environment that it was about. A spare is of none: whoever keeps spares settles those. */
-const settlerOf = async (context: IsolationContext, { environmentId, kind }: JournalEntry): Promise<Provider> => {
+const settlerOf = async (
+  context: Pick<IsolationContext, 'store' | 'providers'>,
+  { environmentId, kind }: JournalEntry,
+): Promise<Provider> => {
   if (environmentId === undefined) {
     const keeper = (await allProviders(context)).find(({ can }) => can.keepSpares)
     if (kind === 'spare' && keeper !== undefined) return keeper
@@ -100,7 +103,7 @@ const settlerOf = async (context: IsolationContext, { environmentId, kind }: Jou
 
 /** A directory that vanished makes it missing; one that came back is active again. Git's record is not touched. */
 const recordPresence = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
 ): Promise<Pick<Reconciled, 'missing' | 'returned'>> => {
   const missing: IsolatedEnvironment[] = []

@@ -145,7 +145,7 @@ const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Wor
 ]
 
 /** The links that were not followed, where there is something to share. */
-const offers = async (context: IsolationContext, request: Settled): Promise<string[]> => {
+const offers = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<string[]> => {
   const sentences: string[] = []
   for (const linked of linkedWorks(request.hints)) {
     const environment = await context.store.environments.liveByWork(request.codebase.id, linked)
@@ -164,7 +164,7 @@ const untrustedOffer = (work: Work, branch: BranchName): string =>
   `The worktree of ${workLabel(work)} is not trusted, so it is not reused: \`/worktree link ${shellWord(branch)}\` to share it`
 
 const share = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'clock'>,
   { codebase }: Settled,
   environment: IsolatedEnvironment,
   notice: string,
@@ -256,7 +256,7 @@ const makeOne = async (
 }
 
 /** A pull request whose own worktree it may not use is worked on as a review. */
-const freeIdentity = async (context: IsolationContext, request: Settled): Promise<Work> => {
+const freeIdentity = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Work> => {
   const { codebase, work } = request
   const held = await context.store.environments.liveByWork(codebase.id, work)
   return held === undefined || mayUse(held, request) ? work : toWork('review', work.id)
@@ -291,7 +291,7 @@ const usableRow = async (
 }
 
 const usableAfterMove = async (
-  { store }: IsolationContext,
+  { store }: Pick<IsolationContext, 'store'>,
   id: IsolatedEnvironment['id'],
 ): Promise<IsolatedEnvironment | undefined> => {
   const environment = await store.environments.get(id)
@@ -299,7 +299,10 @@ const usableAfterMove = async (
 }
 
 /** A write per message would cost more than the whole look-up; a minute is fine enough for "last activity". */
-const touch = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<void> => {
+const touch = async (
+  context: Pick<IsolationContext, 'store' | 'clock'>,
+  environment: IsolatedEnvironment,
+): Promise<void> => {
   const now = context.clock()
   if (now - environment.lastActivityAt < 60_000) return
   await context.store.environments.update(environment.id, { lastActivityAt: now })

@@ -48,7 +48,7 @@ const recall = async (
 }
 
 /** An id comes from the database and becomes a path that is deleted: one plain name or nothing. */
-export const restoreDirectory = (context: IsolationContext, id: string): string => {
+export const restoreDirectory = (context: Pick<IsolationContext, 'home'>, id: string): string => {
   if (!/^[A-Za-z0-9][A-Za-z0-9-]{0,99}$/.test(id)) {
     throw new AppError('name-invalid', `${JSON.stringify(id.slice(0, 80))} isn't a valid restore point`)
   }
@@ -56,7 +56,7 @@ export const restoreDirectory = (context: IsolationContext, id: string): string 
 }
 
 /** As it was written beside git. */
-export const readRestorePoint = async (context: IsolationContext, id: string): Promise<RestorePoint> =>
+export const readRestorePoint = async (context: Pick<IsolationContext, 'home'>, id: string): Promise<RestorePoint> =>
   JSON.parse(
     (await readUntrustedText(join(restoreDirectory(context, id), 'point.json'), { maxBytes: maxPointBytes })) ?? '',
   ) as RestorePoint

@@ -53,7 +53,7 @@ export const limitReport = async (
   return { codebase: codebase.name, limit, count, merged, stale, active: count - merged - stale, unknownMerged }
 }
 
-const looksStale = (context: IsolationContext, { lastActivityAt }: MergeStatus): boolean =>
+const looksStale = (context: Pick<IsolationContext, 'clock' | 'settings'>, { lastActivityAt }: MergeStatus): boolean =>
   isStale(lastActivityAt, context.settings.staleDays, context.clock())
 
 /** The limit message of SPEC.md section 3, the same on every platform. */

@@ -42,7 +42,7 @@ const isUnderWay = (environment: IsolatedEnvironment | undefined): environment i
 
 /** Who is making or removing it. Waiting for the dead, or for nobody, would never end. */
 const holderOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host'>,
   { id, codebaseId, status }: IsolatedEnvironment,
 ): Promise<'alive' | 'dead' | 'nobody'> => {
   const open = await context.store.journal.open(context.host, codebaseId)

@@ -38,7 +38,10 @@ export const serve = async (workplace: Workplace, options: ServeOptions, parts: 
 }
 
 /** One per home, held as long as it lives: two would each work off the same messages' platforms. */
-const onlyServer = async <T>({ lock, home }: IsolationContext, work: () => Promise<T>): Promise<T> => {
+const onlyServer = async <T>(
+  { lock, home }: Pick<IsolationContext, 'lock' | 'home'>,
+  work: () => Promise<T>,
+): Promise<T> => {
   const place = join(home, 'locks', 'server')
   mkdirSync(place, { recursive: true, mode: 0o700 })
   let held = false

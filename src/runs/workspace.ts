@@ -66,7 +66,7 @@ const isolatedPlace = async (
 }
 
 const placeIn = async (
-  isolation: IsolationContext,
+  isolation: Pick<IsolationContext, 'providers'>,
   environment: IsolatedEnvironment,
 ): Promise<Pick<Place, 'directory' | 'environment' | 'launch'>> => {
   const provider = await providerOf(isolation, environment)

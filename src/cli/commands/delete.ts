@@ -22,7 +22,7 @@ export const deleteCommand = command<number>({
   toJson: (deleted) => ({ deleted }),
 })
 
-const wasDeleted = async (context: IsolationContext, path: string): Promise<boolean> => {
+const wasDeleted = async (context: Pick<IsolationContext, 'log' | 'host' | 'home'>, path: string): Promise<boolean> => {
   // Whatever else it is asked to delete is somebody's.
   if (!(await isGivenUp(context, path)) && !(await isDeletedClone(context, path))) return false
   try {

@@ -56,7 +56,7 @@ const environmentNamed = async (call: Call, ref: string): Promise<IsolatedEnviro
 }
 
 /** Before the repository is registered: a refusal must not leave that behind. */
-const assertLinked = async (context: IsolationContext, path: string): Promise<void> => {
+const assertLinked = async (context: Pick<IsolationContext, 'git'>, path: string): Promise<void> => {
   const adminDir = await readWorktreeLink(realpathSync(path))
   const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
   if (record === undefined) {

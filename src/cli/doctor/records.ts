@@ -39,7 +39,10 @@ const isNamed = ({ file }: Finding, others: readonly Finding[]): boolean =>
   file !== undefined && others.some((other) => other.file === file)
 
 /** What belongs to no codebase: trash, spares and clones that nobody claims. */
-export const examineHome = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<Finding[]> => {
+export const examineHome = async (
+  context: Pick<IsolationContext, 'store' | 'host' | 'home' | 'worktreesBase'>,
+  codebases: readonly Codebase[],
+): Promise<Finding[]> => {
   const open = await context.store.journal.open(context.host)
   const clones = open.filter(({ kind }) => kind === 'clone')
   const roots = await rootsOf(context, codebases)
@@ -58,7 +61,7 @@ export const examineHome = async (context: IsolationContext, codebases: readonly
   ).flat()
 }
 
-const interrupted = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+const interrupted = async (context: Pick<IsolationContext, 'store' | 'host'>, codebase: Codebase): Promise<Finding[]> =>
   (await context.store.journal.open(context.host, codebase.id)).flatMap((entry) => describeEntry(codebase.name, entry))
 
 const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
@@ -80,7 +83,10 @@ const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
   }
 }
 
-const deadLeases = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+const deadLeases = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<Finding[]> => {
   const live = await context.store.environments.live(codebase.id)
   const held = await leaseHolders(
     context,
@@ -94,7 +100,10 @@ const deadLeases = async (context: IsolationContext, codebase: Codebase): Promis
 }
 
 /** Environments stay where they were made, so a root that was moved away from may still be in use. */
-const rootsOf = async (context: IsolationContext, codebases: readonly Codebase[]): Promise<string[]> => {
+const rootsOf = async (
+  context: Pick<IsolationContext, 'store' | 'host' | 'worktreesBase'>,
+  codebases: readonly Codebase[],
+): Promise<string[]> => {
   const live = await Promise.all(codebases.map(({ id }) => context.store.environments.live(id)))
   const paths = live.flat().filter(({ host, owned }) => host === context.host && owned)
   return [...new Set([context.worktreesBase, ...paths.map(({ path }) => dirname(dirname(path)))])]
@@ -102,7 +111,7 @@ const rootsOf = async (context: IsolationContext, codebases: readonly Codebase[]
 
 /** What was given up is being deleted; a removal under way keeps its own under its id. */
 const unknownTrash = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'host'>,
   root: string,
   open: readonly JournalEntry[],
 ): Promise<Finding[]> => {
@@ -136,7 +145,7 @@ const mountsIn = async (directory: string): Promise<Finding[]> =>
     : []
 
 const unknownSpares = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host'>,
   root: string,
   open: readonly JournalEntry[],
   codebases: readonly Codebase[],
@@ -152,7 +161,10 @@ const unknownSpares = async (
 }
 
 /** Those that are named with their codebase. */
-const forgottenPaths = async (context: IsolationContext, codebase: Codebase): Promise<string[]> =>
+const forgottenPaths = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<string[]> =>
   repositoryState(codebase).state === 'there' ? (await forgottenSpares(context, codebase)).map(({ path }) => path) : []
 
 const unknownThing = (about: 'trash' | 'spares', path: string): Finding => {

@@ -13,7 +13,10 @@ import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
 
 /** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
-export const examineRepository = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+export const examineRepository = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'providers' | 'host'>,
+  codebase: Codebase,
+): Promise<Finding[]> => {
   const unusable = await unusableFile(context, codebase)
   if (unusable !== undefined) {
     const file = unusable instanceof UnusableFileError ? unusable : undefined
@@ -31,7 +34,10 @@ export const examineRepository = async (context: IsolationContext, codebase: Cod
 }
 
 /** The first file that git would wait for, or read without end. */
-const unusableFile = async (context: IsolationContext, codebase: Codebase): Promise<AppError | undefined> => {
+const unusableFile = async (
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
+  codebase: Codebase,
+): Promise<AppError | undefined> => {
   const { before, whileSlow } = createLook([])
   const repo = repoOf(codebase)
   const live = (await context.store.environments.live(codebase.id)).filter(({ host }) => host === context.host)

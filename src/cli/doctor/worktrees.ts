@@ -16,7 +16,10 @@ import { basename, join } from 'node:path'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
 /** Each environment against git's record of it and its directory. */
-export const examineWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+export const examineWorktrees = async (
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
+  codebase: Codebase,
+): Promise<Finding[]> => {
   const findings: Finding[] = []
   for (const environment of await context.store.environments.live(codebase.id)) {
     // A path means something on its own host only.
@@ -28,7 +31,7 @@ export const examineWorktrees = async (context: IsolationContext, codebase: Code
 }
 
 const examineOne = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<Finding[]> => {
@@ -122,7 +125,7 @@ export const examineUnknown = async (context: IsolationContext, codebase: Codeba
   ...(await unreadableRecords(context, codebase)),
 ]
 
-const lostSpares = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> =>
+const lostSpares = async (context: Pick<IsolationContext, 'store' | 'host'>, codebase: Codebase): Promise<Finding[]> =>
   (await forgottenSpares(context, codebase)).map(({ path, record, isThere }) =>
     problem(
       codebase.name,
@@ -155,7 +158,10 @@ const unknownWorktrees = async (context: IsolationContext, codebase: Codebase): 
     )
   })
 
-const unreadableRecords = async (context: IsolationContext, codebase: Codebase): Promise<Finding[]> => {
+const unreadableRecords = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<Finding[]> => {
   const { store, host } = context
   // One that is being made has a record before anybody knows its name.
   if ((await store.journal.open(host, codebase.id)).length > 0) return []

@@ -9,7 +9,7 @@ import { shellWord } from '../../domain/shell-word.ts'
  * refuses a bare `git push`. Only a pull request's own branch is pushed under another name.
  */
 export const pushCommand = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   { repoPath, remote }: Codebase,
   { branch, prBranch }: IsolatedEnvironment,
 ): Promise<string | undefined> => {

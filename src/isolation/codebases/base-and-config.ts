@@ -25,7 +25,7 @@ export const baseAndConfig = async (
 
 /** Where no default branch can be found, the one that was named says how the repository is configured. */
 const usualOr = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
   override: string | undefined,
   options: BaseOptions,

@@ -24,7 +24,7 @@ export type BaseOptions = CallOptions & {
  * the local one, say `refs/heads/main`.
  */
 export const findBase = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
   named?: string,
   options: BaseOptions = {},
@@ -63,7 +63,11 @@ export const freshen = async (
 const isYoung = (fetchedAt: number | undefined, now: number, { maxAgeMs }: FreshenOptions): boolean =>
   fetchedAt !== undefined && fetchedAt <= now && now - fetchedAt < maxAgeMs
 
-const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal }: CallOptions): Promise<Fresh> => {
+const fetchNow = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'clock' | 'progress'>,
+  codebase: Codebase,
+  { signal }: CallOptions,
+): Promise<Fresh> => {
   const remote = codebase.remote ?? 'origin'
   context.progress(`fetching ${codebase.name} from ${remote}`)
   // The moment it began: what was pushed while it ran it may not have seen.
@@ -89,7 +93,11 @@ const fetchNow = async (context: IsolationContext, codebase: Codebase, { signal 
  * After a fetch that could not update every ref: are those that we have what the remote has? A branch `a` that became
  * `a/b` there can never be fetched, and must not make every later call fetch again.
  */
-const isCurrent = async ({ git }: IsolationContext, codebase: Codebase, remote: string): Promise<boolean> => {
+const isCurrent = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  remote: string,
+): Promise<boolean> => {
   const prefix = `refs/remotes/${remote}/`
   try {
     const there = await askRemoteRefs(git, repoOf(codebase), remote)
@@ -107,7 +115,7 @@ const isCurrent = async ({ git }: IsolationContext, codebase: Codebase, remote: 
 const remoteFaults: ReadonlySet<ErrorCode> = new Set(['git-failed', 'remote-unreachable', 'timeout'])
 
 const baseNamed = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   named: string,
   options: BaseOptions,
@@ -150,7 +158,7 @@ const describe = ({ remote }: Codebase, { name: named, target, sha }: Ref): Base
 }
 
 const usualBase = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
   options: BaseOptions,
 ): Promise<Base | undefined> =>
@@ -158,7 +166,7 @@ const usualBase = async (
 
 /** No remote, or one that says nothing and cannot be reached. */
 const defaultBase = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
   options: BaseOptions,
 ): Promise<Base | undefined> => {
@@ -180,7 +188,7 @@ const defaultBase = async (
 
 /** Its own note of the remote's HEAD, else what we remember of it, else the remote is asked once. */
 const remoteBase = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
   options: BaseOptions,
 ): Promise<Base | undefined> => {
@@ -196,7 +204,7 @@ const remoteBase = async (
 }
 
 const tip = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: string,
   options: BaseOptions,
@@ -208,7 +216,7 @@ const tip = async (
 
 /** Symbolic refs are files of their own, never packed: reading one saves a process on every creation. */
 const notedHead = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   ref: string,
   options: CallOptions,
@@ -223,7 +231,7 @@ const notedHead = async (
 }
 
 const askRemote = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'progress'>,
   codebase: Codebase,
   remote: string,
   options: CallOptions,
@@ -240,7 +248,11 @@ const askRemote = async (
   }
 }
 
-const assertCommits = async ({ git }: IsolationContext, codebase: Codebase, options: CallOptions): Promise<void> => {
+const assertCommits = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  options: CallOptions,
+): Promise<void> => {
   const refs = await listRefs(git, repoOf(codebase), ['refs/heads', 'refs/remotes'], options)
   if (refs.length > 0 || (await resolveCommit(git, repoOf(codebase), 'HEAD', options)) !== undefined) return
   throw new AppError('no-commits', `${codebase.name} has no commits yet, so there is nothing to start from`, {

@@ -74,7 +74,7 @@ export const settleClones = async (context: IsolationContext): Promise<{ settled
 }
 
 /** Half clones that no journal entry knows: there are none unless somebody lost the database. */
-export const strayClones = async (context: IsolationContext): Promise<string[]> => {
+export const strayClones = async (context: Pick<IsolationContext, 'store' | 'host' | 'home'>): Promise<string[]> => {
   const names = await readdir(reposDirectory(context)).catch(() => [])
   const open = new Set((await context.store.journal.open(context.host)).map(({ id }) => growing + id))
   return names
@@ -82,7 +82,8 @@ export const strayClones = async (context: IsolationContext): Promise<string[]> 
     .map((name) => join(reposDirectory(context), name))
 }
 
-const growingPath = (context: IsolationContext, id: string): string => join(reposDirectory(context), growing + id)
+const growingPath = (context: Pick<IsolationContext, 'home'>, id: string): string =>
+  join(reposDirectory(context), growing + id)
 
 const cloneTo = async (
   context: IsolationContext,
@@ -115,7 +116,10 @@ const cloneTo = async (
   }
 }
 
-const cloneEntry = (context: IsolationContext, target: string): JournalEntry => ({
+const cloneEntry = (
+  context: Pick<IsolationContext, 'clock' | 'ids' | 'host' | 'self'>,
+  target: string,
+): JournalEntry => ({
   id: context.ids(),
   host: context.host,
   codebaseId: undefined,
@@ -133,7 +137,10 @@ const emptyRemote = (url: string): AppError =>
     remedy: 'push a first commit to it and try again',
   })
 
-const cloneOf = async ({ store, host }: IsolationContext, url: string): Promise<Codebase | undefined> =>
+const cloneOf = async (
+  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
+  url: string,
+): Promise<Codebase | undefined> =>
   (await store.codebases.list(host)).find(
     (codebase) => codebase.cloned && codebase.remoteUrl !== undefined && sameUrl(codebase.remoteUrl, url),
   )
@@ -143,7 +150,12 @@ const plainUrl = (url: string): string => trimEndOf(url, '/').replace(/\.git$/, 
 
 type Place = { readonly path: RepoPath; readonly isThere: boolean }
 
-const placeFor = async (context: IsolationContext, repos: string, name: string, url: string): Promise<Place> => {
+const placeFor = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'host'>,
+  repos: string,
+  name: string,
+  url: string,
+): Promise<Place> => {
   for (let n = 1; n < 1000; n++) {
     const path = toRepoPath(join(repos, `${n === 1 ? name : `${name}-${n}`}.git`))
     const there = await lstat(path).then(

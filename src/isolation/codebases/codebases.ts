@@ -60,7 +60,10 @@ export const resolveCodebase = async (
 }
 
 /** The registered codebase that the directory lies in, if there is one. Starts no program and registers nothing. */
-export const codebaseAround = async (context: IsolationContext, cwd: string): Promise<Codebase | undefined> => {
+export const codebaseAround = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  cwd: string,
+): Promise<Codebase | undefined> => {
   const { store, host } = context
   for (let dir = real(cwd); ; dir = dirname(dir)) {
     const dotGit = lookAt(join(dir, '.git'))
@@ -121,7 +124,11 @@ const refreshed = async (context: IsolationContext, known: Codebase, github?: st
 }
 
 /** A repository without any has nothing to start from. `own` is how it is called in the error. */
-export const assertCommits = async ({ git }: IsolationContext, commonDir: string, own: string): Promise<void> => {
+export const assertCommits = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  commonDir: string,
+  own: string,
+): Promise<void> => {
   const repo = { commonDir: toRepoPath(commonDir) }
   if ((await resolveCommit(git, repo, 'HEAD')) !== undefined) return
   if ((await listRefs(git, repo, ['refs/heads', 'refs/remotes'])).length > 0) return

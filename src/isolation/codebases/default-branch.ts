@@ -21,7 +21,10 @@ const usualNames = ['main', 'master', 'trunk']
  * only while no environment of ours is there whose work could be taken for merged; and an environment's own branch is
  * never it.
  */
-export const defaultBranch = async (context: IsolationContext, codebase: Codebase): Promise<DefaultBranch> => {
+export const defaultBranch = async (
+  context: Pick<IsolationContext, 'store' | 'git'>,
+  codebase: Codebase,
+): Promise<DefaultBranch> => {
   const { store, git } = context
   const remembered = (await store.codebases.get(codebase.id))?.baseBranch ?? codebase.baseBranch
   const live = await store.environments.live(codebase.id)

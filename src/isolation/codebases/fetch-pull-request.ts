@@ -12,7 +12,7 @@ import { repoOf } from './repo-of.ts'
 export const pullRequestRef = (number: number): string => `refs/coppice/pr/${number}`
 
 export const fetchPullRequestHead = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
   remote: string,
   number: number,
@@ -35,7 +35,7 @@ export const fetchPullRequestHead = async (
 }
 
 const fetch = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
   remote: string,
   refspecs: readonly string[],
@@ -61,7 +61,7 @@ export type FetchedBranch = {
  * on the remote (we never prune) keeps git from writing the one of `a`, and the other way round.
  */
 export const fetchBranch = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
   remote: string,
   { number, branch }: { readonly number: number; readonly branch: BranchName },

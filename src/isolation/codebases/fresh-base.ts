@@ -34,7 +34,7 @@ export const freshBase = async (
  * and, where no configuration names it, for its default branch, since anybody can move git's local note of that.
  */
 const whyStale = async (
-  { git, log }: IsolationContext,
+  { git, log }: Pick<IsolationContext, 'git' | 'log'>,
   codebase: Codebase,
   { base, config }: Omit<FreshBase, 'stale'>,
   { outcome }: Fresh,

@@ -19,7 +19,10 @@ import { walk } from '../walk.ts'
  * was deleted there (our fetches never prune), and then it is the last to hold somebody's commit. Whatever cannot be
  * found out is a reason to keep the clone.
  */
-export const onlyHere = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
+export const onlyHere = async (
+  context: Pick<IsolationContext, 'git' | 'clock' | 'log'>,
+  codebase: Codebase,
+): Promise<string[]> => {
   const repo = repoOf(codebase)
   const refs = await listRefs(context.git, repo, ['refs/'])
   const points = refs.filter(({ name }) => name.startsWith('refs/coppice/restore/'))
@@ -33,7 +36,7 @@ export const onlyHere = async (context: IsolationContext, codebase: Codebase): P
 }
 
 /** A mount, a repository or files that somebody put into the clone's directory. */
-const insideClone = async (context: IsolationContext, path: string): Promise<string[]> => {
+const insideClone = async (context: Pick<IsolationContext, 'clock'>, path: string): Promise<string[]> => {
   const mounts = await mountsInside([path])
   if (mounts.length > 0) return mounts.map((mount) => `a mount inside it: ${mount.path} (${mount.what})`)
   const { gits, gitDirectories } = await walk(path, context.clock())
@@ -55,7 +58,11 @@ const filesInside = async (path: string): Promise<string[]> => {
   return [`files that only it has: ${named}${more}`]
 }
 
-const notOnRemote = async (context: IsolationContext, codebase: Codebase, refs: readonly Ref[]): Promise<string[]> => {
+const notOnRemote = async (
+  context: Pick<IsolationContext, 'git' | 'log'>,
+  codebase: Codebase,
+  refs: readonly Ref[],
+): Promise<string[]> => {
   const { remote } = codebase
   try {
     const there =
@@ -77,7 +84,7 @@ const mostFetched = 200
 
 /** A branch that was merged there is in the history of a commit that we may not have yet. No ref of ours is moved. */
 const fetchUnknown = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   remote: string,
   there: ReadonlyMap<string, Sha>,

@@ -48,7 +48,7 @@ export const recogniseCodebase = async (
 
 /** One that could not be marked: the link at its old place leads to the directory that was registered. */
 const linkedFrom = async (
-  { store, host }: IsolationContext,
+  { store, host }: Pick<IsolationContext, 'store' | 'host'>,
   given: Place,
   { commonDir }: Place,
 ): Promise<Codebase | undefined> => {
@@ -93,7 +93,10 @@ export const keepRecognisable = async (context: IsolationContext, codebase: Code
 }
 
 /** The id of a repository that is registered now: the one it had before, if no other codebase has that. */
-export const idForNew = async (context: IsolationContext, repoPath: string): Promise<CodebaseId> => {
+export const idForNew = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'ids' | 'host'>,
+  repoPath: string,
+): Promise<CodebaseId> => {
   const { store, host } = context
   const kept = readRepositoryIds(repoPath).get(host)
   if (kept !== undefined && (await store.codebases.get(toCodebaseId(kept))) === undefined) return toCodebaseId(kept)
@@ -108,7 +111,7 @@ export const codebaseId = (host: string, repoPath: string): CodebaseId =>
 
 /** A repository that was here before and went elsewhere: its restore points wait for it there. */
 const hasPointsOfAnother = async (
-  { store, git }: IsolationContext,
+  { store, git }: Pick<IsolationContext, 'store' | 'git'>,
   id: CodebaseId,
   repoPath: string,
 ): Promise<boolean> => {

@@ -14,7 +14,10 @@ export type KeptDirectory = { readonly branch: string | undefined; readonly path
  * Stops tracking a codebase whose repository is gone. Git cannot be asked about its worktrees, so nothing of theirs is
  * judged or touched: their files stay where they are, and what was saved of removed ones stays in the home.
  */
-export const releaseCodebase = async (context: IsolationContext, codebase: Codebase): Promise<KeptDirectory[]> => {
+export const releaseCodebase = async (
+  context: Pick<IsolationContext, 'store' | 'host' | 'onEnvironmentLost'>,
+  codebase: Codebase,
+): Promise<KeptDirectory[]> => {
   const live = await context.store.environments.live(codebase.id)
   await refuseInUse(context, codebase, live)
   const spares = await context.store.spares.list(codebase.id)
@@ -34,7 +37,7 @@ export const releaseCodebase = async (context: IsolationContext, codebase: Codeb
 }
 
 const refuseInUse = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host'>,
   { name }: Codebase,
   live: readonly IsolatedEnvironment[],
 ): Promise<void> => {

@@ -91,7 +91,10 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
 }
 
 /** Out of its place by one rename, so that a crash never leaves half a repository there. */
-const deleteClone = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+const deleteClone = async (
+  context: Pick<IsolationContext, 'ids' | 'home' | 'reap'>,
+  codebase: Codebase,
+): Promise<void> => {
   if (dirname(codebase.repoPath) !== reposDirectory(context)) return
   const gone = join(reposDirectory(context), await givenUpName(deleted, context.ids(), codebase.repoPath))
   await rename(codebase.repoPath, gone)

@@ -4,7 +4,7 @@ import { assertRepository } from '../codebases/repository-place.ts'
 
 /** Holds the repository's lock for `work`; says what it is waiting for when that takes long. */
 export const locked = async <T>(
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'lock' | 'progress'>,
   codebase: Codebase,
   purpose: string,
   work: () => Promise<T>,

@@ -62,7 +62,7 @@ export const doubtsAbout = async (
 }
 
 const createdFrom = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   base: Base,
   questions: readonly BranchQuestion[],
@@ -120,7 +120,7 @@ const mostOwnCommits = 10_000
  * created from them, or fast-forwarded to them, has their commits on its first-parent line.
  */
 const withoutMergeCommit = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   base: Base,
   questions: readonly BranchQuestion[],

@@ -131,7 +131,7 @@ const keyOf = ({ tip, start }: { readonly tip: Sha; readonly start: Sha | undefi
   `${tip} ${start ?? ''}`
 
 const knownAnswers = async (
-  { store }: IsolationContext,
+  { store }: Pick<IsolationContext, 'store'>,
   codebase: Codebase,
   base: Base,
 ): Promise<ReadonlyMap<string, Merged>> => {
@@ -140,7 +140,7 @@ const knownAnswers = async (
 }
 
 const keep = async (
-  { store, clock }: IsolationContext,
+  { store, clock }: Pick<IsolationContext, 'store' | 'clock'>,
   codebase: Codebase,
   base: Base,
   found: readonly Found[],

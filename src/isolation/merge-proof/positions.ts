@@ -63,7 +63,12 @@ export const positionsOf = async (
 }
 
 /** The tips come with the first question about base: one process instead of two. */
-const listing = ({ git }: IsolationContext, repo: Repo, names: readonly string[], signal: AbortSignal | undefined) => {
+const listing = (
+  { git }: Pick<IsolationContext, 'git'>,
+  repo: Repo,
+  names: readonly string[],
+  signal: AbortSignal | undefined,
+) => {
   let first: Promise<Ref[]> | undefined
   const tips = ['refs/heads', ...names.filter((name) => !name.startsWith('refs/heads/'))]
   const ask = (patterns: readonly string[]): Promise<Ref[]> => listRefs(git, repo, patterns, { signal })
@@ -77,7 +82,7 @@ const listing = ({ git }: IsolationContext, repo: Repo, names: readonly string[]
 
 /** undefined when git stumbled over one of them: then each is asked for itself, by those who need the answer. */
 const countAll = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,
   base: Base,
   tips: readonly Sha[],

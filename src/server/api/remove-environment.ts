@@ -31,7 +31,7 @@ export const removeEnvironment = async (
 }
 
 export const environmentAndCodebase = async (
-  { store }: IsolationContext,
+  { store }: Pick<IsolationContext, 'store'>,
   id: string,
 ): Promise<{ environment: IsolatedEnvironment; codebase: Codebase }> => {
   const environment = await store.environments.get(toEnvironmentId(id))
@@ -52,7 +52,7 @@ const redacted = ({ error }: FailureJson, redact: (text: string) => string): Err
 })
 
 /** As programs read it: plain, whole paths, the words of the command line. */
-const viewOf = ({ clock }: IsolationContext): View => ({
+const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({
   paint: plain,
   now: clock(),
   userHome: undefined,

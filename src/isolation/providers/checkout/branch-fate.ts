@@ -38,7 +38,7 @@ export const judgeBranch = async (
 
 /** Started from another branch than base and never moved: not merged, and yet there is nothing to lose. */
 const hasNothingOfItsOwn = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   { branch, startSha }: IsolatedEnvironment,
   tip: Sha,
@@ -57,7 +57,7 @@ const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): stri
 
 /** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
 export const dropBranch = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: string,
   tip: Sha,

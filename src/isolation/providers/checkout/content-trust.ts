@@ -75,7 +75,7 @@ const doubtOf = (commits: readonly Sha[], made: ReadonlySet<Sha>, why: string): 
 
 /** `gh pr checkout` of a fork leaves its mark: the branch follows `refs/pull/…`, or pulls from or pushes to elsewhere. */
 const followsElsewhere = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: BranchName | undefined,
 ): Promise<string | undefined> => {
@@ -105,7 +105,7 @@ const lastRemoved = async (
 
 /** What the remote has as branches now; undefined when it does not answer. Without a remote there are none. */
 const remoteHeads = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   options: CallOptions,
 ): Promise<readonly Sha[] | undefined> => {
@@ -149,7 +149,7 @@ const madeHere = async (
 
 /** Where HEAD went in every trusted worktree, those included that can still be restored. */
 const trustedMoves = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host' | 'home'>,
   codebase: Codebase,
   points: readonly RestorePoint[],
   strangers: readonly IsolatedEnvironment[],

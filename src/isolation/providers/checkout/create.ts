@@ -133,7 +133,7 @@ const giveWay = async (context: IsolationContext, codebase: Codebase, missing: I
 
 /** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
 const isBack = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<boolean> => {
@@ -152,7 +152,7 @@ const alreadyThere = (environment: IsolatedEnvironment): Existing | UnderWay =>
   environment.status === 'active' ? { outcome: 'existing', environment } : { outcome: 'under-way', environment }
 
 const newEnvironment = (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'clock' | 'ids' | 'host'>,
   { name }: CheckoutKind,
   { codebase, work, createdBy, base }: CreateRequest,
   plan: Plan,

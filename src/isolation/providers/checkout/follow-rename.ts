@@ -17,7 +17,7 @@ export type FollowOptions = { readonly dryRun?: boolean | undefined }
  * merely checked out, and the record stays.
  */
 export const followRename = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   tree: Pick<Tree, 'gitDir' | 'commonDir'>,

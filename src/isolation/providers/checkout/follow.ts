@@ -61,7 +61,7 @@ const unknown: FollowedHead = { notices: [], current: false }
 
 /** Whether the tree stands at this commit or beyond. */
 const hasCommit = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   sha: Sha,
   { signal }: CallOptions,
@@ -156,7 +156,7 @@ const named = (paths: readonly string[]): string => {
 
 /** Fetches the commit. Answers why this tree may not have it. */
 const bring = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   target: Sha,

@@ -115,7 +115,7 @@ export const activate = async (
 
 /** The plain path, or the one with a hash when another environment or a stranger has the plain one. */
 export const choosePath = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
   root: string,
   plan: Plan,

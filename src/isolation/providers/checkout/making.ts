@@ -15,7 +15,7 @@ import type { IsolationContext } from '../../context.ts'
 import type { Plan } from './plan.ts'
 
 /** A local branch that is merely behind its pull request moves forward before it is checked out. */
-export const moveForward = async (context: IsolationContext, plan: Plan): Promise<void> => {
+export const moveForward = async (context: Pick<IsolationContext, 'git'>, plan: Plan): Promise<void> => {
   if (!plan.fastForward) return
   const { from, to } = plan.fastForward
   const moved = await updateRefs(context.git, plan.repo, [{ update: `refs/heads/${plan.branch}`, to, from }], {

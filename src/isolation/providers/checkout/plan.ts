@@ -160,7 +160,7 @@ const pullRequestTrust = async (
 
 /** A local branch that is behind is moved forward; one that has diverged is left alone and named. */
 const meet = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   local: Sha,
   tracking: Sha | undefined,
@@ -180,7 +180,7 @@ const meet = async (
 
 /** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
 const planReview = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'progress'>,
   { codebase, hints, doubt }: CreateRequest,
   remote: string,
   number: number,
@@ -214,7 +214,7 @@ const missing = (): never => {
 }
 
 const branchTips = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: BranchName,
 ): Promise<{ local: Sha | undefined; tracking: Sha | undefined }> => {

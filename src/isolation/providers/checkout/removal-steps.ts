@@ -122,7 +122,11 @@ export const undoRemoval = async (
 }
 
 /** Back to where it was; if somebody has taken that path meanwhile, to a fresh one beside it. */
-const putBack = async (context: IsolationContext, environment: IsolatedEnvironment, root: string): Promise<string> => {
+const putBack = async (
+  context: Pick<IsolationContext, 'store'>,
+  environment: IsolatedEnvironment,
+  root: string,
+): Promise<string> => {
   const trash = await findInTrash(root, environment.path, environment.id)
   if (trash === undefined) return environment.path
   const taken = (await unlessMissing(lstat(environment.path))) !== undefined
@@ -208,7 +212,7 @@ const reasons: Record<RemoveOptions['trigger'], string> = {
 
 /** The PR's head was kept for as long as an environment was of it; the restore point holds what was worked on. */
 const dropPullRequestRef = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
   { id, prNumber }: IsolatedEnvironment,
 ): Promise<void> => {

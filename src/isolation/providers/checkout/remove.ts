@@ -62,7 +62,7 @@ export const removeEnvironment = async (
 }
 
 /** Whether it is merged is asked of the remote's base. The sweep, and whoever makes room, have fetched already. */
-const freshEnough = (context: IsolationContext, { trigger }: RemoveOptions): number | undefined => {
+const freshEnough = (context: Pick<IsolationContext, 'settings'>, { trigger }: RemoveOptions): number | undefined => {
   if (trigger === 'closed') return 0
   return trigger === 'command' || trigger === 'fleet' ? context.settings.fetchFreshSeconds * 1000 : undefined
 }
@@ -217,8 +217,10 @@ const afterTeardown = async (
 }
 
 /** What setup started outside of the tree does not stop a removal: other worktrees may use it. */
-const leftBySetup = async (context: IsolationContext, { config, environment }: RemovalSubject): Promise<string[]> =>
-  config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup')
+const leftBySetup = async (
+  context: Pick<IsolationContext, 'home'>,
+  { config, environment }: RemovalSubject,
+): Promise<string[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
 const lookAgain = async (
@@ -256,7 +258,7 @@ const release = async (
   return { outcome: 'released', environment: { ...environment, status: 'released' }, letGo: others }
 }
 
-const current = async (context: IsolationContext, id: EnvironmentId): Promise<IsolatedEnvironment> => {
+const current = async (context: Pick<IsolationContext, 'store'>, id: EnvironmentId): Promise<IsolatedEnvironment> => {
   const environment = await context.store.environments.get(id)
   if (environment?.status === 'active' || environment?.status === 'missing') return environment
   if (environment?.status === 'creating' || environment?.status === 'removing') {

@@ -129,7 +129,10 @@ const begin = async (
 }
 
 /** Its time may have run out since it was chosen, or somebody may have deleted files of it. */
-const assertWhole = async (context: IsolationContext, { id, contents }: RestorePoint): Promise<void> => {
+const assertWhole = async (
+  context: Pick<IsolationContext, 'store' | 'home'>,
+  { id, contents }: RestorePoint,
+): Promise<void> => {
   if ((await context.store.restorePoints.get(id)) === undefined) {
     throw new AppError('restore-failed', 'that restore point has expired', {
       remedy: 'run `coppice worktree restore --list` for the others',
@@ -157,7 +160,11 @@ const occupied = (live: IsolatedEnvironment): AppError =>
   })
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
-const planRestore = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<Plan> => {
+const planRestore = async (
+  context: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  point: RestorePoint,
+): Promise<Plan> => {
   const { environment, head, tip } = point.contents
   const repo = repoOf(codebase)
   // HEAD may have been on no branch, or on one without a commit: the environment's own branch comes back where it
@@ -215,7 +222,7 @@ const freeName = (branch: string, names: readonly string[]): BranchName => {
 
 /** Index, files and half-done operations over the fresh checkout, then what was kept beside git. */
 const fill = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'home' | 'failpoint'>,
   checkout: CheckoutKind,
   tree: Tree,
   point: RestorePoint,

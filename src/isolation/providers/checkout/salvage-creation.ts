@@ -183,7 +183,7 @@ const strangersTips = async (
  * file is somebody's work unless it is what a checkout writes, or the beginning of it.
  */
 const notOfCheckout = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   tracked: readonly ListedEntry[],
   { start, laid, settings, changed, converted }: Expected & Pick<Dirt, 'changed' | 'converted'>,
@@ -204,7 +204,7 @@ const notOfCheckout = async (
 
 /** Those that the interrupted operation itself was bringing back are still where it took them from. */
 const repositoriesOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'clock'>,
   tree: Tree,
   gitlinks: readonly string[],
   status: Status,
@@ -227,7 +227,7 @@ const repositoriesOf = async (
  * are still where they came from; one that git cannot look into is kept whole.
  */
 const submodulesOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'settings'>,
   tree: Tree,
   gitlinks: readonly string[],
   { laid, settings }: Pick<Expected, 'laid' | 'settings'>,
@@ -241,7 +241,7 @@ const submodulesOf = async (
 }
 
 const submoduleProblem = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'settings'>,
   tree: Tree,
   path: string,
   settings: readonly Setting[],
@@ -255,7 +255,7 @@ const submoduleProblem = async (
 }
 
 const hasHiddenEdits = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   path: string,
   settings: readonly Setting[],
@@ -267,7 +267,7 @@ const hasHiddenEdits = async (
   return (await convertedEdits(context, inner, { commit, paths, settings })).length > 0
 }
 
-const isRegenerable = ({ settings }: IsolationContext, path: string): boolean =>
+const isRegenerable = ({ settings }: Pick<IsolationContext, 'settings'>, path: string): boolean =>
   settings.regenerable.includes(trimEndOf(shownPath(path), '/').split('/').at(-1) ?? '')
 
 const branchOf = async (tree: Tree): Promise<string | undefined> => {

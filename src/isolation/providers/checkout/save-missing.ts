@@ -80,7 +80,10 @@ export const foreignLock = async (
   return lock?.startsWith('coppice: ') === true ? undefined : lock
 }
 
-const asMissing = async (context: IsolationContext, environment: IsolatedEnvironment): Promise<IsolatedEnvironment> => {
+const asMissing = async (
+  context: Pick<IsolationContext, 'store'>,
+  environment: IsolatedEnvironment,
+): Promise<IsolatedEnvironment> => {
   if (environment.status === 'missing') return environment
   await context.store.environments.transition(environment.id, 'active', 'missing')
   return { ...environment, status: 'missing' }

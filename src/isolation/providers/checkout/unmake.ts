@@ -26,7 +26,11 @@ export type Left = { readonly left: string }
 export const isLeft = (answer: Salvaged | Left): answer is Left => typeof answer === 'object'
 
 /** The last step of undoing: the rows. */
-export const endMaking = (context: IsolationContext, entry: JournalEntry, saved: Salvaged): Promise<void> =>
+export const endMaking = (
+  context: Pick<IsolationContext, 'store'>,
+  entry: JournalEntry,
+  saved: Salvaged,
+): Promise<void> =>
   context.store.transaction(async (store) => {
     if (entry.environmentId !== undefined) {
       await store.ports.release(entry.environmentId)
@@ -39,7 +43,7 @@ export const endMaking = (context: IsolationContext, entry: JournalEntry, saved:
 
 /** A mount or somebody's worktree inside: no restore point can hold either, so it all stays. */
 export const holdsOthers = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'clock' | 'log'>,
   directories: readonly string[],
   tree: Tree,
 ): Promise<boolean> => {
@@ -132,7 +136,7 @@ export const isGivenUp = ({ step }: JournalEntry): boolean => step === givingUp
  * directory goes back to where it was, to be looked at anew. Answers why it cannot.
  */
 export const resumeDiscarding = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'host' | 'reap'>,
   entry: JournalEntry,
   paths: readonly string[],
 ): Promise<string | undefined> => {
@@ -147,7 +151,7 @@ export const resumeDiscarding = async (
 }
 
 const deleteLater = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'reap'>,
   root: string,
   path: string,
   entry: JournalEntry,
@@ -157,8 +161,10 @@ const deleteLater = async (
 }
 
 /** What an undoing that was interrupted had saved before the directory went. */
-export const savedBefore = async ({ store }: IsolationContext, { id }: JournalEntry): Promise<Salvaged> =>
-  (await store.restorePoints.get(id)) === undefined ? 'nothing' : 'saved'
+export const savedBefore = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  { id }: JournalEntry,
+): Promise<Salvaged> => ((await store.restorePoints.get(id)) === undefined ? 'nothing' : 'saved')
 
 const putBack = async (trash: string, path: string): Promise<string | undefined> => {
   if ((await unlessMissing(lstat(path))) !== undefined) {
@@ -171,13 +177,17 @@ const putBack = async (trash: string, path: string): Promise<string | undefined>
 }
 
 /** Without a second look: only for what was made under the lock that we still hold. */
-export const discard = async (context: IsolationContext, entry: JournalEntry, path: string): Promise<Salvaged> => {
+export const discard = async (
+  context: Pick<IsolationContext, 'host' | 'reap'>,
+  entry: JournalEntry,
+  path: string,
+): Promise<Salvaged> => {
   const root = await rootOf(context, path)
   if (root !== undefined) context.reap([await discardDirectory(root, path, trashId(entry))])
   return 'nothing'
 }
 
-const rootOf = async ({ host }: IsolationContext, path: string): Promise<string | undefined> =>
+const rootOf = async ({ host }: Pick<IsolationContext, 'host'>, path: string): Promise<string | undefined> =>
   basename(dirname(path)) === '.spares' ? dirname(dirname(path)) : managedRoot(path, host)
 
 const trashId = ({ environmentId, id }: JournalEntry): string => environmentId ?? id

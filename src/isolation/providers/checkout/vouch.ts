@@ -52,7 +52,7 @@ export const vouchFor = async (
 const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
 
 const treeOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<Tree> => {
@@ -64,7 +64,7 @@ const treeOf = async (
 }
 
 const assertStill = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   { branch }: IsolatedEnvironment,
   tree: Tree,
   commit: Sha,

@@ -50,7 +50,7 @@ export const bringTips = async (
 }
 
 const bringTip = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'ids'>,
   codebase: Codebase,
   { id, branch }: IsolatedEnvironment,
   tree: Tree,
@@ -115,7 +115,7 @@ type Pin = { readonly ref: string; readonly to: Sha; readonly from: Sha | undefi
 
 /** Only as long as the clone is there: a removal that is faster takes the pins away, and none may come back. */
 const pin = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
   id: EnvironmentId,
   { ref, to, from }: Pin,
@@ -136,7 +136,7 @@ const pin = async (
 
 /** Everything that a restore point's commit reaches, and what refs lead to that is not a commit, such as a tag on a file. */
 export const bringCommit = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'ids'>,
   codebase: Codebase,
   tree: Tree,
   commit: Sha,
@@ -148,7 +148,7 @@ export const bringCommit = async (
 }
 
 const bring = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'ids'>,
   codebase: Codebase,
   tree: Tree,
   objects: readonly Sha[],

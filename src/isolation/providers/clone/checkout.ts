@@ -89,7 +89,10 @@ const baseRef = async ({
 }
 
 /** Where it pushes to and fetches from: the repository's remote, never the repository itself. */
-const remoteConfig = async ({ git }: IsolationContext, codebase: Codebase): Promise<(readonly [string, string])[]> => {
+const remoteConfig = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+): Promise<(readonly [string, string])[]> => {
   const { remote } = codebase
   const repo: Repo = repoOf(codebase)
   const info = remote === undefined ? undefined : await remoteInfo(git, repo, remote)

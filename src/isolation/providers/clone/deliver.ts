@@ -29,7 +29,7 @@ export type DeliveryPlan = {
 
 /** Of a worktree, the branches and tags that somebody makes in it are the repository's. A clone's become so when it goes. */
 export const planDelivery = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   tree: Tree,
@@ -72,7 +72,7 @@ const isDeliverable = ({ name, committerDate }: Ref): boolean =>
 
 /** Those whose commits neither the repository nor a remote has. What is not a commit has to be there under some name. */
 const onlyInClone = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   refs: readonly Ref[],
   { shas, theirs }: { readonly shas: readonly Sha[]; readonly theirs: ReadonlyMap<string, Sha> },
@@ -101,7 +101,11 @@ export const settleBranch: CheckoutKind['settleBranch'] = async (context, codeba
 }
 
 /** In one go: a clone may have fetched thousands of tags. One by one only where somebody has taken a name meanwhile. */
-const deliver = async ({ git }: IsolationContext, codebase: Codebase, refs: readonly Delivery[]): Promise<string[]> => {
+const deliver = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  refs: readonly Delivery[],
+): Promise<string[]> => {
   const repo = repoOf(codebase)
   // After a crash some of them are there already.
   const there = new Map((await listRefs(git, repo, ['refs/'])).map(({ name, sha }) => [name, sha]))
@@ -129,7 +133,7 @@ const listed = (names: readonly string[]): string =>
 
 /** An earlier removal delivered it, and it was restored since. A branch that somebody else made is theirs. */
 const dropDelivered = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   { branch }: IsolatedEnvironment,
   tip: Sha,
@@ -144,7 +148,7 @@ const dropDelivered = async (
 const delivery = 'coppice: from a clone'
 
 const deliverBranch = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git'>,
   codebase: Codebase,
   { branch }: IsolatedEnvironment,
   tip: Sha,
@@ -179,7 +183,7 @@ const deliverBranch = async (
 }
 
 const freeName = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: BranchName,
   tip: Sha,

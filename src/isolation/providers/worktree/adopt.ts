@@ -78,7 +78,7 @@ const knownAt = async (
 
 /** From now on it is as if it had been adopted: nothing in Coppice deletes it or its branch. */
 const handOver = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
   codebase: Codebase,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment> => {
@@ -97,7 +97,7 @@ const handOver = async (
 }
 
 const examine = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'host'>,
   codebase: Codebase,
   path: string,
   real: string,
@@ -144,7 +144,7 @@ const misplaced = async (path: string, real: string, { dir, worktreePath }: Admi
 
 /** What Coppice is making or taking away is nobody's to adopt, wherever it lies and whatever it is called. */
 const assertNotInternal = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store'>,
   codebase: Codebase,
   path: string,
   real: string,
@@ -164,7 +164,11 @@ const assertNotInternal = async (
   throw refused('is in a directory that Coppice manages', 'move it out first: git worktree move <from> <to>')
 }
 
-const assertNoOtherHome = async (context: IsolationContext, path: string, dir: string): Promise<void> => {
+const assertNoOtherHome = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  path: string,
+  dir: string,
+): Promise<void> => {
   const other = await otherHomeOf(context, path, dir)
   if (other === undefined) return
   const which = other.home === undefined ? '' : ` (${other.home})`
@@ -174,7 +178,7 @@ const assertNoOtherHome = async (context: IsolationContext, path: string, dir: s
 }
 
 const adopted = (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'clock' | 'ids' | 'host'>,
   codebase: Codebase,
   { branch, adminName, path }: { branch: BranchName; adminName: string; path: string },
   request: AdoptRequest,

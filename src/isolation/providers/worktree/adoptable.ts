@@ -50,7 +50,10 @@ const onBranch = (records: readonly OnBranch[], { work, hints }: ResolveRequest)
 
 const flat = (branch: string): string => branch.replaceAll('/', '-')
 
-const wantedPath = async (context: IsolationContext, request: ResolveRequest): Promise<string | undefined> => {
+const wantedPath = async (
+  context: Pick<IsolationContext, 'clock' | 'host' | 'worktreesBase'>,
+  request: ResolveRequest,
+): Promise<string | undefined> => {
   const { work, hints, codebase } = request
   const root = await prepareRoot(context.worktreesBase, codebase.name, context.host)
   const own = work.type === 'pr' && hints.isForkPR !== true ? hints.prBranch : undefined

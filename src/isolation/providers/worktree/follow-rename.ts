@@ -9,7 +9,7 @@ import { presenceOf } from './presence.ts'
 
 /** The same for many; starts no program where nothing was renamed. One that cannot be looked at stays as recorded. */
 export const followRenames = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'log' | 'host'>,
   codebase: Codebase,
   environments: readonly IsolatedEnvironment[],
   options: FollowOptions = {},

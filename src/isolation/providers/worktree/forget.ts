@@ -16,7 +16,7 @@ import { removeStaleLocks } from './stale-locks.ts'
 
 /** The point of no return: git's record goes. Journaled, since git may go on when we are gone. */
 export const forgetRecord = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'failpoint'>,
   codebase: Codebase,
   entryId: string,
   adminDir: string,
@@ -42,7 +42,11 @@ export const forgetRecord = async (
  * Git deletes the record file by file, and died half-way. What was worth keeping is in the restore point: the rest goes.
  * A record of the same name that is somebody else's by now stays.
  */
-const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminDir: string): Promise<void> => {
+const deleteRest = async (
+  context: Pick<IsolationContext, 'store'>,
+  entry: JournalEntry,
+  adminDir: string,
+): Promise<void> => {
   const record = await readAdminDir(adminDir)
   const environment = entry.environmentId && (await context.store.environments.get(entry.environmentId))
   if (record === undefined || !environment) return
@@ -58,7 +62,7 @@ const deleteRest = async (context: IsolationContext, entry: JournalEntry, adminD
  * delete is deleted to its end here.
  */
 export const isForgotten = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store'>,
   codebase: Codebase,
   entry: JournalEntry,
 ): Promise<boolean> => {
@@ -86,7 +90,10 @@ export const leftovers = async (codebase: Codebase, entry: JournalEntry): Promis
   return record === undefined ? [] : [`git still has its record ${record}`]
 }
 
-const branchOf = async (context: IsolationContext, { environmentId }: JournalEntry): Promise<string | undefined> =>
+const branchOf = async (
+  context: Pick<IsolationContext, 'store'>,
+  { environmentId }: JournalEntry,
+): Promise<string | undefined> =>
   environmentId === undefined ? undefined : (await context.store.environments.get(environmentId))?.branch
 
 /** Git's record, if it is there and still carries this environment's token. */

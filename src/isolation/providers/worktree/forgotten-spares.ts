@@ -31,7 +31,10 @@ export type ForgottenSpare = {
 }
 
 /** Known by the token and the lock in git's record, which only Coppice writes. Starts no program. */
-export const forgottenSpares = async (context: IsolationContext, codebase: Codebase): Promise<ForgottenSpare[]> => {
+export const forgottenSpares = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<ForgottenSpare[]> => {
   const { store, host } = context
   const names = (await unlessMissing(readdir(join(codebase.repoPath, 'worktrees')))) ?? []
   const rows = [...(await store.environments.live(codebase.id)), ...(await store.spares.list(codebase.id))]
@@ -91,7 +94,11 @@ const recall = async (
  * The commit that a spare was made at, by its record alone. Undefined when somebody committed or switched in it, or keeps
  * refs of its own there, and when that is unknown: the record may be all that holds their work.
  */
-export const madeAt = async ({ git }: IsolationContext, codebase: Codebase, dir: string): Promise<Sha | undefined> => {
+export const madeAt = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  dir: string,
+): Promise<Sha | undefined> => {
   const head = await readHead(dir)
   if (head === undefined || !('sha' in head)) return undefined
   const refs = await unlessMissing(readdir(join(dir, 'refs'), { recursive: true, withFileTypes: true }))
@@ -107,7 +114,10 @@ export const madeAt = async ({ git }: IsolationContext, codebase: Codebase, dir:
 }
 
 /** A spare whose directory and record are both gone is only a row. */
-export const dropLostSpares = async (context: IsolationContext, codebase: Codebase): Promise<void> => {
+export const dropLostSpares = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<void> => {
   for (const spare of await context.store.spares.list(codebase.id)) {
     if (spare.host !== context.host) continue
     // Its own record only: reading those of 1,000 environments takes longer than all the rest.

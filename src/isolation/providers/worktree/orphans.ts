@@ -8,7 +8,10 @@ import type { Orphan } from '../../provider.ts'
 import { isInternal } from '../../paths.ts'
 
 /** Git's own list against the records. Starts no program. */
-export const orphanedWorktrees = async (context: IsolationContext, codebase: Codebase): Promise<Orphan[]> => {
+export const orphanedWorktrees = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  codebase: Codebase,
+): Promise<Orphan[]> => {
   const { store, host } = context
   const records = await readAdminDirs(codebase.repoPath)
   // The records of git first: a worktree that is being made is then in the store, not between the two.

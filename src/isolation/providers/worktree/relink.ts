@@ -9,7 +9,11 @@ import type { IsolationContext } from '../../context.ts'
 import { moveBeadsRedirect } from '../checkout/provision/beads.ts'
 
 /** The `.git` file of each worktree names the repository by its path. Only of those that named this one. */
-export const relink = async (context: IsolationContext, from: Codebase, to: Codebase): Promise<void> => {
+export const relink = async (
+  context: Pick<IsolationContext, 'store' | 'log' | 'host'>,
+  from: Codebase,
+  to: Codebase,
+): Promise<void> => {
   const { store, host, log } = context
   const live = (await store.environments.live(from.id)).filter((environment) => environment.host === host)
   const spares = (await store.spares.list(from.id)).filter((spare) => spare.host === host)

@@ -101,7 +101,7 @@ export const takeSpare = async (
 
 /** Takes away a spare that is as we made it; one that somebody has written to is left for `doctor` to name. */
 const retireSpare = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'clock' | 'reap'>,
   codebase: Codebase,
   spare: Tree,
   environmentId: string,
@@ -115,7 +115,11 @@ const retireSpare = async (
 }
 
 /** Nobody committed, staged or wrote anything in it, mounted anything there or made a repository inside. */
-const isAsMade = async (context: IsolationContext, spare: Tree, ours: readonly Sha[]): Promise<boolean> => {
+const isAsMade = async (
+  context: Pick<IsolationContext, 'git' | 'clock'>,
+  spare: Tree,
+  ours: readonly Sha[],
+): Promise<boolean> => {
   const mounts = await mountsInside([spare.path, spare.gitDir])
   if (mounts.length > 0) return false
   const [status, index, walked] = await Promise.all([
@@ -133,7 +137,11 @@ const isAsMade = async (context: IsolationContext, spare: Tree, ours: readonly S
 }
 
 /** Its directory is gone: git's record of it goes too, if it is still the spare's. Anything else is left alone. */
-const forgetLostSpare = async (context: IsolationContext, codebase: Codebase, spare: Spare): Promise<void> => {
+const forgetLostSpare = async (
+  context: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  spare: Spare,
+): Promise<void> => {
   const dir = join(codebase.repoPath, 'worktrees', spare.adminName)
   const record = await readAdminDir(dir)
   if (record === undefined || (await readToken(dir)) !== spareToken(spare.id)) return
@@ -145,7 +153,12 @@ const forgetLostSpare = async (context: IsolationContext, codebase: Codebase, sp
   await forgetWorktree(context.git, repoOf(codebase), { dir })
 }
 
-const makeBranch = async (context: IsolationContext, tree: Tree, branch: string, at: Sha): Promise<void> => {
+const makeBranch = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  branch: string,
+  at: Sha,
+): Promise<void> => {
   const made = await updateRefs(context.git, tree, [{ create: `refs/heads/${branch}`, to: at }], {
     reason: `branch: Created from ${at}`,
   })
@@ -206,7 +219,11 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
 
 type NewSpare = { readonly id: string; readonly path: string; readonly sha: Sha }
 
-const spareEntry = (context: IsolationContext, codebase: Codebase, { id, path, sha }: NewSpare): JournalEntry => ({
+const spareEntry = (
+  context: Pick<IsolationContext, 'clock' | 'ids' | 'host' | 'self'>,
+  codebase: Codebase,
+  { id, path, sha }: NewSpare,
+): JournalEntry => ({
   id: context.ids(),
   host: context.host,
   codebaseId: codebase.id,

@@ -121,7 +121,11 @@ const clearAway = async (
   })
 }
 
-const forgetRecord = async (context: IsolationContext, codebase: Codebase, admin: AdminDir): Promise<void> => {
+const forgetRecord = async (
+  context: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  admin: AdminDir,
+): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
   await forgetWorktree(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {

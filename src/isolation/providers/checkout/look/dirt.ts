@@ -64,7 +64,7 @@ export type Dirt = {
 
 /** Looks at everything that `git worktree remove` would delete without a word. Throws when it cannot look. */
 export const readDirt = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'clock' | 'settings' | 'home'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   tree: Tree,
@@ -128,7 +128,7 @@ export const readDirt = async (
  * asked again.
  */
 export const isAsSaved = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'clock' | 'settings' | 'home'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   moved: Tree,

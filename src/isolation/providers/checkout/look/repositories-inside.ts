@@ -43,7 +43,7 @@ const mostJudged = 50
  * alike. Submodules whose git directory lies in the tree's own record are not among them.
  */
 export const repositoriesInside = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   walked: Pick<Walk, 'gits' | 'gitDirectories'>,
   around: Surroundings,
@@ -152,7 +152,7 @@ const withRecorded = async (tree: Tree, found: readonly Found[], recordedPath: s
 }
 
 const judge = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   repositories: readonly Repository[],
 ): Promise<ReadonlyMap<Repository, string>> => {
   const work = new Map<Repository, string>()

@@ -19,7 +19,10 @@ export type Checkout = { readonly gitDir: string; readonly path: string | undefi
  * What a repository holds that nothing else has, in words; undefined when a fresh clone would bring all of it back.
  * Whatever cannot be answered counts as work.
  */
-export const workIn = async (context: IsolationContext, checkout: Checkout): Promise<string | undefined> => {
+export const workIn = async (
+  context: Pick<IsolationContext, 'git'>,
+  checkout: Checkout,
+): Promise<string | undefined> => {
   try {
     const repo: Repo = { commonDir: toRepoPath(checkout.gitDir) }
     return (
@@ -33,7 +36,11 @@ export const workIn = async (context: IsolationContext, checkout: Checkout): Pro
 }
 
 /** What it shares with other directories cannot be judged by looking at it alone. */
-const sharedWithOthers = async ({ git }: IsolationContext, gitDir: string, repo: Repo): Promise<string | undefined> => {
+const sharedWithOthers = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  gitDir: string,
+  repo: Repo,
+): Promise<string | undefined> => {
   const has = (name: string): boolean => unlessMissingSync(() => lstatSync(join(gitDir, name))) !== undefined
   if (has('objects/info/alternates')) return 'it borrows objects from another repository'
   if ((await readAdminDirs(gitDir)).length > 0) return 'it has worktrees of its own'
@@ -42,7 +49,7 @@ const sharedWithOthers = async ({ git }: IsolationContext, gitDir: string, repo:
   return isPartial ? 'it is a partial clone' : undefined
 }
 
-const commitsOf = async ({ git }: IsolationContext, repo: Repo): Promise<string | undefined> => {
+const commitsOf = async ({ git }: Pick<IsolationContext, 'git'>, repo: Repo): Promise<string | undefined> => {
   const [operation] = halfDone(repo.commonDir)
   if (operation !== undefined) return inProgress(operation)
   const commits = await countOnNoRemote(git, repo)
@@ -52,7 +59,7 @@ const commitsOf = async ({ git }: IsolationContext, repo: Repo): Promise<string 
 }
 
 const filesOf = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   { gitDir, path }: Checkout,
   commonDir: RepoPath,
 ): Promise<string | undefined> => {

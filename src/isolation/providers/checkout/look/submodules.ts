@@ -32,7 +32,7 @@ export type Inner = {
  * run their filters. Nested ones too.
  */
 export const lookIntoSubmodules = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   gitlinks: readonly TreePath[],
   prefix = '',

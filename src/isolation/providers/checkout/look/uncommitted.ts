@@ -9,7 +9,7 @@ import { unpushedSubmodules } from './unreachable.ts'
 
 /** For display: removal looks at more. Without submodules one process. */
 export const uncommittedWork = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { signal }: CallOptions = {},
 ): Promise<UncommittedWork> => {

@@ -19,7 +19,7 @@ import { trackedFiles } from '../../../../git/tracked-files.ts'
  * Each file that cannot be copied gets a notice; its source stays where it is.
  */
 export const copyFiles = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'home'>,
   provisioning: Provisioning,
 ): Promise<{ copied: number; notices: string[] }> => {
   const { codebase, config, tree, signal } = provisioning
@@ -49,7 +49,7 @@ const isAbsentArea = async (codebase: Codebase, source: string): Promise<boolean
   codebase.checkoutPath === undefined && (await unlessMissing(lstat(source))) === undefined
 
 const trackedInSource = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   signal: AbortSignal | undefined,
 ): Promise<ReadonlySet<string>> => {

@@ -25,7 +25,7 @@ export type ExpectedContent = {
 }
 
 export const expectedContent = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'home'>,
   tree: Tree,
   entry: JournalEntry,
   start: Sha,
@@ -69,7 +69,7 @@ const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, 
 
 /** For each path the blobs it may rightly hold: the start commit's, and the restore point's `work/`. */
 const blobsOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   repo: Repo,
   start: Sha,
   point: RestorePoint | undefined,
@@ -96,7 +96,7 @@ const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'>
   return (await readUntrusted(path, { maxBytes: maxBlobBytes })) ?? 'absent'
 }
 
-const blob = async (context: IsolationContext, repo: Repo, sha: Sha): Promise<Buffer | undefined> => {
+const blob = async (context: Pick<IsolationContext, 'git'>, repo: Repo, sha: Sha): Promise<Buffer | undefined> => {
   let found: Buffer | undefined
   await catFiles(context.git, repo, [sha], (_name, bytes) => {
     found = bytes

@@ -12,7 +12,7 @@ import { trackedFiles } from '../../../../git/tracked-files.ts'
 
 /** Makes `worktree.link` point into the area that all environments of the codebase share. */
 export const makeLinks = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'home'>,
   provisioning: Provisioning,
 ): Promise<{ linked: number; notices: string[] }> => {
   const { codebase, config, environment, tree, signal } = provisioning
@@ -52,7 +52,11 @@ export const isOurLink = async (
 }
 
 /** Agents write into this area, so the way through it is looked at as carefully as the way through a tree. */
-const sharedTarget = async (context: IsolationContext, codebase: Codebase, entry: string): Promise<string> => {
+const sharedTarget = async (
+  context: Pick<IsolationContext, 'home'>,
+  codebase: Codebase,
+  entry: string,
+): Promise<string> => {
   const root = linkRoot(context, codebase)
   await mkdir(root, { recursive: true, mode: 0o700 })
   const parent = await realParent(root, entry, { like: undefined })

@@ -61,7 +61,12 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind)
 }
 
 /** A script that failed leaves nothing running, however it put it into the background. */
-const endAll = async ({ clock }: IsolationContext, mark: RunMark, kind: Kind, cause: unknown): Promise<void> => {
+const endAll = async (
+  { clock }: Pick<IsolationContext, 'clock'>,
+  mark: RunMark,
+  kind: Kind,
+  cause: unknown,
+): Promise<void> => {
   const killed = await killRun([mark], { graceMs: 2_000, clock })
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid).join(' ')
@@ -102,7 +107,7 @@ type Command = {
 }
 
 const runOne = async (
-  { clock, secrets }: IsolationContext,
+  { clock, secrets }: Pick<IsolationContext, 'clock' | 'secrets'>,
   { tree, signal, onSpawn }: ScriptRun,
   { command, env, mark, log, timeoutMs }: Command,
 ): Promise<ProgramResult> => {
@@ -125,7 +130,7 @@ const runOne = async (
 }
 
 const scriptEnvironment = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'programEnvironment'>,
   { codebase, environment, tree }: ScriptRun,
 ): Promise<Record<string, string>> => ({
   ...context.programEnvironment,

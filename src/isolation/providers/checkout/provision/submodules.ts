@@ -61,7 +61,7 @@ type Unfetched = {
 }
 
 const bringAll = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   provisioning: Provisioning,
   tree: Tree,
   { paths, isAll, fetched, notices }: Unfetched,
@@ -86,7 +86,7 @@ const bringAll = async (
 
 /** A gitlink without `.gitmodules` is an accident that git itself cannot resolve: such trees stay as they are. */
 const unfetched = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   { signal, tree: top }: Provisioning,
   tree: Tree,
 ): Promise<Unfetched> => {

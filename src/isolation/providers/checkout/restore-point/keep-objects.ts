@@ -84,7 +84,7 @@ export const isDirty = (dirt: Dirt): boolean =>
   ].some((list) => list.length > 0) || dirt.headSha === undefined
 
 const snapshotOf = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   dirt: Dirt,
   head: Sha | undefined,
@@ -120,7 +120,7 @@ const filesInPlaceOf = async (tree: Tree, gitlinks: readonly string[]): Promise<
 
 /** Of a missing tree only the index is known: it is the best guess of its files, too. */
 const snapshotOfIndex = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   head: Sha | undefined,
 ): Promise<Snapshot | undefined> => {
@@ -140,7 +140,7 @@ const snapshotOfIndex = async (
 
 /** The files as they lie there: raw bytes, no filters, no line-end conversion; a link is its target. */
 const fileEntries = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   paths: readonly string[],
 ): Promise<SnapshotEntry[]> => {

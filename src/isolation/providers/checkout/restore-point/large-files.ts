@@ -23,7 +23,7 @@ import { sameBytes } from '../provision/same-content.ts'
 
 /** Of the files that a checkout may not write as they are, those whose very bytes LFS has. */
 export const keepLargeFiles = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   { tree, dirt }: ToKeep,
   directory: string,
 ): Promise<LargeFile[]> => {

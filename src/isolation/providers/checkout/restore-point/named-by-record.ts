@@ -23,7 +23,7 @@ import type { IsolationContext } from '../../../context.ts'
 
 /** What the record or the branch's reflog names and nothing else holds. `at`: where to ask if the record is incomplete. */
 export const namedIn = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   branch: string | undefined,
   except: readonly Sha[],
@@ -41,7 +41,7 @@ export const namedIn = async (
 }
 
 /** What its own refs lead to, and the other side of a merge or cherry-pick that is in progress, whatever else holds it. */
-export const heldByRefs = async ({ git }: IsolationContext, tree: Tree): Promise<OnlyNamed> => {
+export const heldByRefs = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<OnlyNamed> => {
   const named = new Set<string>((await privateRefs(git, tree)).map(({ sha }) => sha))
   for (const name of ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'REBASE_HEAD', 'NOTES_MERGE_PARTIAL']) {
     const text = (await readUntrusted(join(tree.gitDir, name)))?.toString('latin1') ?? ''
@@ -58,7 +58,7 @@ export const together = (a: OnlyNamed, b: OnlyNamed): OnlyNamed => ({
 
 /** A commit whose tree holds tags, as the blobs of their content, and every other object that is not a commit. */
 export const holdNamed = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'clock'>,
   repo: Repo,
   { tags, others }: OnlyNamed,
 ): Promise<Sha | undefined> => {
@@ -73,14 +73,18 @@ export const holdNamed = async (
   return commitTree(context.git, repo, { tree, parents: [], message, by: author(context) }, { durable: true })
 }
 
-export const author = ({ clock }: IsolationContext): NewCommit['by'] => ({
+export const author = ({ clock }: Pick<IsolationContext, 'clock'>): NewCommit['by'] => ({
   name: 'Coppice',
   email: 'coppice@localhost',
   at: clock(),
 })
 
 /** Before the refs that lead to them come back. */
-export const bringTags = async (context: IsolationContext, repo: Repo, { contents }: RestorePoint): Promise<void> => {
+export const bringTags = async (
+  context: Pick<IsolationContext, 'git'>,
+  repo: Repo,
+  { contents }: RestorePoint,
+): Promise<void> => {
   if (contents.tags === undefined) return
   const entries = await readTree(context.git, repo, contents.tags)
   const tags = new Map(entries.filter(({ path }) => path.startsWith('tag-')).map(({ path, sha }) => [sha, path]))

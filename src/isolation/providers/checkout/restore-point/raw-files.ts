@@ -14,7 +14,7 @@ import type { IsolationContext } from '../../../context.ts'
  * the bytes on disk. What attributes and configuration say may have changed since the removal.
  */
 export const layRawBytes = async (
-  { git }: IsolationContext,
+  { git }: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { contents: { largeFiles, dirty, converted } }: RestorePoint,
 ): Promise<void> => {

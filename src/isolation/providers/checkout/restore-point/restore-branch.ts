@@ -42,7 +42,7 @@ type OwnBranch = {
 }
 
 const bring = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'store' | 'git' | 'failpoint'>,
   codebase: Codebase,
   { branch, tip, settings, entryId }: OwnBranch,
 ): Promise<string[]> => {

@@ -15,7 +15,7 @@ import { copyTree } from './archive.ts'
  * away. A file whose content the repository has lost is named; the others come back all the same.
  */
 export const layFiles = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   point: RestorePoint,
   head: Sha | undefined,

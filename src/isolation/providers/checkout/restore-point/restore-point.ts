@@ -86,11 +86,18 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
 }
 
 /** Whether the repository still holds what the point stands for. */
-export const isKept = async (context: IsolationContext, codebase: Codebase, point: RestorePoint): Promise<boolean> =>
-  (await readRef(context.git, repoOf(codebase), point.ref))?.sha === point.commit
+export const isKept = async (
+  context: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  point: RestorePoint,
+): Promise<boolean> => (await readRef(context.git, repoOf(codebase), point.ref))?.sha === point.commit
 
 /** Takes a point away: of a removal that did not happen, or one whose time is over. Doing it twice is doing it once. */
-export const discardRestorePoint = async (context: IsolationContext, codebase: Codebase, id: string): Promise<void> => {
+export const discardRestorePoint = async (
+  context: Pick<IsolationContext, 'store' | 'git' | 'home'>,
+  codebase: Codebase,
+  id: string,
+): Promise<void> => {
   const directory = restoreDirectory(context, id)
   const ref = refOf(id)
   const there = await readRef(context.git, repoOf(codebase), ref)
@@ -109,7 +116,7 @@ const ownerOf = (id: string): string => `coppice restore point ${id}`
 
 /** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
 const keepBorrowed = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git' | 'home'>,
   { codebase, environment, id }: ToSave,
   commit: Sha,
 ): Promise<void> => {
@@ -122,7 +129,7 @@ const keepBorrowed = async (
 }
 
 const archive = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'settings'>,
   { tree, dirt }: ToSave,
   to: string,
   refused: readonly string[],
@@ -148,7 +155,7 @@ const archive = async (
 }
 
 const permissionsOf = async (
-  { git, settings: { regenerable } }: IsolationContext,
+  { git, settings: { regenerable } }: Pick<IsolationContext, 'git' | 'settings'>,
   { tree, dirt }: ToSave,
   { nested }: Archived,
 ): Promise<Pick<RestoreContents, 'modes' | 'permissions'>> => {
@@ -163,7 +170,10 @@ const permissionsOf = async (
   return { modes, permissions }
 }
 
-const headOf = async (context: IsolationContext, { tree, dirt }: ToSave): Promise<RestoreContents['head']> => {
+const headOf = async (
+  context: Pick<IsolationContext, 'git'>,
+  { tree, dirt }: ToSave,
+): Promise<RestoreContents['head']> => {
   const head = await readHead(tree.gitDir)
   const branch = head !== undefined && 'branch' in head ? head.branch : undefined
   const sha = dirt?.headSha ?? (head === undefined ? undefined : await resolveCommit(context.git, tree, 'HEAD'))

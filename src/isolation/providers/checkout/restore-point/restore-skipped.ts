@@ -17,7 +17,7 @@ import { parentOf } from './restore-files.ts'
 
 /** First of all: the patterns of the main working tree must not decide which files are laid. */
 export const makeFull = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { contents }: RestorePoint,
   settings: readonly Setting[],
@@ -29,7 +29,7 @@ export const makeFull = async (
 
 /** Once the index is back. */
 export const takeSkippedAway = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   { contents: { skippedButThere } }: RestorePoint,
 ): Promise<void> => {

@@ -21,7 +21,7 @@ import { unlessMissing } from '../../../../domain/missing.ts'
  * into the new record; each is told where its files are now, and its files are laid from its own index.
  */
 export const bringSubmodules = async (
-  context: IsolationContext,
+  context: Pick<IsolationContext, 'git'>,
   saved: string,
   tree: Tree,
   point: RestorePoint,
@@ -63,7 +63,7 @@ export const bringSubmodules = async (
   }
 }
 
-const gitlinksOf = async (context: IsolationContext, tree: Tree): Promise<string[]> =>
+const gitlinksOf = async (context: Pick<IsolationContext, 'git'>, tree: Tree): Promise<string[]> =>
   (await lookIntoIndex(context.git, tree)).gitlinks.map(({ path }) => path)
 
 const hasGit = async (directory: string): Promise<boolean> =>
