@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
+import { acpAgents } from '../domain/config/agents.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import { knownPlatforms } from './capabilities.ts'
+import { anyDescriptor, remoteNames } from './remote.ts'
 
 test('only the platforms of this server’s own people reach beyond a repository', () => {
   const reaching = [...knownPlatforms].filter(([, { reach }]) => reach === 'server').map(([name]) => name)
@@ -11,6 +13,13 @@ test('only the platforms of this server’s own people reach beyond a repository
 
 test('a chat on Telegram has no end; all other threads have one', () => {
   expect([...knownPlatforms].filter(([, { persistent }]) => persistent).map(([name]) => name)).toEqual(['telegram'])
+})
+
+test.each(remoteNames)('no agent can be granted a variable of %s', (name) => {
+  const variables = Object.values(anyDescriptor(name).settings).map(({ variable }) => variable)
+  const granted = variables.filter((one) => acpAgents.read({ x: { command: ['x'], variables: [one] } }) !== undefined)
+  expect(variables.length).toBeGreaterThan(0)
+  expect(granted).toEqual([])
 })
 
 test('to know the platforms loads none of their SDKs', () => {

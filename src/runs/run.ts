@@ -8,7 +8,7 @@ import type { Session, Store } from '../store/store.ts'
 import { agentEnvironment } from './agent-environment.ts'
 import { budgetReached, recordUsage } from './budget.ts'
 import type { RunsContext } from './context.ts'
-import { giveBack } from './give-back.ts'
+import { releaseLease } from './release-lease.ts'
 import { interruptionOf } from './interruption.ts'
 import { type Place, placeFor } from './workspace.ts'
 import type { RunEnd, RunRequest, RunResult } from './request.ts'
@@ -53,7 +53,7 @@ const inTurn = async (
       await isolation.failpoint('run.leased')
       return await work()
     } finally {
-      await giveBack(isolation, lease)
+      await releaseLease(isolation, lease)
     }
   } finally {
     done()

@@ -1,3 +1,4 @@
+import { remoteNames } from '../../src/platforms/remote.ts'
 import { describe, expect, test } from 'vitest'
 import { createStoreQueue } from '../../src/conversations/inbox/store-queue.ts'
 import { DeliveryError, type OutgoingMessage } from '../../src/conversations/outbox/delivery.ts'
@@ -58,7 +59,7 @@ const candidates: Record<string, () => Promise<Candidate>> = {
 }
 
 test('every platform of the registry is tried', () => {
-  expect(Object.keys(candidates)).toEqual(expect.arrayContaining(Object.keys(localPlatforms)))
+  expect(Object.keys(candidates)).toEqual(expect.arrayContaining([...Object.keys(localPlatforms), ...remoteNames]))
 })
 
 const recordingInbox = (

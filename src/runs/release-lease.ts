@@ -6,7 +6,7 @@ import { withStoreRetry } from '../store/with-store-retry.ts'
  * A lease that stays would keep the environment for as long as we live, and an error here would cost the reply: a store
  * that is away is tried again, and in the end without keeping the message waiting.
  */
-export const giveBack = async ({ log }: { readonly log: Logger }, lease: HeldLease): Promise<void> => {
+export const releaseLease = async ({ log }: { readonly log: Logger }, lease: HeldLease): Promise<void> => {
   const what = `the end of lease ${lease.id}`
   try {
     await withStoreRetry(lease.release, { log, what })
