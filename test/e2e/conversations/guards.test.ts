@@ -70,9 +70,9 @@ platforms:
 
 /**
  * Prints each secret in the home as programs do by accident: as it is, in two halves with a pause between, as base64, in
- * lines, on both streams. It names its branch, and a file that it commits, after the token.
+ * lines, on both streams.
  */
-const blabbing = (home: string): string => `
+const printing = (home: string): string => `
 token=$(cat '${home}/token' 2>/dev/null || echo none)
 github='${configured.github}'; telegram='${configured.telegram}'
 for secret in "$token" "$github" "$telegram" "\${COPPICE_RUN_TOKEN:-none}"; do
@@ -82,6 +82,10 @@ for secret in "$token" "$github" "$telegram" "\${COPPICE_RUN_TOKEN:-none}"; do
   printf '%s' "$secret" | base64; printf '%s' "$secret" | od -An -v -tx1 | tr -d ' \n'; echo
 done
 cat '${home}/config.yaml'
+`
+
+/** It also names its branch, and a file that it commits, after the token. */
+const blabbing = (home: string): string => `${printing(home)}
 git checkout -q -b "$token" 2>/dev/null; echo x > "$token.txt"; git add .; git commit -q -m "$token"
 `
 
@@ -220,7 +224,8 @@ describe('what an agent says by accident', () => {
     await using world = makeServerWorld({ config })
     const repo = await world.project()
     const { token } = ensureToken(world.home)
-    repo.write('blab.sh', `${blabbing(world.home)} exit 3`)
+    // What it would write into the tree is kept with it, as an agent's is.
+    repo.write('blab.sh', `${printing(world.home)} exit 3`)
     repo.write('.coppice/config.yaml', 'worktree:\n  setup: sh blab.sh\n')
     repo.git('add', '.')
     repo.git('commit', '-q', '-m', 'setup')
