@@ -132,12 +132,14 @@ describe.concurrent('a process killed at every failpoint', { timeout }, () => {
 
 /** Nothing that can fail lies between the intent and what it is the intent of, or between the record and its answer. */
 const onlyForKills = /\.intent$|^remove\.recorded$/
-const failing = scenarios.filter(({ errors }) => errors === true)
+const failing = scenarios.filter(({ errors = false }) => errors !== false)
 
 describe.concurrent('an error at every failpoint', { timeout }, () => {
   test.each(failing.map((scenario) => [scenario.name, scenario] as const))('of %s', async (_name, scenario) => {
+    const { errors, usually } = scenario
     const names = await record(scenario)
-    await all(names, scenario, async (at, name) => {
+    const where = errors instanceof RegExp ? errors : usually
+    await all(names, { ...scenario, ...(where && { usually: where }) }, async (at, name) => {
       if (!onlyForKills.test(name)) await failed(scenario, at, name)
     })
   })

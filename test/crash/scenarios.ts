@@ -36,8 +36,8 @@ export type Scenario = {
   readonly only?: RegExp
   /** Of those, the ones where it differs from the scenario that it varies. `npm run test:soak` takes the others, too. */
   readonly usually?: RegExp
-  /** Errors are injected at its failpoints, too. */
-  readonly errors?: boolean
+  /** Errors are injected at its failpoints, too; where a pattern, usually only at those. */
+  readonly errors?: boolean | RegExp
   /** What has to be true when the operation was done again. */
   readonly after?: (world: World) => Promise<unknown>
 }
@@ -57,10 +57,18 @@ const ofWorktrees: readonly Scenario[] = [
       repo.git('checkout', '-q', 'main')
     },
   },
-  { name: 'create with a spare', errors: true, operation: 'create-fresh', options: spared, arrange: warm },
+  {
+    name: 'create with a spare',
+    errors: /spare-/,
+    usually: /intent|spare-|active/,
+    operation: 'create-fresh',
+    options: spared,
+    arrange: warm,
+  },
   {
     name: 'create with a spare that lies behind',
     only: /spare-/,
+    usually: /switched|moved/,
     operation: 'create-fresh',
     options: spared,
     arrange: async (world) => {
@@ -86,7 +94,7 @@ const ofWorktrees: readonly Scenario[] = [
   {
     name: 'create with copies, ports and setup',
     usually: /attached|dressed|unlocked|active/,
-    errors: true,
+    errors: /dressed/,
     operation: 'create-fresh',
     options: dressed,
   },
@@ -118,7 +126,7 @@ const ofWorktrees: readonly Scenario[] = [
   {
     name: 'remove a dressed one',
     only: /^remove\./,
-    usually: /saved|checked|given-up|recorded/,
+    usually: /saved|given-up/,
     operation: 'remove-clean',
     options: dressed,
     arrange: makeFive,
@@ -140,7 +148,7 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'remove one whose directory is missing',
-    errors: true,
+    errors: /missing/,
     operation: 'remove-forced',
     arrange: loseDirectory,
     mayKeep: ['issue-5'],
@@ -198,7 +206,7 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'recover a create from a spare',
-    usually: /undo/,
+    usually: /undo\.(?:moved|forgotten)/,
     operation: 'reconcile',
     options: spared,
     arrange: warm,
@@ -206,14 +214,14 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'recover a spare',
-    usually: /undo/,
+    usually: /undo\.(?:moved|branch)/,
     operation: 'reconcile',
     options: spared,
     interrupt: (world) => killAt(world, 'spare', 'spare.tree'),
   },
   {
     name: 'recover a restore',
-    usually: /undo/,
+    usually: /undo\.(?:saved|checked|forgotten)/,
     operation: 'reconcile',
     arrange: async (world) => {
       await makeDirty(world)
@@ -275,11 +283,11 @@ const alsoOfClones: Readonly<Record<string, RegExp>> = {
   'create of a pull request of our own': never,
   'remove a clean one': /saved|moved|forgetting|forgotten|delivered|given-up/,
   'remove one with commits of its own': /delivered|branch/,
-  'remove a dirty one by force': /objects|archived|moved|forgetting/,
+  'remove a dirty one by force': /objects|moved|forgetting/,
   'remove a detached one by force': never,
-  'restore a dirty one': /pinned|tree|record|filled/,
+  'restore a dirty one': /pinned|record/,
   'recover a create': never,
-  'recover a create that somebody has worked in': /save\.ref|undo/,
+  'recover a create that somebody has worked in': /undo\.(?:moved|discarded)/,
   'recover a restore': never,
   'recover a removal by undoing it': /undo/,
   'recover a removal by finishing it': /delivered|given-up/,
@@ -293,6 +301,7 @@ export const scenarios: readonly Scenario[] = [
       ...scenario,
       name: `${scenario.name}, a clone`,
       usually: alsoOfClones[scenario.name] ?? never,
+      errors: scenario.errors === undefined ? false : never,
       options: {
         ...scenario.options,
         settings: { ...scenario.options?.settings, isolationProvider: 'clone' as const },

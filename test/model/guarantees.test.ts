@@ -12,7 +12,7 @@ const seed = Number(
   process.env['COPPICE_MODEL_SEED'] ??
     (process.env['COPPICE_MODEL_RUNS'] === undefined ? 1_451_134_727 : randomInt(2 ** 31)),
 )
-const numRuns = Number(process.env['COPPICE_MODEL_RUNS'] ?? 8)
+const numRuns = Number(process.env['COPPICE_MODEL_RUNS'] ?? 5)
 
 test(
   'whatever people, agents and crashes do in whatever order, nothing is lost and everything agrees',
