@@ -67,8 +67,17 @@ export const moveBranch = async (
 }
 
 /** Index and files are exactly this commit's: of a move that was interrupted, only the branch has yet to follow. */
-export const hasFilesOf = async (git: Git, tree: Tree, commit: Sha): Promise<boolean> =>
-  (await isIndexOf(git, tree, commit)) && (await isUntouchedByStat(git, tree))
+export const hasFilesOf = async (git: Git, tree: Tree, commit: Sha): Promise<boolean> => {
+  if (!(await isIndexOf(git, tree, commit))) return false
+  await refresh(git, tree)
+  return isUntouchedByStat(git, tree)
+}
+
+/** A file that was only touched counts as changed until the index is refreshed. Exit code 1: another one is changed. */
+const refresh = async (git: Git, tree: Tree, { settings }: Pick<CheckoutOptions, 'settings'> = {}): Promise<void> => {
+  const args = ['update-index', '-q', '--refresh']
+  await git.run({ operation: 'update-index', at: tree, args, ok: [0, 1], locks: true, ...(settings && { settings }) })
+}
 
 const isIndexOf = async (git: Git, tree: Tree, commit: string): Promise<boolean> => {
   const args = ['diff-index', '--cached', '--quiet', '--no-ext-diff', '--ignore-submodules=none', commit, '--']
@@ -80,11 +89,9 @@ type FileMove = Omit<BranchMove, 'branch'> & Pick<CheckoutOptions, 'settings'>
 
 /** Git refuses when a tracked file that it would write differs from `from`. */
 const moveFiles = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
-  const run = (operation: string, args: readonly string[], ok: readonly number[]) =>
-    git.run({ operation, at: tree, args, ok, locks: true, ...(settings && { settings }) })
-  // A file that was only touched counts as changed until the index is refreshed. Exit code 1: another one is changed.
-  await run('update-index', ['update-index', '-q', '--refresh'], [0, 1])
-  await run('read-tree', ['read-tree', '-m', '-u', '--no-recurse-submodules', from, to], [0])
+  await refresh(git, tree, settings === undefined ? {} : { settings })
+  const args = ['read-tree', '-m', '-u', '--no-recurse-submodules', from, to]
+  await git.run({ operation: 'read-tree', at: tree, args, locks: true, ...(settings && { settings }) })
 }
 
 /** The branch didn't follow. Where somebody has committed the new files meanwhile, they are theirs. */

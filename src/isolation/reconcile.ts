@@ -2,6 +2,7 @@ import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { readRestoreData } from '../domain/journal-data.ts'
+import { shellWord } from '../domain/shell-word.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
@@ -63,11 +64,17 @@ export const settleInterrupted = async (
     const problem = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
       settle(context, codebase, entry.id),
     )
-    if (problem === undefined) settled.push(`${entry.kind} ${nameOf(entry)}`)
+    if (problem === undefined) settled.push(`${entry.kind} ${nameOf(entry)}${await savedWork(context, entry)}`)
     else left.push(`${entry.kind} ${nameOf(entry)}: ${problem}`)
   }
   return { settled, left }
 }
+
+/** A creation that was undone may have held somebody's work: where that is now. */
+const savedWork = async ({ store }: Pick<IsolationContext, 'store'>, { id, kind }: JournalEntry): Promise<string> =>
+  kind !== 'remove' && (await store.restorePoints.get(id)) !== undefined
+    ? ` (its changes are saved: coppice worktree restore ${shellWord(id)})`
+    : ''
 
 const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
@@ -27,6 +27,11 @@ const meddlings: Record<string, (path: string, git: (...args: string[]) => strin
   'a staged file': (path, git) => {
     writeIn(path, 'found.ts', 'staged in a half-made tree\n')
     git('add', 'found.ts')
+  },
+  'content that is only staged': (path, git) => {
+    writeIn(path, 'found.ts', 'only staged in a half-made tree\n')
+    git('add', 'found.ts')
+    rmSync(join(path, 'found.ts'))
   },
   'a file below a submodule that was never fetched': (path) => writeIn(path, 'sub/found.ts', 'below a submodule\n'),
   'an edit in a submodule': (path) => writeIn(path, 'lib/a.txt', 'edited in a submodule\r\n'),
@@ -182,6 +187,7 @@ test.concurrent.each([
   ['an edit', 'create-fresh', 'worktree'],
   ['an ignored file', 'create-fresh', 'worktree'],
   ['a commit', 'create-fresh', 'worktree'],
+  ['content that is only staged', 'create-fresh', 'worktree'],
   ['a commit', 'restore', 'worktree'],
   ['a file', 'create-fresh', 'clone'],
   ['a commit', 'create-fresh', 'clone'],
@@ -207,12 +213,19 @@ test.concurrent.each([
     expect({ code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
     const point = await world.context.store.restorePoints.get(kept ?? '')
     const { environment } = await world.provider.restore(point!)
-    const found = readFileSync(join(environment.path, fileOf[what]), 'utf8')
+    const file = join(environment.path, fileOf[what])
+    const found = existsSync(file) ? readFileSync(file, 'utf8') : world.box.raw(environment.path, 'show', ':found.ts')
     expect(found).toContain('in a half-made tree')
   },
 )
 
-const fileOf = { 'a file': 'found.ts', 'an edit': 'README', 'an ignored file': 'found.local', 'a commit': 'found.ts' }
+const fileOf = {
+  'a file': 'found.ts',
+  'an edit': 'README',
+  'an ignored file': 'found.local',
+  'a commit': 'found.ts',
+  'content that is only staged': 'found.ts',
+}
 
 /** Stands in the directory until it is told to go. */
 const stepInto = async (path: string): Promise<{ pid: number | undefined; leave: () => Promise<unknown> }> => {

@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
 import { reposDirectory, strayClones } from '../../isolation/codebases/clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
+import { isAbandoned } from '../../isolation/abandon.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
 import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { isGivenUp, listTrash } from '../../isolation/trash/trash.ts'
@@ -67,7 +68,7 @@ const interrupted = async (context: Pick<IsolationContext, 'store' | 'host'>, co
 const describeEntry = (about: string, entry: JournalEntry): Finding[] => {
   const path = entry.data['path']
   const what = `${entry.kind} of ${typeof path === 'string' ? basename(path) : entry.id}`
-  switch (liveness(entry.holder)) {
+  switch (isAbandoned(entry) ? 'dead' : liveness(entry.holder)) {
     case 'alive':
       return [note(about, `${what} is under way (process ${entry.holder.pid})`)]
     case 'cannot-tell':
@@ -115,7 +116,8 @@ const unknownTrash = async (
   root: string,
   open: readonly JournalEntry[],
 ): Promise<Finding[]> => {
-  const wanted = new Set<string>(open.flatMap(({ environmentId }) => environmentId ?? []))
+  // Of a spare, which is no environment, it lies under the id of the operation.
+  const wanted = new Set<string>(open.map(({ environmentId, id }) => environmentId ?? id))
   const unknown: string[] = []
   let gone = 0
   for (const path of await listTrash(root)) {

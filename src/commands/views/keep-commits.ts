@@ -10,7 +10,7 @@ import { shellPath } from './shell.ts'
 import type { View } from './view.ts'
 
 /** One thing to do about a refusal. Pasted, with its `<name>` filled in, the command does it. */
-export type Way = { readonly title: string; readonly how: string }
+export type Way = { readonly title: string; readonly how: string; /** Not a command. */ readonly isSentence?: true }
 
 /** How to keep what a removal would lose. `git` makes a command for the worktree itself. */
 export const waysToKeep = (facts: readonly Fact[], git: (command: string) => string, view: View): Way[] =>

@@ -28,11 +28,11 @@ export type Refusal = Refused & {
 }
 
 export const refusalText = (refusal: Refusal, view: View): string => {
-  const ways = waysOut(refusal, view).map(({ title, how }) => ({ title: onOneLine(title), how }))
+  const ways = waysOut(refusal, view).map((way) => ({ ...way, title: onOneLine(way.title) }))
   const longest = Math.max(...ways.map(({ title }) => title.length))
   return [
     `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(detailsOf(refusal))}.`,
-    ...ways.map(({ title, how }, i) => ` ${i + 1}. ${`${title}:`.padEnd(longest + 1)}  ${asTyped(how, view)}`),
+    ...ways.map((way, i) => ` ${i + 1}. ${`${way.title}:`.padEnd(longest + 1)}  ${asTyped(way, view)}`),
   ].join('\n')
 }
 
@@ -42,8 +42,9 @@ export const refusalText = (refusal: Refusal, view: View): string => {
  */
 const onOneLine = (text: string): string => printable(text).replaceAll(/\s/g, ' ')
 
-/** In a chat `__lib__` would become a bold `lib`. Sentences with names of commands in them have backticks already. */
-const asTyped = (how: string, view: View): string => (view.chat === true && !how.includes('`') ? code(how, view) : how)
+/** In a chat `__lib__` would become a bold `lib`. */
+const asTyped = ({ how, isSentence }: Way, view: View): string =>
+  view.chat === true && isSentence !== true ? code(how, view) : how
 
 export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
   error: {
@@ -76,7 +77,7 @@ const waysOut = (refusal: Refusal, view: View): Way[] => {
   if (has('no-kept-files')) {
     ways.push({ title: 'Save the files', how: `copy them out of ${shellPath(environment.path, view)}` })
   }
-  if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal) })
+  if (has('nobody-elses')) ways.push({ title: 'Wait', how: untilIdle(refusal), isSentence: true })
   // Only what would help is offered: force never overrides a live process, what is not ours, or what nobody can tell.
   if (!forced && refusals(reasons, true).length === 0) {
     const remove = view.say(`worktree remove ${branch} --force`)

@@ -91,15 +91,15 @@ const follow = async (
   const isUntouched = isUntouchedReview(environment, here)
   let how: string
   try {
+    if (await hasCommit(context, tree, target, { signal })) {
+      return { ...left("it has commits that the PR doesn't have"), current: true }
+    }
     const refused = await bring(context, codebase, environment, target)
     if (refused !== undefined) return left(refused)
     const { config } = await baseAndConfig(context, codebase)
     const looked = await look(context, codebase, environment, tree, { config, here, target })
     if ('why' in looked) return left(looked.why)
     const isBehind = await isAncestor(git, tree, here, target, { signal })
-    if (!isBehind && (await isAncestor(git, tree, target, here, { signal }))) {
-      return { ...left("it has commits that the PR doesn't have"), current: true }
-    }
     if (!isBehind && !isUntouched) return left('the two have diverged')
     const settings = checkoutSettings(environment.trust)
     const move = { from: here, to: target, settings }

@@ -47,8 +47,10 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     await context.failpoint(`${making.kind}.attached`)
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => checkout.undoMaking(context, making.codebase, entry.id, 'just-made'))
-    throw explain(error, plan)
+    const undone = await settleOrAbandon(context, entry.id, () =>
+      checkout.undoMaking(context, making.codebase, entry.id, 'just-made'),
+    )
+    throw withWhereabouts(making, entry.id, undone, explain(error, plan))
   }
 }
 
@@ -56,17 +58,23 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
  * Takes back what failed after the lock was free again. The error to throw says where the work is that others did in it
  * meanwhile.
  */
-export const undoFailed = async (
-  { context, codebase, checkout, kind, environment, signal }: Making,
-  { entry }: Made,
-  error: unknown,
-): Promise<unknown> => {
+export const undoFailed = async (making: Making, { entry }: Made, error: unknown): Promise<unknown> => {
+  const { context, codebase, checkout, kind } = making
   const undone = await settleOrAbandon(context, entry.id, () =>
     locked(context, codebase, `undoing a failed ${kind === 'create' ? 'creation' : kind}`, () =>
       checkout.undoMaking(context, codebase, entry.id, 'just-failed'),
     ),
   )
-  const where = whereWorkIs(undone, environment, entry.id)
+  return withWhereabouts(making, entry.id, undone, error)
+}
+
+const withWhereabouts = (
+  { environment, signal }: Making,
+  entryId: string,
+  undone: Undone | undefined,
+  error: unknown,
+): unknown => {
+  const where = whereWorkIs(undone, environment, entryId)
   if (where === undefined) return error
   const { code, message, remedy } = toAppError(error)
   if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })

@@ -10,6 +10,7 @@ import type { Tree } from '../../../git/door.ts'
 import { withPrivateIndex } from '../../../git/private-index.ts'
 import { resolveCommit } from '../../../git/refs.ts'
 import { readTree, type ListedEntry } from '../../../git/objects.ts'
+import { indexChanges } from '../../../git/snapshot.ts'
 import { type Status, readStatus } from '../../../git/status.ts'
 import { objectsHere } from '../../../git/unreachable.ts'
 import { type TreePath, treePath } from '../../../git/tree-path.ts'
@@ -124,6 +125,7 @@ const compareWith = async (
     changed: await theirs(status.changed),
     converted,
   })
+  const staged = whole ? await stagedOnly(context, tree, start, laid) : []
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
@@ -136,15 +138,25 @@ const compareWith = async (
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
   const tips = whole ? await strangersTips(context, checkout, codebase, tree) : []
-  const found = [changed, edited, untracked, ignored, half, named.commits, objects, work, submodules, tips].some(
-    (list) => list.length > 0,
-  )
+  const found = [
+    changed,
+    staged,
+    edited,
+    untracked,
+    ignored,
+    half,
+    named.commits,
+    objects,
+    work,
+    submodules,
+    tips,
+  ].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
   return {
     headSha: head ?? start,
     headBranch: await branchOf(tree),
-    changed,
+    changed: [...new Set([...changed, ...staged])],
     gitlinks: [],
     submodulePaths: gitlinks,
     untracked,
@@ -164,6 +176,19 @@ const compareWith = async (
     fingerprint: '',
     glance: undefined,
   }
+}
+
+/** What the tree's own index has and neither the checkout nor the restore point does; its file may be gone since. */
+const stagedOnly = async (
+  context: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  start: Sha,
+  laid: ExpectedContent,
+): Promise<string[]> => {
+  // Killed before git wrote it: without one, git would call everything deleted.
+  if (!existsSync(join(tree.gitDir, 'index'))) return []
+  const changes = await indexChanges(context.git, tree, start)
+  return changes.flatMap(({ path, blob }) => (blob === undefined || laid.staged(path, blob.sha) ? [] : [path]))
 }
 
 /** Commits in refs that only the checkout has: the repository knows every commit that it was made with. */

@@ -17,7 +17,7 @@ import { discardDirectory, findInTrash, giveUp, moveToTrash } from '../../trash/
 import { walk } from '../../walk.ts'
 import type { Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
-import { treeStamp } from './look/tree-stamp.ts'
+import { treeStamp, type TreeStamp } from './look/tree-stamp.ts'
 import { discardRestorePoint } from './restore-point/restore-point.ts'
 
 /** It stays as it is for now, and this is why. */
@@ -114,7 +114,7 @@ const lookAgain = async (
   context: IsolationContext,
   { entry, provider }: Discarding,
   moved: Tree,
-  before: string,
+  before: TreeStamp,
 ): Promise<string | undefined> => {
   // Git may have been killed before it made its own directory.
   const hasRecord = (await unlessMissing(lstat(moved.gitDir))) !== undefined
@@ -123,7 +123,8 @@ const lookAgain = async (
   if (mounted !== undefined) return mounted.detail
   const users = await whoUses(context, entry, provider, moved)
   if (users !== undefined) return users
-  return (await treeStamp(moved)) === before ? undefined : 'it changed while it was being undone'
+  const now = await treeStamp(moved, before.withIndex)
+  return now.value === before.value ? undefined : 'it changed while it was being undone'
 }
 
 /** From this step on its bytes may go at any time: whatever is at its path is not it. */

@@ -36,9 +36,9 @@ export const undoMaking = async (
   const entry = await context.store.journal.get(entryId)
   if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
   const data = readMakingData(entry)
-  if (when !== 'just-made') {
-    // What failed in this very process has awaited all its children.
-    const ofRepository = when === 'after-crash' ? await settleChild(context, codebase.repoPath, entry) : undefined
+  // What failed in this very process has awaited all its children.
+  if (when === 'after-crash') {
+    const ofRepository = await settleChild(context, codebase.repoPath, entry)
     const running = ofRepository ?? (await gitsStillUsing(context, cloneAt(data.path).gitDir))
     if (running !== undefined) return { outcome: 'left', detail: running }
   }

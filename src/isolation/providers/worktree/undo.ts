@@ -53,7 +53,9 @@ export const undoMaking = async (
   }
   const astray = await resumeDiscarding(context, entry, pathsOf(data))
   if (astray !== undefined) return { outcome: 'left', detail: astray }
-  const admin = await findRecord(codebase, entry, data)
+  // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
+  const known = isGivenUp(entry) ? { ...data, directory: undefined } : data
+  const admin = await findRecord(codebase, entry, known)
   if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
   const { branch, ownBranch } = data
   await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })

@@ -8,12 +8,16 @@ import { listDirectory } from '../../../../process/files/list-directory.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 import { recordStamp } from '../restore-point/record-files.ts'
 
+/** `withIndex`: the index counts. Not where there was none: a tree that is saved is given one. */
+export type TreeStamp = { readonly value: string; readonly withIndex: boolean }
+
 /**
  * Changes with every write below the tree and with every commit, ref and operation in it, and stays the same when its
  * directory is renamed. It knows neither what was laid down nor what is ignored, so it also serves for half a checkout.
  */
-export const treeStamp = async (tree: Tree): Promise<string> => {
+export const treeStamp = async (tree: Tree, withIndex = indexStamp(tree) !== undefined): Promise<TreeStamp> => {
   const hash = createHash('sha256').update((await unlessMissing(recordStamp(tree.gitDir))) ?? '-')
+  if (withIndex) hash.update(indexStamp(tree) ?? '-')
   const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {
     if (slice.isOver()) await slice.next()
@@ -30,5 +34,10 @@ export const treeStamp = async (tree: Tree): Promise<string> => {
     }
   }
   await visit('')
-  return hash.digest('hex')
+  return { value: hash.digest('hex'), withIndex }
+}
+
+const indexStamp = ({ gitDir }: Tree): string | undefined => {
+  const found = lstatSync(join(gitDir, 'index'), { bigint: true, throwIfNoEntry: false })
+  return found === undefined ? undefined : `${found.ino},${found.size},${found.mtimeNs}`
 }

@@ -18,6 +18,8 @@ import { restoreDirectory } from '../../../restore-points.ts'
 export type ExpectedContent = {
   /** Is the file (raw path) as laid, not there yet, or the beginning of it: what was being written at the crash? */
   readonly has: (path: string) => Promise<boolean>
+  /** Is this what the start commit or the restore point has at the path (raw)? */
+  readonly staged: (path: string, sha: Sha) => boolean
   /** Commits that were there before. */
   readonly commits: readonly Sha[]
   /** The half-done operations in the tree were brought back, not begun. */
@@ -62,7 +64,8 @@ export const expectedContent = async (
     return Buffer.isBuffer(kept) && startsWith(kept, here)
   }
   const commits = [start, ...(point === undefined ? [] : [point.commit, ...shasOf(point)])]
-  return { has, commits, halfDone: point !== undefined }
+  const staged = (path: string, sha: Sha): boolean => sources.get(path)?.includes(sha) === true
+  return { has, staged, commits, halfDone: point !== undefined }
 }
 
 const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, tip].filter((sha) => sha !== undefined)
@@ -80,7 +83,8 @@ const blobsOf = async (
   if (point?.contents.dirty !== true) return found
   for (const entry of await readTree(context.git, repo, point.commit)) {
     const path = toRaw(entry.bytes)
-    if (path.startsWith('work/')) add(path.slice('work/'.length), entry.sha)
+    const [, inside] = /^(?:work|index|stage-[123])\/(.+)$/s.exec(path) ?? []
+    if (inside !== undefined) add(inside, entry.sha)
   }
   return found
 }
