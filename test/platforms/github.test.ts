@@ -97,9 +97,13 @@ test('the tokens that an app gets while it runs are hidden in every form', async
   const reply = { id: 'r.0', conversationId: 'acme/app#42', role: 'agent', text: 'Done.', part: 1, parts: 1 } as const
   await platform.send(reply)
   const used = [...double.authorizations].map((one) => one.replace(/^\w+ /, ''))
-  expect(used).toEqual([expect.stringMatching(/^eyJ/), installed])
-  const encoded = used.map((one) => Buffer.from(one).toString('hex')).join(' ')
-  expect(secrets.redactKnown(`${used.join(' ')} ${encoded}`)).toBe('[hidden] [hidden] [hidden] [hidden]')
+  // A JSON Web Token, or two where a second passed between the requests.
+  const [signed, others] = [used.filter((one) => one.startsWith('eyJ')), used.filter((one) => !one.startsWith('eyJ'))]
+  expect(signed.length).toBeGreaterThan(0)
+  expect(others).toEqual([installed])
+  const encoded = used.map((one) => Buffer.from(one).toString('hex'))
+  const all = [...used, ...encoded]
+  expect(secrets.redactKnown(all.join(' '))).toBe(all.map(() => '[hidden]').join(' '))
 })
 
 describe('it refuses to start', () => {

@@ -1,3 +1,4 @@
+import { settleInterrupted } from '../../src/isolation/reconcile.ts'
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
@@ -177,6 +178,9 @@ const siblingProblems = async (): Promise<string[]> => {
 /** What is not as it was. An environment that could be made in spite of it goes again. */
 const damage = async (): Promise<string[]> => {
   const { store, host } = world.context
+  const running = await stillRunning()
+  // One whose making failed while a git was still at its end was left to it; any command undoes it.
+  await settleInterrupted(world.context, world.codebase)
   const row = await store.environments.get(victim.id)
   const presence = await presenceOf(world.codebase, victim)
   const made = await store.environments.liveByPath(host, join(dirname(victim.path), 'task-another'))
@@ -185,7 +189,7 @@ const damage = async (): Promise<string[]> => {
     ...(row?.status === 'active' ? [] : [`the environment is ${row?.status}`]),
     ...(presence.state === 'present' ? [] : [`the worktree is ${presence.state}`]),
     ...(existsSync(join(victim.path, 'new.txt')) ? [] : ['an uncommitted file is gone']),
-    ...(await stillRunning()),
+    ...running,
   ]
 }
 
