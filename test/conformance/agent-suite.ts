@@ -152,7 +152,7 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       expect(result).toMatchObject({
         outcome: 'failed',
         text: textOf(events),
-        problem: expect.stringMatching(/^The .*no such (model|tree).*\.$/s),
+        problem: expect.stringMatching(/^[A-Z].*no such (model|tree).*\.$/s),
         remedy: expect.stringMatching(/^\S.*\.$/),
       })
     })
