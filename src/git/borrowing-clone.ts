@@ -1,18 +1,18 @@
 import { lstatSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type BranchName, type Sha, toRepoPath } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { copyUntrusted, openUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
+import { copyUntrusted, readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 import { type ConfigEntry, lastValue, splitKey } from './config-entries.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
 import { meaningfulLine } from './failure.ts'
 import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
 import type { Setting } from './neutral.ts'
+import { copyObjects } from './own-objects.ts'
 import { updateRefs } from './refs.ts'
 
 /** The checkout of a clone that has its git directory inside. */
@@ -137,9 +137,8 @@ const addConfig = ({ gitDir }: Tree, entries: readonly (readonly [string, string
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')
 
 /**
- * Copies what these objects reach into the lender, which has the rest. Through a file that begins with `through`, since
- * git checks the whole pack before any of it counts. Throws unless the lender then has everything that they reach: the
- * clone may be shallow or borrow elsewhere, and a ref to half a history breaks every gc of the lender.
+ * Copies what these objects reach into the lender, which has the rest. Throws unless the lender then has everything that
+ * they reach: the clone may be shallow or borrow elsewhere, and a ref to half a history breaks every gc of the lender.
  */
 export const bringObjects = async (
   git: Git,
@@ -148,40 +147,10 @@ export const bringObjects = async (
   objects: readonly Sha[],
   { through, signal }: CallOptions & { through: string },
 ): Promise<void> => {
-  const options = signal === undefined ? {} : { signal }
-  const stdin = objects.map((sha) => `${sha}\n`).join('')
-  const { stdout } = await git.run({
-    operation: 'pack-objects',
-    // With its files: git would otherwise enter whatever `core.worktree` of the clone says.
-    at: from,
-    // `--local`: not what it borrows.
-    args: ['pack-objects', '--revs', '--local', '-q', through],
-    stdin,
-    settings: [
-      ['pack.packSizeLimit', '0'],
-      ['pack.useSparse', 'false'],
-    ],
-    ...options,
-  })
-  const made = `${through}-${stdout.trim()}`
-  const pack = await openUntrusted(`${made}.pack`)
-  try {
-    // The open file is enough, and a crash leaves nothing behind.
-    for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
-    if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
-    await git.run({
-      operation: 'index-pack',
-      at: { commonDir: to.commonDir },
-      args: ['index-pack', '--stdin'],
-      stdin: pack.createReadStream({ autoClose: false }),
-      locks: true,
-      durable: true,
-      ...options,
-    })
-  } finally {
-    await pack?.close()
-  }
-  await assertConnected(git, from, to, { stdin, ...options })
+  const revisions = objects.map((sha) => `${sha}\n`).join('')
+  // From the checkout: git would otherwise enter whatever `core.worktree` of the clone says.
+  await copyObjects(git, { from, to, revisions, through, withoutBorrowed: true, signal })
+  await assertConnected(git, from, to, { stdin: revisions, signal })
 }
 
 /** As `git fetch` does it. A ref of the lender that was broken before must not stand in the way: then all is walked. */

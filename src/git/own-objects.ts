@@ -1,12 +1,12 @@
 import { lstatSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { unlessMissing, unlessMissingSync } from '../domain/missing.ts'
 import type { Sha } from '../domain/names.ts'
 import { openUntrusted, readUntrustedText } from '../process/files/read-untrusted.ts'
 import { syncPath } from '../process/files/sync-path.ts'
-import type { Git, Repo } from './door.ts'
+import type { CallOptions, Git, Repo, Tree } from './door.ts'
 
 /*
  * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender has,
@@ -33,23 +33,61 @@ export const keepOwnObjects = async (
   { commit, except, owner, through }: OwnObjects,
 ): Promise<void> => {
   const at = { commonDir: repo.commonDir }
+  const revisions = `${commit}\n${except === undefined ? '' : `^${except}\n`}`
+  await copyObjects(git, { from: at, to: at, revisions, through, keepFor: owner })
+  for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
+  await syncPath(packDirectory(repo))
+}
+
+export type ObjectCopy = CallOptions & {
+  readonly from: Repo | Tree
+  readonly to: Repo
+  /** One on each line, as `git rev-list --stdin` reads them. */
+  readonly revisions: string
+  /** How the names of temporary files begin. */
+  readonly through: string
+  /** Not what `from` borrows from another repository. */
+  readonly withoutBorrowed?: boolean
+  /** Whose they are: `git gc` leaves the pack alone. */
+  readonly keepFor?: string
+}
+
+/** Through a file, since git checks the whole pack before any of it counts. */
+export const copyObjects = async (
+  git: Git,
+  { from, to, revisions, through, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
+): Promise<void> => {
+  const options = signal === undefined ? {} : { signal }
   const { stdout } = await git.run({
     operation: 'pack-objects',
-    at,
-    args: ['pack-objects', '--revs', '-q', through],
-    stdin: `${commit}\n${except === undefined ? '' : `^${except}\n`}`,
-    // All in one pack, whatever the repository says.
-    settings: [['pack.packSizeLimit', '0']],
+    at: from,
+    args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', through],
+    stdin: revisions,
+    // All in one pack, and all of it, whatever the repository says.
+    settings: [
+      ['pack.packSizeLimit', '0'],
+      ['pack.useSparse', 'false'],
+    ],
+    ...options,
   })
   const made = `${through}-${stdout.trim()}`
   const pack = await openUntrusted(`${made}.pack`)
-  if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${made}.pack`)
-  const args = ['index-pack', '--stdin', `--keep=${owner}`]
-  const stdin = pack.createReadStream()
-  await git.run({ operation: 'index-pack', at, args, stdin, locks: true, durable: true })
-  for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
-  for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
-  await syncPath(packDirectory(repo))
+  try {
+    // The open file is enough, and a crash leaves nothing behind.
+    for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
+    if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
+    await git.run({
+      operation: 'index-pack',
+      at: { commonDir: to.commonDir },
+      args: ['index-pack', '--stdin', ...(keepFor === undefined ? [] : [`--keep=${keepFor}`])],
+      stdin: pack.createReadStream({ autoClose: false }),
+      locks: true,
+      durable: true,
+      ...options,
+    })
+  } finally {
+    await pack?.close()
+  }
 }
 
 /** Leaves them to `git gc`. Doing it twice is doing it once. */

@@ -228,8 +228,8 @@ export type IsolationProvider<Context> = {
   headBranch(tree: Tree): Promise<string | undefined>
   /** The ref of the codebase's repository that holds what the environment committed. */
   tipRef(environment: IsolatedEnvironment): string
-  /** The repository with the reflog of its branch; undefined: the codebase's. */
-  reflogIn(environment: IsolatedEnvironment): Repo | undefined
+  /** The repository with its refs, reflogs, configuration and hooks, if it shares none of them with the codebase's. */
+  ownRepository(environment: IsolatedEnvironment): Repo | undefined
   /**
    * Makes `tipRef` current for each of these, and answers why it could not for some. Starts a program only where
    * something was committed since.

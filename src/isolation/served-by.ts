@@ -95,7 +95,7 @@ export const broughtTips = async (
     for (const [id, problem] of await provider.bring(context, codebase, served)) problems.set(id, problem)
     for (const environment of served) {
       refs.set(environment.id, provider.tipRef(environment))
-      const log = provider.reflogIn(environment)
+      const log = provider.ownRepository(environment)
       if (log !== undefined) logs.set(environment.id, log)
     }
   }

@@ -81,9 +81,5 @@ export const anyPayload = z.object({ action: z.string().optional() })
 export type Writer = z.infer<typeof user>
 export type PullRequest = z.infer<typeof pullRequest>
 export type IssuePayload = z.infer<typeof payloads.issues>
-export type CommentPayload = z.infer<typeof payloads.issue_comment>
-export type PullRequestPayload = z.infer<typeof payloads.pull_request>
-export type ReviewPayload = z.infer<typeof payloads.pull_request_review>
-export type ReviewCommentPayload = z.infer<typeof payloads.pull_request_review_comment>
 
 export { pullRequest as pullRequestSchema }

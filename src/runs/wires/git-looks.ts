@@ -1,7 +1,17 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
+import { toAppError } from '../../domain/errors.ts'
+import { providerOf } from '../../isolation/served-by.ts'
 import type { Store } from '../../store/store.ts'
 import type { RunsContext } from '../context.ts'
-import { gitChanges, gitChangesBetweenRuns, type GitLook, lookAtRepository, lookAtWorktree } from './git-wire.ts'
+import {
+  gitChanges,
+  gitChangesBetweenRuns,
+  type GitLook,
+  lookAtOwnRepository,
+  lookAtRepository,
+  lookAtWorktree,
+  type LookOptions,
+} from './git-wire.ts'
 
 type Context = Pick<RunsContext, 'isolation' | 'redact'>
 
@@ -14,15 +24,32 @@ export type GitLooks = {
 }
 
 export const lookAtGit = async (
-  { isolation: { programEnvironment: user }, redact }: Context,
+  context: Context,
   codebase: Codebase,
   environment: IsolatedEnvironment | undefined,
 ): Promise<GitLooks> => ({
   codebase,
   environment,
-  repository: await lookAtRepository(codebase, { user, redact }),
-  worktree: environment === undefined ? undefined : await lookAtWorktree(codebase, environment, { user, redact }),
+  repository: await lookAtRepository(codebase, optionsOf(context)),
+  worktree: environment === undefined ? undefined : await lookAtEnvironment(context, codebase, environment),
 })
+
+const lookAtEnvironment = async (
+  context: Context,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+): Promise<GitLook> => {
+  try {
+    const own = (await providerOf(context.isolation, environment)).ownRepository(environment)
+    return own === undefined
+      ? await lookAtWorktree(codebase, environment, optionsOf(context))
+      : await lookAtOwnRepository(own, environment, optionsOf(context))
+  } catch (error) {
+    return { problem: toAppError(error).message }
+  }
+}
+
+const optionsOf = ({ isolation: { programEnvironment: user }, redact }: Context): LookOptions => ({ user, redact })
 
 /**
  * What changed while a run went on. If there was no complete look at the start, the last one that was kept has to do:

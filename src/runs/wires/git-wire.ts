@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
+import type { Repo } from '../../domain/tree.ts'
 import { readWorktreeLink } from '../../git/admin-dir.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import { type Budget, createBudget } from './git-budget.ts'
@@ -50,10 +51,13 @@ export const lookAtRepository = (
     options,
   })
 
-/** A clone has everything that a repository has. A person's `git status` in it would obey it. */
-const lookAtClone = (path: string, options: LookOptions): Promise<GitLook> => {
-  const gitDir = join(path, '.git')
-  return look({
+/** A repository that only the environment has. A person's `git status` there would obey it. */
+export const lookAtOwnRepository = (
+  { commonDir: gitDir }: Repo,
+  { path }: Pick<IsolatedEnvironment, 'path'>,
+  options: LookOptions,
+): Promise<GitLook> =>
+  look({
     configs: [["this clone's configuration", join(gitDir, 'config')]],
     files: (budget) => [
       ['`info/attributes` of this clone', join(gitDir, 'info', 'attributes')],
@@ -65,15 +69,13 @@ const lookAtClone = (path: string, options: LookOptions): Promise<GitLook> => {
     hooksFrom: path,
     options,
   })
-}
 
 /** The worktree's own configuration and the pointers between it and the repository. */
 export const lookAtWorktree = async (
   { repoPath }: Pick<Codebase, 'repoPath'>,
-  { path, adminName, provider }: Pick<IsolatedEnvironment, 'path' | 'adminName' | 'provider'>,
+  { path, adminName }: Pick<IsolatedEnvironment, 'path' | 'adminName'>,
   options: LookOptions,
 ): Promise<GitLook> => {
-  if (provider === 'clone') return lookAtClone(path, options)
   // Git's record by the name we know: the `.git` file is the agent's to rewrite.
   const adminDir =
     adminName === undefined

@@ -10,6 +10,7 @@ import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { FollowedRename, Presence } from '../../provider.ts'
+import type { MakingLeft } from './making.ts'
 import type { Plan } from './plan.ts'
 
 /** What became of work that somebody had done in a half-made environment. */
@@ -24,6 +25,28 @@ export type Undone =
  * which has awaited its children, but others could work in it meanwhile. `after-crash`: children may still run.
  */
 export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
+
+/** It stays as it is for now, and this is why. */
+export type Left = { readonly left: string }
+
+export type Undoing = {
+  readonly codebase: Codebase
+  readonly entry: JournalEntry
+  readonly data: MakingLeft
+  readonly when: UndoWhen
+}
+
+/** What differs between the kinds of checkout when one that was being made is taken back. */
+export type UndoSteps = {
+  /** A git that a crash left running in it, besides those of the repository; in words. */
+  stillRunning(context: IsolationContext, data: MakingLeft): Promise<string | undefined>
+  /** Everywhere its directory may be. */
+  paths(data: MakingLeft): readonly string[]
+  /** Saves what others did in it, and takes its directory away. */
+  takeBack(context: IsolationContext, undoing: Undoing): Promise<Salvaged | Left>
+  /** The refs that were made for it go. */
+  dropRefs(context: IsolationContext, undoing: Undoing, saved: Salvaged): Promise<void>
+}
 
 /** What a restore point needs to know of the checkout that it is of. */
 export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'bringCommit'>
@@ -60,7 +83,7 @@ export type CheckoutKind = {
   add(making: Making, onSpawn: (identity: ProcessIdentity) => void): Promise<Tree>
   /** Nothing says any more that it is being made. Answers what its row is to remember. */
   ready(tree: Tree, environment: IsolatedEnvironment): Promise<{ readonly adminName: string | undefined }>
-  undoMaking(context: IsolationContext, codebase: Codebase, entryId: string, when: UndoWhen): Promise<Undone>
+  readonly undo: UndoSteps
   /** Whether git can be asked about the checkout, or was killed while it made it. */
   isWhole(tree: Tree): Promise<boolean>
 

@@ -1,3 +1,4 @@
+import { undoMaking } from './undo.ts'
 import { lstat, mkdir } from 'node:fs/promises'
 import type { CreationData } from '../../../domain/journal-data.ts'
 import { basename } from 'node:path'
@@ -48,7 +49,7 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     return { tree, entry, fromSpare: taken !== undefined }
   } catch (error) {
     const undone = await settleOrAbandon(context, entry.id, () =>
-      checkout.undoMaking(context, making.codebase, entry.id, 'just-made'),
+      undoMaking(context, making.codebase, checkout.undo, entry.id, 'just-made'),
     )
     throw withWhereabouts(making, entry.id, undone, explain(error, plan))
   }
@@ -62,7 +63,7 @@ export const undoFailed = async (making: Making, { entry }: Made, error: unknown
   const { context, codebase, checkout, kind } = making
   const undone = await settleOrAbandon(context, entry.id, () =>
     locked(context, codebase, `undoing a failed ${kind === 'create' ? 'creation' : kind}`, () =>
-      checkout.undoMaking(context, codebase, entry.id, 'just-failed'),
+      undoMaking(context, codebase, checkout.undo, entry.id, 'just-failed'),
     ),
   )
   return withWhereabouts(making, entry.id, undone, error)

@@ -94,15 +94,25 @@ export const settleRemoval = async (
   else await undoRemoval(context, checkout, codebase, entryId)
 }
 
+/** Undefined when another process has settled it meanwhile. */
+const openRemoval = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  entryId: string,
+): Promise<{ readonly entry: JournalEntry; readonly environment: IsolatedEnvironment } | undefined> => {
+  const entry = await store.journal.get(entryId)
+  const environment = entry?.environmentId && (await store.environments.get(entry.environmentId))
+  return entry === undefined || !environment ? undefined : { entry, environment }
+}
+
 export const undoRemoval = async (
   context: IsolationContext,
   checkout: CheckoutKind,
   codebase: Codebase,
   entryId: string,
 ): Promise<void> => {
-  const entry = await context.store.journal.get(entryId)
-  const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
-  if (entry === undefined || !environment) return
+  const open = await openRemoval(context, entryId)
+  if (open === undefined) return
+  const { entry, environment } = open
   const { root, was } = readRemovalData(entry)
   const path = root === undefined ? environment.path : await putBack(context, environment, root)
   await checkout.putBack(codebase, entry, path)
@@ -152,9 +162,9 @@ export const finishRemoval = async (
   codebase: Codebase,
   entryId: string,
 ): Promise<Finished> => {
-  const entry = await context.store.journal.get(entryId)
-  const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
-  if (entry === undefined || !environment) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
+  const open = await openRemoval(context, entryId)
+  if (open === undefined) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
+  const { entry, environment } = open
   const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemovalData(entry)
   const settled = await checkout.settleBranch(context, codebase, environment, {
     goes: branchGoes,

@@ -15,13 +15,10 @@ import { isFree, isUnmounted, stillInUse, type Used } from '../../gates.ts'
 import { managedRoot } from '../../paths.ts'
 import { discardDirectory, findInTrash, giveUp, moveToTrash } from '../../trash/trash.ts'
 import { walk } from '../../walk.ts'
-import type { Salvaged } from './kind.ts'
+import type { Left, Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
 import { treeStamp, type TreeStamp } from './look/tree-stamp.ts'
 import { discardRestorePoint } from './restore-point/restore-point.ts'
-
-/** It stays as it is for now, and this is why. */
-export type Left = { readonly left: string }
 
 export const isLeft = (answer: Salvaged | Left): answer is Left => typeof answer === 'object'
 

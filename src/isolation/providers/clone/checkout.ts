@@ -15,7 +15,7 @@ import { planDelivery, settleBranch, unreachable } from './deliver.ts'
 import { keeping } from './keeping.ts'
 import { presenceOf } from './presence.ts'
 import { pinStart } from './refs.ts'
-import { undoMaking } from './undo.ts'
+import { undoSteps } from './undo.ts'
 
 /** A clone: everything that git has of it lies in its own directory, and the repository gets its commits by being brought them. */
 export const ownClone: CheckoutKind = {
@@ -49,7 +49,7 @@ export const ownClone: CheckoutKind = {
     )
   },
   ready: async () => ({ adminName: undefined }),
-  undoMaking,
+  undo: undoSteps,
 
   ...keeping,
   unreachable,

@@ -1,68 +1,29 @@
 import { readdir } from 'node:fs/promises'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import { readHead, readToken } from '../../../git/admin-dir.ts'
+import { readToken } from '../../../git/admin-dir.ts'
 import { borrowsFrom, cloneAt, lendTo } from '../../../git/borrowing-clone.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { Provider } from '../../context.ts'
 import { followRename } from '../checkout/follow-rename.ts'
-import { uncommittedWork } from '../checkout/look/uncommitted.ts'
-import { detachedCommits } from '../checkout/look/unreachable.ts'
+import { checkoutProvider } from '../checkout/provider.ts'
 import { bringTips } from './bring.ts'
 import { presenceOf } from './presence.ts'
 import { tipRefOf } from './refs.ts'
 
+const shared = checkoutProvider(async () => (await import('./checkout.ts')).ownClone)
+
 /**
  * Environments are clones with refs, configuration and hooks of their own. They read the repository's objects and write
- * nothing there; what they commit is brought to it. What looking needs is imported here, and the rest when it is first
- * needed.
+ * nothing there; what they commit is brought to it.
  */
 export const clone: Provider = {
   name: 'clone',
   can: { adopt: false, keepSpares: false },
+  ...shared,
 
-  create: async (context, request) => {
-    const [{ createEnvironment }, { ownClone }] = await Promise.all([
-      import('../checkout/create.ts'),
-      import('./checkout.ts'),
-    ])
-    return createEnvironment(context, ownClone, request)
-  },
   adopt: async (_context, _codebase, path) => {
     throw new AppError('not-adoptable', `${path} is a clone, and only linked worktrees can be adopted`)
-  },
-  destroy: async (context, codebase, environment, options) => {
-    const [{ removeEnvironment }, { ownClone }] = await Promise.all([
-      import('../checkout/remove.ts'),
-      import('./checkout.ts'),
-    ])
-    return removeEnvironment(context, ownClone, codebase, environment, options)
-  },
-  restore: async (context, codebase, point, lookAgain) => {
-    const [{ restoreEnvironment }, { ownClone }] = await Promise.all([
-      import('../checkout/restore.ts'),
-      import('./checkout.ts'),
-    ])
-    return restoreEnvironment(context, ownClone, codebase, point, lookAgain)
-  },
-  giveWay: async (context, codebase, missing) => {
-    const [{ saveMissing }, { ownClone }] = await Promise.all([
-      import('../checkout/save-missing.ts'),
-      import('./checkout.ts'),
-    ])
-    await saveMissing(context, ownClone, codebase, missing)
-  },
-  vouch: async (context, codebase, environment, options) =>
-    (await import('../checkout/vouch.ts')).vouchFor(context, codebase, environment, options),
-
-  settle: async (context, codebase, { id, kind }) => {
-    const { ownClone } = await import('./checkout.ts')
-    if (kind === 'remove') {
-      await (await import('../checkout/removal-steps.ts')).settleRemoval(context, ownClone, codebase, id)
-      return undefined
-    }
-    const undone = await ownClone.undoMaking(context, codebase, id, 'after-crash')
-    return undone.outcome === 'left' ? undone.detail : undefined
   },
   tidy: async () => undefined,
   repositoryMoved: async ({ store, host, log }, from, to) => {
@@ -80,11 +41,6 @@ export const clone: Provider = {
   keepSpares: async () => 0,
   dropSpares: async () => undefined,
 
-  discardPoint: async (context, codebase, id) =>
-    (await import('../checkout/restore-point/restore-point.ts')).discardRestorePoint(context, codebase, id),
-  isKept: async (context, codebase, point) =>
-    (await import('../checkout/restore-point/restore-point.ts')).isKept(context, codebase, point),
-
   presence: presenceOf,
   environmentAt: async ({ store }, _codebase, path) => {
     const { gitDir } = cloneAt(path)
@@ -93,18 +49,9 @@ export const clone: Provider = {
     return environment?.path === path ? environment : undefined
   },
   recordedPath: async () => undefined,
-  headBranch: async ({ gitDir }) => {
-    const head = await readHead(gitDir)
-    return head !== undefined && 'branch' in head ? head.branch : undefined
-  },
   tipRef: ({ id }) => tipRefOf(id),
-  reflogIn: ({ path }) => cloneAt(path),
+  ownRepository: ({ path }) => cloneAt(path),
   bring: bringTips,
-  glance: async (context, tree, options) => ({
-    dirty: await uncommittedWork(context, tree, options),
-    detached: await detachedCommits(context, tree),
-  }),
-
   followRenames: (context, codebase, environments, options) =>
     Promise.all(
       environments.map(async (environment) => {
@@ -115,9 +62,8 @@ export const clone: Provider = {
           : { environment, notices: [] }
       }),
     ),
-  followHead: async (context, codebase, environment, work, hints, options) => {
-    const { followPullRequest } = await import('../checkout/follow.ts')
-    const followed = await followPullRequest(context, codebase, environment, work, hints, options)
+  followHead: async (context, codebase, environment, ...asked) => {
+    const followed = await shared.followHead(context, codebase, environment, ...asked)
     // The commit it is at now is borrowed, and the next fetch may find the pull request rewritten.
     await bringTips(context, codebase, [environment])
     return followed

@@ -13,7 +13,7 @@ import { keeping } from './keeping.ts'
 import { makingReason } from './marks.ts'
 import { presenceOf, treeOfMissing } from './presence.ts'
 import { claimSpare, takeSpare } from './spare.ts'
-import { undoMaking } from './undo.ts'
+import { undoSteps } from './undo.ts'
 
 /** A linked worktree: git keeps a record of it in the codebase's own repository, which has its branch and its commits. */
 export const linkedWorktree: CheckoutKind = {
@@ -44,7 +44,7 @@ export const linkedWorktree: CheckoutKind = {
     await clearLock(gitDir, makingReason(id))
     return { adminName: basename(gitDir) }
   },
-  undoMaking,
+  undo: undoSteps,
 
   ...keeping,
   unreachable: (context, _codebase, _environment, tree) => unreachableCommits(context, tree),

@@ -44,7 +44,8 @@ import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { discardDirectory } from '../../trash/trash.ts'
-import { undoMaking } from './undo.ts'
+import { undoMaking } from '../checkout/undo.ts'
+import { undoSteps } from './undo.ts'
 import { isUntouched } from '../checkout/look/untouched.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
@@ -211,7 +212,7 @@ const makeSpare = async (context: IsolationContext, codebase: Codebase): Promise
   try {
     await addSpare(context, codebase, entry, { id, path, sha: base.sha })
   } catch (error) {
-    await settleOrAbandon(context, entry.id, () => undoMaking(context, codebase, entry.id, 'just-made'))
+    await settleOrAbandon(context, entry.id, () => undoMaking(context, codebase, undoSteps, entry.id, 'just-made'))
     throw error
   }
   return true
@@ -299,7 +300,7 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       startedAt: context.clock(),
     })
   })
-  const undone = await undoMaking(context, codebase, id, 'after-crash')
+  const undone = await undoMaking(context, codebase, undoSteps, id, 'after-crash')
   if (undone.outcome === 'undone') return
   await context.store.journal.advance(id, { data: { abandoned: true } })
   throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)

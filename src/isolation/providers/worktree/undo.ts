@@ -4,8 +4,6 @@ import type { Codebase } from '../../../domain/environment.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
-import type { JournalEntry } from '../../../store/store.ts'
-import { endScripts, settleChild } from '../../children.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { IsolationContext } from '../../context.ts'
 import { treeAt } from './presence.ts'
@@ -13,67 +11,36 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import { saveStrangersWork } from '../checkout/salvage-creation.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './making-left.ts'
-import { type MakingLeft, readMakingData } from '../checkout/making.ts'
 import {
   discard,
-  endMaking,
   holdsOthers,
   isGivenUp,
   isLeft,
-  type Left,
   removeIfEmpty,
-  resumeDiscarding,
   saveAndDiscard,
   savedBefore,
   whoUses,
 } from '../checkout/unmake.ts'
-import type { Salvaged, Undone, UndoWhen } from '../checkout/kind.ts'
+import type { Left, Salvaged, Undoing, UndoSteps } from '../checkout/kind.ts'
 import { keeping } from './keeping.ts'
 import { removeStaleLocks } from './stale-locks.ts'
 
-/**
- * Takes back exactly what one creation, restore or spare made, and nothing it had not made. Doing it twice is doing
- * it once. Unless it was just made, somebody may be working in the directory, and then it is left, or may have worked in
- * it, and then that work is saved first.
- */
-export const undoMaking = async (
-  context: IsolationContext,
-  codebase: Codebase,
-  entryId: string,
-  when: UndoWhen,
-): Promise<Undone> => {
-  const entry = await context.store.journal.get(entryId)
-  if (entry === undefined) return { outcome: 'undone', work: 'nothing' }
-  const data = readMakingData(entry)
-  // What failed in this very process has awaited all its children.
-  const running = when === 'after-crash' ? await settleChild(context, codebase.repoPath, entry) : undefined
-  if (running !== undefined) return { outcome: 'left', detail: running }
-  if (!(await endScripts(context, entry))) {
-    return { outcome: 'left', detail: 'a process that its setup started is still running' }
-  }
-  const astray = await resumeDiscarding(context, entry, pathsOf(data))
-  if (astray !== undefined) return { outcome: 'left', detail: astray }
-  // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
-  const known = isGivenUp(entry) ? { ...data, directory: undefined } : data
-  const admin = await findRecord(codebase, entry, known)
-  if (admin === 'cannot-tell') return { outcome: 'left', detail: 'another git process is using the repository' }
-  const { branch, ownBranch } = data
-  await removeStaleLocks(codebase, entry, { branch, adminDir: admin?.dir })
-  const saved = await takeBack(context, { codebase, entry, data, when }, admin)
-  if (isLeft(saved)) return { outcome: 'left', detail: saved.left }
-  for (const path of pathsOf(data)) await removeIfEmpty(path)
-  if (branch !== undefined && saved !== 'cannot-keep') await dropBranch(context, codebase, branch, data.start)
-  if (ownBranch !== undefined) await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
-  await context.failpoint('undo.branch')
-  await endMaking(context, entry, saved)
-  return { outcome: 'undone', work: saved }
-}
-
-type Undoing = {
-  readonly codebase: Codebase
-  readonly entry: JournalEntry
-  readonly data: MakingLeft
-  readonly when: UndoWhen
+export const undoSteps: UndoSteps = {
+  stillRunning: async () => undefined,
+  paths: pathsOf,
+  takeBack: async (context, undoing) => {
+    const { codebase, entry, data } = undoing
+    // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
+    const known = isGivenUp(entry) ? { ...data, directory: undefined } : data
+    const admin = await findRecord(codebase, entry, known)
+    if (admin === 'cannot-tell') return { left: 'another git process is using the repository' }
+    await removeStaleLocks(codebase, entry, { branch: data.branch, adminDir: admin?.dir })
+    return takeBack(context, undoing, admin)
+  },
+  dropRefs: async (context, { codebase, data: { branch, start, ownBranch } }, saved) => {
+    if (branch !== undefined && saved !== 'cannot-keep') await dropBranch(context, codebase, branch, start)
+    if (ownBranch !== undefined) await dropBranch(context, codebase, ownBranch.name, ownBranch.tip)
+  },
 }
 
 /** The directory goes to the trash and git's record is forgotten, unless somebody's work is in it that cannot be kept. */

@@ -1,0 +1,60 @@
+import { readHead } from '../../../git/admin-dir.ts'
+import type { Provider } from '../../context.ts'
+import type { CheckoutKind } from './kind.ts'
+import { uncommittedWork } from './look/uncommitted.ts'
+import { detachedCommits } from './look/unreachable.ts'
+
+/** What every provider does the same way whose environments are git checkouts on this machine. */
+type Shared =
+  | 'create'
+  | 'destroy'
+  | 'restore'
+  | 'giveWay'
+  | 'vouch'
+  | 'settle'
+  | 'discardPoint'
+  | 'isKept'
+  | 'headBranch'
+  | 'glance'
+  | 'followHead'
+
+/** What looking needs is imported here, and the rest when it is first needed: `list` must start quickly. */
+export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provider, Shared> => ({
+  create: async (context, request) => (await import('./create.ts')).createEnvironment(context, await kind(), request),
+  destroy: async (context, codebase, environment, options) =>
+    (await import('./remove.ts')).removeEnvironment(context, await kind(), codebase, environment, options),
+  restore: async (context, codebase, point, lookAgain) =>
+    (await import('./restore.ts')).restoreEnvironment(context, await kind(), codebase, point, lookAgain),
+  giveWay: async (context, codebase, missing) => {
+    await (await import('./save-missing.ts')).saveMissing(context, await kind(), codebase, missing)
+  },
+  vouch: async (context, codebase, environment, options) =>
+    (await import('./vouch.ts')).vouchFor(context, codebase, environment, options),
+
+  settle: async (context, codebase, { id, kind: operation }) => {
+    const checkout = await kind()
+    if (operation === 'remove') {
+      await (await import('./removal-steps.ts')).settleRemoval(context, checkout, codebase, id)
+      return undefined
+    }
+    const { undoMaking } = await import('./undo.ts')
+    const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
+    return undone.outcome === 'left' ? undone.detail : undefined
+  },
+
+  discardPoint: async (context, codebase, id) =>
+    (await import('./restore-point/restore-point.ts')).discardRestorePoint(context, codebase, id),
+  isKept: async (context, codebase, point) =>
+    (await import('./restore-point/restore-point.ts')).isKept(context, codebase, point),
+
+  headBranch: async ({ gitDir }) => {
+    const head = await readHead(gitDir)
+    return head !== undefined && 'branch' in head ? head.branch : undefined
+  },
+  glance: async (context, tree, options) => ({
+    dirty: await uncommittedWork(context, tree, options),
+    detached: await detachedCommits(context, tree),
+  }),
+  followHead: async (context, codebase, environment, work, hints, options) =>
+    (await import('./follow.ts')).followPullRequest(context, codebase, environment, work, hints, options),
+})
