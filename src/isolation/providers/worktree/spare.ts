@@ -38,7 +38,7 @@ import { treeAt } from './presence.ts'
 import { madeAt } from './forgotten-spares.ts'
 import { leaveToUser, wasTaken } from './making-left.ts'
 import { walk } from '../../walk.ts'
-import { moveForward } from '../checkout/making.ts'
+import { discarding, moveForward } from '../checkout/making.ts'
 import type { Making } from '../checkout/kind.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -287,7 +287,7 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       codebaseId: codebase.id,
       environmentId: undefined,
       kind: 'spare',
-      step: 'discarding',
+      step: discarding,
       data: {
         path: spare.path,
         leaf: basename(spare.path),
