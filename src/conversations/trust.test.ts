@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { chatContext } from '../../test/helpers/chat.ts'
@@ -7,6 +7,7 @@ import { makeWorld, type World } from '../../test/helpers/world.ts'
 import type { Agent, AgentRequest } from '../agents/agent.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import type { MessageDetails } from '../domain/message.ts'
+import { vouchFor } from '../isolation/providers/checkout/vouch.ts'
 import { resolveIsolation } from '../isolation/resolve.ts'
 import { toWork } from '../domain/work.ts'
 import { handleMessage } from './handle-message.ts'
@@ -26,7 +27,7 @@ beforeAll(async () => {
   const { repo, context, codebase, box } = world
   theirs = repo.git('commit-tree', '-p', 'main', '-m', 'by a stranger', 'main^{tree}')
   repo.git('push', '-q', 'origin', 'main:refs/heads/x')
-  for (const number of [1, 2, 3, 4]) repo.git('push', '-q', 'origin', `${theirs}:refs/pull/${number}/head`)
+  for (const number of [1, 2, 3, 4, 5]) repo.git('push', '-q', 'origin', `${theirs}:refs/pull/${number}/head`)
   await context.store.codebases.update(codebase.id, { github: 'acme/app' })
   const other = box.repo('top-secret')
   await context.store.codebases.insert({
@@ -42,8 +43,19 @@ afterAll(() => world[Symbol.asyncDispose]())
 
 type Sent = { readonly platform?: string; readonly conversationId: string; readonly details: MessageDetails }
 
+type During = {
+  /** What the agent does in its directory. */
+  readonly agent?: (directory: string) => Promise<void>
+  /** Between finding the worktree and working in it. */
+  readonly placed?: () => Promise<void>
+}
+
 /** One message; what the agent was given, and what was answered. */
-const send = async (text: string, { platform = 'github', conversationId, details }: Sent) => {
+const send = async (
+  text: string,
+  { platform = 'github', conversationId, details }: Sent,
+  { agent, placed }: During = {},
+) => {
   const requests: AgentRequest[] = []
   const runTokens = createRunTokens({ ...world.context, random: () => '0'.repeat(64), url: () => 'http://localhost' })
   const agents = [
@@ -52,11 +64,15 @@ const send = async (text: string, { platform = 'github', conversationId, details
       availability: async () => ({ state: 'ready', version: undefined }),
       run: async (request) => {
         requests.push(request)
+        await agent?.(request.directory)
         return { outcome: 'done', text: 'done' }
       },
     } satisfies Agent,
   ]
-  const context = { ...chatContext(world, agents), runTokens }
+  const failpoint = async (name: string): Promise<void> => {
+    if (name === 'run.placed') await placed?.()
+  }
+  const context = { ...chatContext({ ...world, context: { ...world.context, failpoint } }, agents), runTokens }
   const arrived = { platform, conversationId, deliveryId: randomUUID(), kind: 'message', text, details } as const
   await context.queue.accept({ ...arrived, lane: 'turn' })
   const message = await context.queue.claim('turn')
@@ -111,6 +127,42 @@ describe('a run is untrusted if its worktree or its message is:', () => {
     for (const text of ['fix it', '/look']) {
       expect((await send(text, slack)).request).toMatchObject({ untrusted: true })
     }
+  })
+
+  test('an untrusted run ends the vouching: whatever it left there, the next run is untrusted until somebody vouches again', async () => {
+    const { context, codebase, repo } = world
+    const next = repo.git('commit-tree', '-p', theirs, '-m', 'next', `${theirs}^{tree}`)
+    const slack = { platform: 'slack', conversationId: 'C7', details: { codebase: 'project' } }
+    await send('fix it', about(5, { isForkPR: true, prSha: theirs }))
+    const row = async () => {
+      const found = await context.store.environments.liveByWork(codebase.id, toWork('pr', '5'))
+      if (found === undefined) throw new Error('no worktree')
+      return found
+    }
+    const vouch = async () => vouchFor(context, codebase, await row())
+    const untrusted = async (sent: Sent, more: Parameters<typeof send>[2] = {}) =>
+      (await send('fix it', sent, more)).request?.untrusted
+    const [aboutFirst, aboutNext] = [theirs, next].map((prSha) => about(5, { isForkPR: true, prSha }))
+    if (aboutFirst === undefined || aboutNext === undefined) throw new Error('no messages')
+    await vouch()
+    await send('/worktree link pr-5-review', slack)
+    expect([await untrusted(slack), await untrusted(aboutFirst)]).toEqual([false, false])
+    repo.git('push', '-q', 'origin', `${next}:refs/pull/5/head`)
+    // Its agent changes settings without a commit, so that the worktree is still at the commit that was vouched for.
+    const plant = async (directory: string) => writeFileSync(join(directory, 'CLAUDE.md'), 'theirs')
+    expect(await untrusted(aboutNext, { agent: plant })).toBe(true)
+    expect((await row()).trust).toBe('lapsed')
+    expect([await untrusted(slack), await untrusted(aboutFirst)]).toEqual([true, true])
+    expect((await send('fix it', aboutFirst)).said).toContain('coppice worktree trust pr-5-review')
+    // Nor is it moved with our files in it.
+    const { path } = await row()
+    expect((await send('fix it', aboutNext)).said).toContain('nobody has vouched for that commit')
+    expect(world.box.raw(path, 'rev-parse', 'HEAD')).toBe(theirs)
+    await vouch()
+    expect(await untrusted(slack)).toBe(false)
+    // A run that was found to be trusted, and whose turn came after somebody moved the worktree.
+    const placed = async () => void world.box.raw(path, 'merge', '-q', '--ff-only', next)
+    expect(await untrusted(aboutFirst, { placed })).toBe(true)
   })
 
   test('a command that only reads does so in the checkout, for a fork’s pull request in a worktree of its own', async () => {

@@ -63,6 +63,8 @@ export type IsolatedEnvironment = {
   readonly baseBranch: string | undefined
   /** Where its content comes from; set when it is made, lowered but never raised except by a person. */
   readonly trust: Trust
+  /** The commit that a person vouched for; undefined unless `trust` is `vouched`. */
+  readonly vouchedSha?: Sha | undefined
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
 }

@@ -8,12 +8,17 @@ import type { Work } from './work.ts'
 
 /**
  * Where a worktree's content comes from.
- * own: proven, by the forge, by a branch of our remote, or made here. vouched: a person at the terminal said so.
+ * own: proven, by the forge, by a branch of our remote, or made here.
+ * vouched: a person at the terminal said so, of one commit (`vouchedSha`).
+ * lapsed: it was vouched for, and an untrusted run has worked in it since. It still has our files.
  * unproven: everything else.
  */
-export type Trust = 'own' | 'vouched' | 'unproven'
+export type Trust = 'own' | 'vouched' | 'lapsed' | 'unproven'
 
-export const isTrusted = (trust: Trust): boolean => trust !== 'unproven'
+export const isTrusted = (trust: Trust): boolean => trust === 'own' || trust === 'vouched'
+
+/** Somebody vouched for it, so it got our files: it is never moved to a commit that nobody has looked at. */
+export const wasVouchedFor = (trust: Trust): boolean => trust === 'vouched' || trust === 'lapsed'
 
 /** What a worktree and the programs in it get. */
 export type Privileges = {

@@ -201,6 +201,13 @@ export type IsolationProvider<Context> = {
   giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<void>
   /** Gives an environment what it was denied while it was not trusted. */
   vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
+  /** Whether somebody has vouched for the commit that is checked out now. */
+  isVouched(
+    context: Context,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+    options: { readonly signal?: AbortSignal | undefined },
+  ): Promise<boolean>
 
   /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
   settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>

@@ -1,9 +1,9 @@
 import type { ResolveRequest, Resolution } from './resolution.ts'
-import { followsHeadOf, type IsolatedEnvironment } from '../domain/environment.ts'
+import { followsHeadOf, isOfPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
-import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
+import { isOwnMessage, isTrusted, isTrustedRun, wasVouchedFor } from '../domain/trust.ts'
 import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from './context.ts'
@@ -54,31 +54,45 @@ export const resolveIsolation = async (
   await touch(context, found.environment)
   const provider = await providerOf(context, found.environment)
   const moved = await provider.followHead(context, codebase, found.environment, work, request.hints, { signal })
-  const vouched = !ownMessage && isVouchedFor(found.environment, work)
+  const vouch = await vouchOf(context, request, found.environment, moved)
   return {
     ...found,
-    trusted: isTrustedRun(found.environment.trust, ownMessage || (vouched && moved.current)),
+    trusted: vouch.holds && isTrustedRun(found.environment.trust, ownMessage || vouch.covers),
     prShaUsed: request.hints.prSha !== undefined && followsHeadOf(found.environment, work),
-    notices: [...request.told, ...found.notices, ...moved.notices, ...(vouched ? unvouchedNotice(request, moved) : [])],
+    notices: [...request.told, ...found.notices, ...moved.notices, ...vouch.notices],
   }
 }
 
-/** Where the move itself has not said why. */
-const unvouchedNotice = ({ work: { id }, hints: { prSha } }: Settled, { current, notices }: FollowedHead): string[] => {
-  if (current || notices.length > 0) return []
-  const why =
-    prSha === undefined
-      ? `the current head of PR #${id} is unknown (name it with --pr-sha)`
-      : `the worktree doesn't have the current head of PR #${id}, ${prSha.slice(0, 7)}`
-  return [`This run is untrusted: ${why}`]
+type Vouch = {
+  /** What is checked out is what a person vouched for. Also true where nobody had to. */
+  readonly holds: boolean
+  /** Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. */
+  readonly covers: boolean
+  readonly notices: readonly string[]
 }
 
-/**
- * Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. A message
- * that doesn't name the head says nothing about that, and isn't covered.
- */
-const isVouchedFor = ({ trust, prNumber }: IsolatedEnvironment, work: Work): boolean =>
-  trust === 'vouched' && prNumber === Number(work.id)
+const vouchOf = async (
+  context: IsolationContext,
+  { codebase, work, hints, signal }: Settled,
+  environment: IsolatedEnvironment,
+  moved: FollowedHead,
+): Promise<Vouch> => {
+  const { trust, branch } = environment
+  if (!wasVouchedFor(trust)) return { holds: true, covers: false, notices: [] }
+  const provider = await providerOf(context, environment)
+  const holds = trust === 'vouched' && (await provider.isVouched(context, codebase, environment, { signal }))
+  const asksForHead = !isOwnMessage(work, hints) && isOfPullRequest(environment, work)
+  const covers = holds && asksForHead && moved.current
+  if (covers || (holds && !asksForHead) || moved.notices.length > 0) return { holds, covers, notices: [] }
+  const { prSha } = hints
+  const vouchAgain = `Review what is checked out, then run: coppice worktree trust ${shellWord(branch)}`
+  const why = !holds
+    ? `${trust === 'lapsed' ? 'an untrusted run has worked in this worktree since you vouched for it' : 'you vouched for another commit than the one that is checked out'}. ${vouchAgain}`
+    : prSha === undefined
+      ? `the current head of PR #${work.id} is unknown (name it with --pr-sha)`
+      : `the worktree doesn't have the current head of PR #${work.id}, ${prSha.slice(0, 7)}`
+  return { holds, covers, notices: [`This run is untrusted: ${why}`] }
+}
 
 /**
  * A pull request that was our own and is a fork's now (or merely stood where a branch of ours stands) does not get the

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { RepoConfig } from '../domain/config/repository.ts'
-import type { Codebase } from '../domain/environment.ts'
+import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from './context.ts'
+import { providerOf } from './served-by.ts'
 
 export type Permission =
   | { readonly run: true }
@@ -55,3 +56,23 @@ export const mayRunScripts = async (
 
 const notApproved = (name: string): string =>
   `Setup and teardown of ${name} didn't run: they need approval. Approve them with: coppice codebase trust ${shellWord(name)}`
+
+/**
+ * Whether a run that holds the lease may be trusted. Asked again here because whoever had the turn before it may have
+ * moved the worktree. An untrusted run can change whatever is in a worktree, and nobody has vouched for that: from its
+ * start on, the vouching has lapsed.
+ */
+export const trustRun = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  { id }: IsolatedEnvironment,
+  { trusted, signal }: { readonly trusted: boolean; readonly signal: AbortSignal },
+): Promise<boolean> => {
+  const environment = await context.store.environments.get(id)
+  if (environment === undefined || !isTrusted(environment.trust)) return false
+  if (environment.trust === 'own') return trusted
+  const provider = await providerOf(context, environment)
+  if (trusted && (await provider.isVouched(context, codebase, environment, { signal }))) return true
+  await context.store.environments.update(id, { trust: 'lapsed', vouchedSha: undefined })
+  return false
+}

@@ -4,6 +4,7 @@ import type { IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { presentCodebase } from '../isolation/codebases/recognise.ts'
 import { acquireLease } from '../isolation/lease.ts'
+import { trustRun } from '../isolation/trust.ts'
 import type { Session, Store } from '../store/store.ts'
 import { agentEnvironment } from './agent-environment.ts'
 import { budgetReached, recordUsage } from './budget.ts'
@@ -34,8 +35,13 @@ export const runAgent = async (context: RunsContext, asked: RunRequest): Promise
   const place = await placeFor(context, request)
   if ('outcome' in place) return place
   await isolation.failpoint('run.placed')
-  const work = (): Promise<RunResult> => inPlace(context, request, agent, place)
-  return place.environment === undefined ? work() : inTurn(context, request, place.environment, work)
+  const { environment } = place
+  if (environment === undefined) return inPlace(context, request, agent, place)
+  return inTurn(context, request, environment, async () => {
+    const { codebase, signal } = request
+    const trusted = await trustRun(isolation, codebase, environment, { trusted: place.trusted, signal })
+    return inPlace(context, request, agent, { ...place, trusted })
+  })
 }
 
 /** Two agents in one tree would undo each other's work; a lease keeps everybody else from removing it meanwhile. */

@@ -11,6 +11,7 @@ import * as runWatches from './migrations/0007-run-watches.ts'
 import * as trust from './migrations/0008-trust.ts'
 import * as formerCodebase from './migrations/0009-former-codebase.ts'
 import * as watchedTime from './migrations/0010-watched-time.ts'
+import * as vouchedCommit from './migrations/0011-vouched-commit.ts'
 import type { Tables } from './tables.ts'
 
 export type Migration = {
@@ -31,6 +32,7 @@ const migrations: readonly Migration[] = [
   { number: 8, name: 'trust', up: trust.up },
   { number: 9, name: 'former-codebase', up: formerCodebase.up },
   { number: 10, name: 'watched-time', up: watchedTime.up },
+  { number: 11, name: 'vouched-commit', up: vouchedCommit.up },
 ]
 
 /** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */

@@ -66,6 +66,7 @@ export type EnvironmentRow = {
   admin_name: string | null
   base_branch: string | null
   trust: string
+  vouched_sha: string | null
   pr_number: number | null
   pr_branch: string | null
 }

@@ -15,7 +15,19 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
-import { ask, conversation, inside, issue, messageOf, program, remove, removed, resolved, holder } from './scene.ts'
+import {
+  ask,
+  conversation,
+  type Inside,
+  inside,
+  issue,
+  messageOf,
+  program,
+  remove,
+  removed,
+  resolved,
+  holder,
+} from './scene.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -659,6 +671,59 @@ test('large files are fetched for our own work, and for a stranger, whose commit
   expect(readFileSync(ran, 'utf8').trim().split('\n').toSorted()).toEqual(['one.bin', 'two.bin'])
 })
 
+describe('what a person vouched for is a commit', () => {
+  const add = (tree: Inside): string => tree.commit('mine', 'mine\n')
+  /** How the worktree moves from the vouched commit, and whether that person has vouched for where it is then. */
+  const moves: Readonly<Record<string, readonly [boolean, (tree: Inside, next: string) => unknown]>> = {
+    'it stays': [true, () => undefined],
+    'a commit is added there': [true, add],
+    'a commit is added and amended': [true, (tree) => [add(tree), tree.git('commit', '-q', '--amend', '-m', 'better')]],
+    'base is merged': [true, (tree) => [add(tree), tree.git('merge', '-q', '--no-edit', 'origin/main')]],
+    'it is fast-forwarded to the next head': [false, (tree, next) => tree.git('merge', '-q', '--ff-only', next)],
+    'the next head is merged': [false, (tree, next) => [add(tree), tree.git('merge', '-q', '--no-edit', next)]],
+    'it is reset to the next head, and a commit is added': [
+      false,
+      (tree, next) => [tree.git('reset', '-q', '--hard', next), add(tree)],
+    ],
+    'the next head is picked': [false, (tree, next) => tree.git('cherry-pick', '--allow-empty', next)],
+    'it is detached at the next head': [false, (tree, next) => tree.git('checkout', '-q', '--detach', next)],
+    'it goes back to an older commit': [false, (tree) => tree.git('reset', '-q', '--hard', 'HEAD~1')],
+  }
+
+  let world: World
+  beforeAll(async () => {
+    world = await makeWorld(withSecrets)
+    world.repo.commit('later', 'later\n')
+    world.repo.git('push', '-q', 'origin', 'main')
+  })
+  afterAll(() => world[Symbol.asyncDispose]())
+
+  test.each(Object.entries(moves))('%s', async (how, [isVouched, move]) => {
+    const number = 1 + Object.keys(moves).indexOf(how)
+    const older = strange(world, `older ${number}`, 'main~1')
+    const first = strange(world, 'first', older)
+    const next = strange(world, 'next', first)
+    const push = (head: string) => world.repo.git('push', '-q', 'origin', `${head}:refs/pull/${number}/head`)
+    push(first)
+    const { environment } = await resolved(world, 'pr', number, { hints: { isForkPR: true, prSha: first } })
+    await vouchFor(world.context, world.codebase, environment)
+    move(inside(world, environment), next)
+    const ours = holder({ id: 'ours', environmentId: environment.id })
+    const trusted = async (prSha?: string): Promise<boolean> => {
+      if (prSha === undefined) return (await resolved(world, 'thread', 'ours', { holder: ours })).trusted
+      return (await resolved(world, 'pr', number, { hints: { isForkPR: true, prSha } })).trusted
+    }
+    // A message of our own, one about the vouched head, and one about the next.
+    expect([await trusted(), await trusted(first)]).toEqual([isVouched, isVouched])
+    push(next)
+    expect(await trusted(next)).toBe(false)
+    const row = await world.context.store.environments.get(environment.id)
+    if (row === undefined) throw new Error('no row')
+    expect((await vouchFor(world.context, world.codebase, row)).wasTrusted).toBe(isVouched)
+    expect(await trusted()).toBe(true)
+  })
+})
+
 test('a person vouches for a worktree: it gets what it was denied, and a setup that fails leaves it untrusted', async () => {
   await using world = await makeWorld(withSecrets)
   const theirs = strange(world, 'theirs')
@@ -676,7 +741,9 @@ test('a person vouches for a worktree: it gets what it was denied, and a setup t
   // Once the lease is released, the head can move to a commit that nobody has looked at.
   expect(atRelease).toEqual(['vouched'])
   expect(gets(world, await resolved(world, 'pr', 7, { hints: { prSha: theirs } }))).toEqual(all)
-  const again = await vouchFor(world.context, world.codebase, { ...environment, trust: 'vouched' })
+  const row = await world.context.store.environments.get(environment.id)
+  expect(row?.vouchedSha).toBe(theirs)
+  const again = await vouchFor(world.context, world.codebase, row ?? environment)
   expect(again.wasTrusted).toBe(true)
 })
 

@@ -32,7 +32,10 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
       return rows.map(fromRow).toSorted((a, b) => a.createdAt - b.createdAt || (a.id < b.id ? -1 : 1))
     },
     unproven: async (codebaseId) => {
-      const rows = await all().where('codebase_id', '=', codebaseId).where('trust', '=', 'unproven').execute()
+      const rows = await all()
+        .where('codebase_id', '=', codebaseId)
+        .where('trust', 'not in', ['own', 'vouched'])
+        .execute()
       return rows.map(fromRow)
     },
     update: async (id, patch) => {

@@ -34,6 +34,7 @@ export const patchColumns = {
   prNumber: 'pr_number',
   baseBranch: 'base_branch',
   trust: 'trust',
+  vouchedSha: 'vouched_sha',
 } as const satisfies Record<keyof EnvironmentPatch, keyof EnvironmentRow>
 
 export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
@@ -55,6 +56,7 @@ export const toRow = (environment: IsolatedEnvironment): EnvironmentRow => ({
   admin_name: orNull(environment.adminName),
   base_branch: orNull(environment.baseBranch),
   trust: environment.trust,
+  vouched_sha: orNull(environment.vouchedSha),
   pr_number: orNull(environment.prNumber),
   pr_branch: orNull(environment.prBranch),
 })
@@ -77,12 +79,13 @@ export const fromRow = (row: EnvironmentRow): IsolatedEnvironment => ({
   adminName: orUndefined(row.admin_name),
   baseBranch: orUndefined(row.base_branch),
   trust: toTrust(row.trust),
+  ...(row.vouched_sha !== null && { vouchedSha: row.vouched_sha as Sha }),
   prNumber: orUndefined(row.pr_number),
   prBranch: orUndefined(row.pr_branch),
 })
 
 /** A word that this version does not know proves nothing. */
-const toTrust = (text: string): Trust => (text === 'own' || text === 'vouched' ? text : 'unproven')
+const toTrust = (text: string): Trust => (text === 'own' || text === 'vouched' || text === 'lapsed' ? text : 'unproven')
 
 export const workOf = (row: { work_type: string; work_id: string }): Work => ({
   type: row.work_type as WorkType,

@@ -7,7 +7,8 @@ import { isTrusted, type Trust } from '../../../domain/trust.ts'
 import { readToken } from '../../../git/admin-dir.ts'
 import { type BranchMove, branchMoves, headMoves } from '../../../git/branch-log.ts'
 import { lastValue } from '../../../git/config-entries.ts'
-import type { CallOptions } from '../../../git/door.ts'
+import type { CallOptions, Tree } from '../../../git/door.ts'
+import { isAncestor } from '../../../git/history.ts'
 import { commitsOutside } from '../../../git/reachable.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
@@ -25,7 +26,7 @@ export type Content = {
 }
 
 export type ContentTrust = {
-  readonly trust: Exclude<Trust, 'vouched'>
+  readonly trust: Exclude<Trust, 'vouched' | 'lapsed'>
   /** Why it is not proven, in words that finish "not proven to be the repository's own: …". */
   readonly doubt: string | undefined
 }
@@ -51,8 +52,9 @@ export const contentTrust = async (
     commitsOutside(context.git, repo, content.tip, known, { ...options, limit: mostCommits })
   const left = await outside([base.sha])
   if (left.length === 0) return own
-  // What was committed in an unproven worktree may be a stranger's work in one commit of ours.
-  const made = earlier?.environment.trust === 'unproven' ? new Set<Sha>() : await madeHere(context, codebase, content)
+  // What was committed in an untrusted worktree may be a stranger's work in one commit of ours.
+  const wasUntrusted = earlier !== undefined && !isTrusted(earlier.environment.trust)
+  const made = wasUntrusted ? new Set<Sha>() : await madeHere(context, codebase, content)
   if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
   const heads = await remoteHeads(context, codebase, options)
   if (heads === undefined) return unproven(doubtOf(left, made, `${codebase.remote ?? 'a remote'} could not be asked`))
@@ -142,9 +144,33 @@ const madeHere = async (
     await headMoves(repo.commonDir),
     ...(gitDir === undefined || isStrange ? [] : [await headMoves(gitDir)]),
   ]
+  return commitsIn(logs)
+}
+
+const commitsIn = (logs: readonly (readonly BranchMove[])[]): ReadonlySet<Sha> => {
   const made = new Set<Sha>()
   for (const moves of logs) for (const move of moves) if (isCommit(move, made)) made.add(move.to)
   return made
+}
+
+/**
+ * Whether a person has vouched for what is checked out: it is the commit that they named, or that commit with nothing on
+ * top of it but base and what was committed in this very worktree. A fast-forward or a merge to the pull request's next
+ * head isn't, whoever did it. An older commit isn't either: what the vouched one has removed is back there.
+ */
+export const isVouchedCommit = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  tree: Tree,
+  { vouched, head }: { readonly vouched: Sha; readonly head: Sha },
+  options: CallOptions = {},
+): Promise<boolean> => {
+  if (head === vouched) return true
+  if (!(await isAncestor(context.git, tree, vouched, head, options))) return false
+  const { base } = await baseAndConfig(context, codebase)
+  const added = await commitsOutside(context.git, tree, head, [vouched, base.sha], { ...options, limit: mostCommits })
+  const made = commitsIn([await headMoves(tree.gitDir)])
+  return added.length < mostCommits && added.every((sha) => made.has(sha))
 }
 
 /** Where HEAD went in every trusted worktree, those included that can still be restored. */

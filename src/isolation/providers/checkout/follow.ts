@@ -6,8 +6,8 @@ import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
 import type { IsolationHints } from '../../../domain/hints.ts'
 import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
-import { isTrusted } from '../../../domain/trust.ts'
 import type { Work } from '../../../domain/work.ts'
 import { type BranchMove, branchMoves } from '../../../git/branch-log.ts'
 import { followReason, hasFilesOf, moveBranch } from '../../../git/checkout.ts'
@@ -164,7 +164,7 @@ const bring = async (
   options: CallOptions,
 ): Promise<string | undefined> => {
   const { git } = context
-  const { trust, prNumber, prBranch } = environment
+  const { trust, prNumber, prBranch, branch } = environment
   const remote = codebase.remote ?? 'origin'
   if (prNumber === undefined) return "this worktree's pull request isn't known"
   if (trust === 'own' && prBranch !== undefined) {
@@ -175,9 +175,9 @@ const bring = async (
     return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`
   }
   await fetchPullRequestHead(context, codebase, remote, prNumber, target, options)
-  return isTrusted(trust)
-    ? `nobody has vouched for that commit. Review it, then move the worktree yourself: git merge --ff-only ${short(target)}`
-    : undefined
+  return trust === 'unproven'
+    ? undefined
+    : `nobody has vouched for that commit. Review it, then move the worktree yourself and vouch for it: git merge --ff-only ${short(target)} && coppice worktree trust ${shellWord(branch)}`
 }
 
 /** A review tree that stands exactly where we put it has no commits of its own. */

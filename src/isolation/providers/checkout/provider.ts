@@ -11,6 +11,7 @@ type Shared =
   | 'restore'
   | 'giveWay'
   | 'vouch'
+  | 'isVouched'
   | 'settle'
   | 'discardPoint'
   | 'isKept'
@@ -30,6 +31,8 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
   },
   vouch: async (context, codebase, environment, options) =>
     (await import('./vouch.ts')).vouchFor(context, codebase, environment, options),
+  isVouched: async (context, codebase, environment, options) =>
+    (await import('./vouch.ts')).isVouchedNow(context, codebase, environment, options),
 
   settle: async (context, codebase, { id, kind: operation }) => {
     const checkout = await kind()

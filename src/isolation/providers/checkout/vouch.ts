@@ -2,8 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { IsolationBlockedError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
-import { isTrusted } from '../../../domain/trust.ts'
-import type { Tree } from '../../../git/door.ts'
+import type { CallOptions, Tree } from '../../../git/door.ts'
 import { resolveCommit } from '../../../git/refs.ts'
 import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -11,13 +10,14 @@ import { usesOf } from '../../gates.ts'
 import { acquireLease, type HeldLease } from '../../lease.ts'
 import type { Vouched, VouchOptions } from '../../provider.ts'
 import { presenceOf } from '../../served-by.ts'
+import { isVouchedCommit } from './content-trust.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
- * an adopted one has nothing of ours in it and only becomes trusted. The trust is recorded last: a setup that fails, or a
- * crash, leaves it untrusted. And while the lease holds: a pull request that moved may bring a commit that nobody has
- * looked at before the lease is taken, and after it is released.
+ * an adopted one has nothing of ours in it and only becomes trusted. The trust is recorded last, with the commit that it
+ * covers: a setup that fails, or a crash, leaves it untrusted. And while the lease holds: a pull request that moved may
+ * bring a commit that nobody has looked at before the lease is taken, and after it is released.
  */
 export const vouchFor = async (
   context: IsolationContext,
@@ -25,7 +25,9 @@ export const vouchFor = async (
   environment: IsolatedEnvironment,
   { seen, signal }: VouchOptions = {},
 ): Promise<Vouched> => {
-  if (isTrusted(environment.trust)) return { wasTrusted: true, commit: seen, ...nothing }
+  if (environment.trust === 'own' || (await isVouchedNow(context, codebase, environment, { signal }))) {
+    return { wasTrusted: true, commit: seen, ...nothing }
+  }
   const { branch, id } = environment
   const tree = await treeOf(context, codebase, environment)
   const commit = seen ?? (await resolveCommit(context.git, tree, 'HEAD', { signal }))
@@ -36,17 +38,34 @@ export const vouchFor = async (
   try {
     await assertStill(context, environment, tree, commit)
     let provisioned = nothing
+    await assertNobodyInside(context, environment, tree, lease)
     if (environment.owned) {
-      await assertNobodyInside(context, environment, tree, lease)
       const vouched: IsolatedEnvironment = { ...environment, trust: 'vouched' }
       provisioned = await provisionEnvironment(context, { codebase, environment: vouched, tree, config, signal })
       await assertStill(context, environment, tree, commit)
     }
-    await context.store.environments.update(id, { trust: 'vouched' })
+    await context.store.environments.update(id, { trust: 'vouched', vouchedSha: commit })
     return { wasTrusted: false, commit, ...provisioned }
   } finally {
     await lease.release()
   }
+}
+
+/** Whether somebody has vouched for the commit that is checked out. Somebody else may have moved the worktree since. */
+export const isVouchedNow = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  environment: IsolatedEnvironment,
+  { signal }: CallOptions = {},
+): Promise<boolean> => {
+  const { trust, vouchedSha } = environment
+  if (trust !== 'vouched' || vouchedSha === undefined) return false
+  const presence = await presenceOf(context, codebase, environment)
+  if (presence.state !== 'present') return false
+  const { tree } = presence
+  const head = await resolveCommit(context.git, tree, 'HEAD', { signal })
+  if (head === undefined) return false
+  return isVouchedCommit(context, codebase, tree, { vouched: vouchedSha, head }, { signal })
 }
 
 const nothing: Provisioned = { copied: 0, linked: 0, ranSetup: false, notices: [] }
@@ -77,7 +96,11 @@ const assertStill = async (
   })
 }
 
-/** Whoever is inside was started without trust and would read the files that are copied now. You yourself may stay. */
+/**
+ * Whoever is inside was started without trust and would read the files that are copied now. You yourself may stay. An
+ * adopted worktree gets no files and its owner's programs run in it: there only a run of ours is in the way, which could
+ * still change what was just vouched for.
+ */
 const assertNobodyInside = async (
   context: IsolationContext,
   environment: IsolatedEnvironment,
@@ -86,11 +109,12 @@ const assertNobodyInside = async (
 ): Promise<void> => {
   const isOurs = ({ fact }: GateAnswer): boolean =>
     fact?.kind === 'you' || (fact?.kind === 'lease' && fact.purpose === purpose && fact.pid === holder.pid)
-  const uses = (await usesOf(context, environment, tree)).filter((use) => !isOurs(use))
+  const matters = ({ fact }: GateAnswer): boolean => environment.owned || fact?.kind === 'lease'
+  const uses = (await usesOf(context, environment, tree)).filter((use) => matters(use) && !isOurs(use))
   if (uses.length === 0) return
   const who = uses.map(({ detail }) => detail).join(', ')
   throw new IsolationBlockedError(`didn't trust ${environment.branch}: ${who}`, {
-    remedy: 'what runs there would read the files that a trusted worktree gets: end it, then run this command again',
+    remedy: 'end what runs there, which was started without trust, then run this command again',
   })
 }
 
