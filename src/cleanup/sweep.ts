@@ -10,7 +10,7 @@ import { movedNotice } from '../isolation/moved.ts'
 import { type Isolation } from '../isolation/isolation.ts'
 import { followRenames, orphans, presenceOf } from '../isolation/served-by.ts'
 import type { RemoveOptions, RemoveOutcome } from '../isolation/provider.ts'
-import { expireRestorePoints, reconcile } from '../isolation/reconcile.ts'
+import { expireRestorePoints, reconcile, recoveryNotices } from '../isolation/reconcile.ts'
 import { followLink } from '../isolation/codebases/recognise.ts'
 import { assertRepository } from '../isolation/codebases/repository-place.ts'
 import { type MergeStatus, mergeStatuses } from '../isolation/merge-proof/merge-status.ts'
@@ -42,11 +42,7 @@ export const runScheduledCleanup = async (
   const draft = writable(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)
-    draft.notices.push(
-      ...moved.map(movedNotice),
-      ...settled.map((what) => `recovered from an interrupted ${what}`),
-      ...left.map((what) => `left alone: ${what}`),
-    )
+    draft.notices.push(...moved.map(movedNotice), ...recoveryNotices({ settled, left }))
   }
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
   const live = await context.store.environments.live(codebase.id)

@@ -105,6 +105,10 @@ const runCommand = async (
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
   const notices: string[] = []
+  const tellNotices = (): void => {
+    for (const notice of notices.splice(0))
+      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.secrets.redact(notice))}\n`)
+  }
   const open = (): Promise<Workplace> => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near }))
   const call: CliCall = {
     words,
@@ -124,8 +128,7 @@ const runCommand = async (
     const loaded = await row.load()
     const answered = await loaded.execute(call)
     terminal.progress.clear()
-    for (const notice of notices)
-      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.secrets.redact(notice))}\n`)
+    tellNotices()
     const view = viewOf(terminal, values)
     if (isSet(values, 'json')) {
       const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
@@ -138,6 +141,9 @@ const runCommand = async (
     }
     return answered.exitCode
   } catch (error) {
+    terminal.progress.clear()
+    // What was recovered on the way is true whatever came of the command.
+    tellNotices()
     throw withWordsOf(error, sayWith(values))
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.

@@ -23,10 +23,8 @@ export const resolveTarget = async (call: Call, cwd = standsIn(call)): Promise<T
 /** The same for commands that change something: what was interrupted is finished or undone first. */
 export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<Target> => {
   const found = await resolveTarget(call, cwd)
-  const { settleInterrupted } = await import('../isolation/reconcile.ts')
-  const { settled, left } = await settleInterrupted(found.context, found.codebase)
-  for (const what of settled) call.notice(`recovered from an interrupted ${what}`)
-  for (const what of left) call.notice(`left alone: ${what}`)
+  const { recoveryNotices, settleInterrupted } = await import('../isolation/reconcile.ts')
+  for (const notice of recoveryNotices(await settleInterrupted(found.context, found.codebase))) call.notice(notice)
   return found
 }
 

@@ -7,7 +7,7 @@ import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-com
 import { atOnce, chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
-import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
+import { failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
@@ -44,20 +44,24 @@ const nameIn = (text: string): string => (called.exec(text)?.[1] ?? '').toLowerC
  */
 export const answerCommand = async (context: ConversationsContext, request: ChatRequest): Promise<ChatAnswer> => {
   const view = viewOf(context)
+  const notices: string[] = []
   try {
     const name = nameIn(request.text)
     const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
     if (own !== undefined) return own
-    return { kind: 'answer', text: printable(await answerTo(context, request, view)) }
+    return { kind: 'answer', text: printable(await answerTo(context, request, view, notices)) }
   } catch (thrown) {
     const { fault, cancelled } = faultOf(thrown, request.signal)
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(withWordsOf(forChat(fault), view.say))
-    return { kind: 'answer', text: printable(begun(failureText(told, 'See the log for details.'))) }
+    const failure = begun(failureText(told, 'See the log for details.'))
+    return { kind: 'answer', text: printable([failure, ...notesOf(notices)].join('\n')) }
   }
 }
+
+const notesOf = (notices: readonly string[]): string[] => notices.map((notice) => `Note: ${notice}`)
 
 /** A message may begin with a name, which is written as it is; these words are none. */
 const begun = (text: string): string =>
@@ -72,7 +76,12 @@ const firstWords: ReadonlySet<string> = new Set(
   chatCommands.flatMap(({ name, aliases = [] }) => [name, ...aliases].map((words) => words.split(' ')[0] ?? words)),
 )
 
-const answerTo = async (context: ConversationsContext, request: ChatRequest, view: View): Promise<string> => {
+const answerTo = async (
+  context: ConversationsContext,
+  request: ChatRequest,
+  view: View,
+  notices: string[],
+): Promise<string> => {
   const parsed = parseWith(chatGrammar, wordsOf(request.text))
   switch (parsed.kind) {
     case 'version':
@@ -80,7 +89,7 @@ const answerTo = async (context: ConversationsContext, request: ChatRequest, vie
     case 'help':
       return helpText(parsed.of, chatCommands, view)
     case 'command':
-      return execute(context, request, parsed, view)
+      return execute(context, request, parsed, view, notices)
   }
 }
 
@@ -91,8 +100,8 @@ const execute = async (
   { conversation, controls, signal }: ChatRequest,
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
+  notices: string[],
 ): Promise<string> => {
-  const notices: string[] = []
   const { reach } = capabilitiesOf(await context.platforms(), conversation.platform)
   const call: Call = {
     words,
@@ -111,9 +120,7 @@ const execute = async (
     notice: (text) => notices.push(text),
   }
   const answered = await (await row.load()).execute(call)
-  // A refusal says all there is to say.
-  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${notice}`)
-  return [answered.text(view), ...notes].filter((part) => part !== '').join('\n')
+  return [answered.text(view), ...notesOf(notices)].filter((part) => part !== '').join('\n')
 }
 
 /** First the repository's own command, then the nearest one that there is. */

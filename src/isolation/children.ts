@@ -41,12 +41,12 @@ export const settleChild = async (
   return startsGit.has(entry.step) ? waitForOtherGits(context, repoPath) : undefined
 }
 
-/** Which git processes use the repository, for people; undefined if there are none. */
+/** Which git processes of ours use the repository, for people; undefined if there are none. */
 export const gitsStillUsing = async (
   context: Pick<IsolationContext, 'secrets'>,
   repoPath: string,
 ): Promise<string | undefined> => {
-  const using = await gitProcessesUsing(repoPath)
+  const using = await gitProcessesUsing(repoPath, { ofOthers: false })
   return using.length === 0 ? undefined : stillRunning(context, using)
 }
 
@@ -63,12 +63,12 @@ const waitForOtherGits = async (
   repoPath: string,
 ): Promise<string | undefined> => {
   const until = context.clock() + patienceMs
-  let using = await gitProcessesUsing(repoPath)
+  let using = await gitProcessesUsing(repoPath, { ofOthers: false })
   while (using.length > 0 && context.clock() < until) {
     // One that we stopped in order to kill it, and then crashed, would stay stopped for ever.
     await continueStopped(using.filter(isOrphan).map(({ identity }) => identity))
     await new Promise((resolve) => setTimeout(resolve, 50))
-    using = await gitProcessesUsing(repoPath)
+    using = await gitProcessesUsing(repoPath, { ofOthers: false })
   }
   return using.length === 0 ? undefined : stillRunning(context, using)
 }

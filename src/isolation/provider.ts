@@ -48,7 +48,12 @@ export type Created = {
   readonly fromSpare: boolean
 }
 /** Somebody made it while we waited for the lock. */
-export type Existing = { readonly outcome: 'existing'; readonly environment: IsolatedEnvironment }
+export type Existing = {
+  readonly outcome: 'existing'
+  readonly environment: IsolatedEnvironment
+  /** What was recovered while we waited. */
+  readonly notices?: readonly string[]
+}
 export type LimitReached = { readonly outcome: 'limit'; readonly active: number; readonly limit: number }
 
 export type RemoveOptions = {
@@ -151,6 +156,14 @@ export type Glance = {
   readonly detached: number
 }
 
+/** What became of an interrupted operation. */
+export type SettledEntry =
+  | { readonly outcome: 'settled' }
+  /** It stays interrupted for now, and this is why. */
+  | { readonly outcome: 'left'; readonly why: string }
+  /** It is over, and what it was making stays at its path: it was moved, or holds what can't be saved. */
+  | { readonly outcome: 'left-to-user' }
+
 export type VouchOptions = {
   /** The commit that was checked out when the person said so. If another one is by now, it is not trusted. */
   readonly seen?: Sha | undefined
@@ -209,8 +222,8 @@ export type IsolationProvider<Context> = {
     options: { readonly signal?: AbortSignal | undefined },
   ): Promise<boolean>
 
-  /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
-  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>
+  /** Finishes or undoes what a crash interrupted, under the repository's lock. */
+  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<SettledEntry>
   /** Puts right, at a start, what only this member keeps beside its environments. */
   tidy(context: Context, codebase: Codebase): Promise<void>
   /** The codebase's repository is at another place: whatever names it by its path is written anew. */

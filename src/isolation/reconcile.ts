@@ -1,12 +1,13 @@
 import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { AppError } from '../domain/errors.ts'
+import { AppError, toAppError } from '../domain/errors.ts'
 import { readRestoreData } from '../domain/journal-data.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import { describeSaved } from '../domain/removal/restore-point.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
 import type { IsolationContext, Provider } from './context.ts'
+import type { SettledEntry } from './provider.ts'
 import { isAbandoned } from './abandon.ts'
 import { dropDeadLeases } from './lease.ts'
 import { locked } from './lock/locked.ts'
@@ -61,35 +62,60 @@ export const settleInterrupted = async (
       left.push(`${entry.kind}: cannot tell whether process ${entry.holder.pid} still runs`)
       continue
     }
-    const problem = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
+    const end = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
       settle(context, codebase, entry.id),
     )
-    if (problem === undefined) settled.push(`${entry.kind} ${nameOf(entry)}${await savedWork(context, entry)}`)
-    else left.push(`${entry.kind} ${nameOf(entry)}: ${problem}`)
+    const what = `${entry.kind} ${nameOf(entry)}`
+    if (end.outcome === 'left') left.push(`${what}: ${end.why}`)
+    else {
+      settled.push(`${what}${await whereWorkIs(context, entry, end)}`)
+      // Whoever caused this may fail before they can tell anybody.
+      context.log.warn('recovered from an interrupted operation', { what: settled.at(-1) })
+    }
   }
   return { settled, left }
 }
 
+/** What whoever caused a recovery is told about it, whatever else they asked for. */
+export const recoveryNotices = ({ settled, left }: Pick<Reconciled, 'settled' | 'left'>): string[] => [
+  ...settled.map((what) => `recovered from an interrupted ${what}`),
+  ...left.map((what) => `left alone: ${what}`),
+]
+
 /** A creation that was undone may have held somebody's work: where that is now. */
-const savedWork = async ({ store }: Pick<IsolationContext, 'store'>, { id, kind }: JournalEntry): Promise<string> =>
-  kind !== 'remove' && (await store.restorePoints.get(id)) !== undefined
-    ? ` (its changes are saved: coppice worktree restore ${shellWord(id)})`
-    : ''
+const whereWorkIs = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  { id, kind, data }: JournalEntry,
+  { outcome }: SettledEntry,
+): Promise<string> => {
+  const point = kind === 'remove' ? undefined : await store.restorePoints.get(id)
+  const said = [
+    ...(point === undefined ? [] : [`its changes are saved: ${describeSaved(point)}`]),
+    ...(outcome === 'left-to-user'
+      ? [`it was left as it is: it was moved, or holds what can't be saved (${String(data['path'])})`]
+      : []),
+  ]
+  return said.length === 0 ? '' : ` (${said.join('; ')})`
+}
 
 const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
 
-const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<string | undefined> => {
+const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<SettledEntry> => {
   // Looked up again under the lock: another process may have settled it meanwhile.
   const entry = await context.store.journal.get(id)
-  if (entry === undefined) return undefined
+  if (entry === undefined) return { outcome: 'settled' }
   try {
     // A clone of a whole repository that was interrupted is begun again, or named by `doctor`.
-    if (entry.kind === 'clone') return await context.store.journal.end(id).then(() => undefined)
+    if (entry.kind === 'clone') {
+      await context.store.journal.end(id)
+      return { outcome: 'settled' }
+    }
     return await (await settlerOf(context, entry)).settle(context, codebase, entry)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
-    return error instanceof Error ? error.message : String(error)
+    const { message, remedy } = toAppError(error)
+    return { outcome: 'left', why: remedy === undefined ? message : `${message} (${remedy})` }
   }
 }
 

@@ -261,7 +261,12 @@ const makeOne = async (
     case 'limit':
       return { outcome: 'limit', report: await limitReport(context, codebase, made, stale) }
     case 'existing':
-      return { outcome: 'resolved', environment: made.environment, how: 'same-work', notices: cleared }
+      return {
+        outcome: 'resolved',
+        environment: made.environment,
+        how: 'same-work',
+        notices: [...cleared, ...(made.notices ?? [])],
+      }
     case 'created':
       return {
         outcome: 'resolved',
@@ -285,7 +290,7 @@ const usableRow = async (
   { codebase, signal, told }: Settled,
   known: IsolatedEnvironment,
 ): Promise<IsolatedEnvironment | undefined> => {
-  const environment = await whenSettled(context, codebase, known, signal)
+  const environment = await whenSettled(context, codebase, known, { signal, tell: (notice) => told.push(notice) })
   if (environment?.status !== 'active' && environment?.status !== 'missing') return undefined
   const { status, id, branch } = environment
   const presence = await presenceOf(context, codebase, environment)

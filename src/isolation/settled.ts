@@ -4,10 +4,16 @@ import { IsolationBlockedError } from '../domain/errors.ts'
 import { liveness } from '../process/identity.ts'
 import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
-import { settleInterrupted } from './reconcile.ts'
+import { recoveryNotices, settleInterrupted } from './reconcile.ts'
 
 /** As long as a setup script may take, and some more. */
 const patienceMs = 20 * 60_000
+
+export type WaitOptions = {
+  readonly signal?: AbortSignal | undefined
+  /** Told what was recovered on the way. */
+  readonly tell: (notice: string) => void
+}
 
 /**
  * The row once nobody is making or removing it any more; undefined when it is gone. Two messages for one work that
@@ -17,7 +23,7 @@ export const whenSettled = async (
   context: IsolationContext,
   codebase: Codebase,
   known: IsolatedEnvironment,
-  signal?: AbortSignal,
+  { signal, tell }: WaitOptions,
 ): Promise<IsolatedEnvironment | undefined> => {
   const until = context.clock() + patienceMs
   let environment: IsolatedEnvironment | undefined = known
@@ -25,7 +31,8 @@ export const whenSettled = async (
   for (let pauseMs = 10; isUnderWay(environment); pauseMs = Math.min(pauseMs * 2, 500)) {
     if (context.clock() > until) throw stuck(environment)
     if (pauseMs === 500) context.progress(`waiting until ${environment.branch} is no longer ${environment.status}`)
-    const { left } = await settleInterrupted(context, codebase)
+    const { settled, left } = await settleInterrupted(context, codebase)
+    for (const notice of recoveryNotices({ settled, left: [] })) tell(notice)
     environment = await context.store.environments.get(known.id)
     if (!isUnderWay(environment)) break
     const holder = await holderOf(context, environment)

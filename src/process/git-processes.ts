@@ -33,8 +33,12 @@ export const gitStarterVariable = 'COPPICE_GIT_STARTER'
 /**
  * The git processes of this host that work on the repository: by their directory, `--git-dir`, GIT_DIR or open files.
  * Asked before a record that nobody can account for is touched, so one that cannot be looked at makes it throw.
+ * Without `ofOthers`, for what we have started ourselves: one of another user's cannot be that.
  */
-export const gitProcessesUsing = async (commonDir: string): Promise<readonly GitProcess[]> => {
+export const gitProcessesUsing = async (
+  commonDir: string,
+  { ofOthers = true }: { readonly ofOthers?: boolean } = {},
+): Promise<readonly GitProcess[]> => {
   if (process.platform !== 'linux') throw cannotTell('this system does not tell what other processes work on')
   const repository = await realPlace(resolve(commonDir))
   const gits = (await processTable()).filter((row) => !row.zombie && isGit(row.command))
@@ -45,7 +49,7 @@ export const gitProcessesUsing = async (commonDir: string): Promise<readonly Git
   const users: GitProcess[] = []
   for (const git of gits) {
     const { pid } = git.identity
-    if (isHarmlessDaemon(argumentsOf(pid))) continue
+    if (isHarmlessDaemon(argumentsOf(pid)) || (!ofOthers && isOfOtherUser(pid))) continue
     if (hidden.has(pid)) throw cannotTell(`git process ${pid} belongs to another user`)
     const told = ownWords(pid)
     if (told === undefined) continue
@@ -75,6 +79,16 @@ const isHarmlessDaemon = ([program = '', ...rest]: readonly string[]): boolean =
     command === 'daemon' ||
     (command === 'fsmonitor--daemon' && first === 'run')
   )
+}
+
+/** By the real user, which everybody may read. Not where that is unknown. */
+const isOfOtherUser = (pid: number): boolean => {
+  try {
+    const real = /^Uid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return real !== undefined && Number(real) !== process.getuid?.()
+  } catch {
+    return false
+  }
 }
 
 /** Undefined when it has ended meanwhile. */

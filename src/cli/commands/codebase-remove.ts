@@ -16,7 +16,9 @@ const run = async (call: Call): Promise<CodebaseRemoved> => {
       remedy: 'run `coppice codebase list` for a list',
     })
   }
-  return removeCodebase(context, codebase, { force: isSet(call.values, 'force') })
+  const removed = await removeCodebase(context, codebase, { force: isSet(call.values, 'force') })
+  for (const notice of removed.notices ?? []) call.notice(notice)
+  return removed
 }
 
 const toText = (result: CodebaseRemoved, view: View): string => {

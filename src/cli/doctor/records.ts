@@ -2,11 +2,13 @@ import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Codebase } from '../../domain/environment.ts'
+import { unlessMissing } from '../../domain/missing.ts'
+import { readToken, readWorktreeLink } from '../../git/admin-dir.ts'
 import { reposDirectory, strayClones } from '../../isolation/codebases/clone.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { isAbandoned } from '../../isolation/abandon.ts'
 import { leaseHolders } from '../../isolation/lease.ts'
-import { spareDirectory, trashDirectory } from '../../isolation/paths.ts'
+import { managedRoot, spareDirectory, trashDirectory } from '../../isolation/paths.ts'
 import { isGivenUp, listTrash } from '../../isolation/trash/trash.ts'
 import { describeGone, goneRemedy, realPlace, repositoryState } from '../../isolation/codebases/repository-place.ts'
 import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-spares.ts'
@@ -57,6 +59,7 @@ export const examineHome = async (
       ]),
       ...roots.map((root) => look('trash', () => unknownTrash(context, root, open))),
       ...[...roots.map(trashDirectory), reposDirectory(context)].map((path) => look('trash', () => mountsIn(path))),
+      ...roots.map((root) => look('worktrees', () => leftToUser(context, root, open, codebases))),
       ...roots.map((root) => look('spares', () => unknownSpares(context, root, open, codebases))),
     ])
   ).flat()
@@ -161,6 +164,42 @@ const unknownSpares = async (
     .filter((path) => !known.has(path))
     .map((path) => unknownThing('spares', path))
 }
+
+/**
+ * What a creation that couldn't be undone has left: nothing else names it. Worktrees that git knows are named with their
+ * repository, and a clone with a token is another home's.
+ */
+const leftToUser = async (
+  context: Pick<IsolationContext, 'store' | 'host'>,
+  root: string,
+  open: readonly JournalEntry[],
+  codebases: readonly Codebase[],
+): Promise<Finding[]> => {
+  const live = (await Promise.all(codebases.map(({ id }) => context.store.environments.live(id)))).flat()
+  const known = new Set([...live.map(({ path }) => path), ...open.map(({ data }) => data['path'])])
+  const findings: Finding[] = []
+  for (const { name } of codebases) {
+    const directory = join(root, name)
+    for (const entry of await directoriesIn(directory)) {
+      const path = join(directory, entry)
+      if (known.has(path) || (await managedRoot(path, context.host)) === undefined || (await isAccountedFor(path)))
+        continue
+      const remedy = `move what you need elsewhere, then delete it: rm -r ${shellWord(path)}`
+      findings.push(
+        note(name, `${path} is not tracked: an unfinished worktree was left there, or you put it there`, remedy),
+      )
+    }
+  }
+  return findings
+}
+
+const isAccountedFor = async (path: string): Promise<boolean> =>
+  (await readWorktreeLink(path)) !== undefined || (await readToken(join(path, '.git'))) !== undefined
+
+const directoriesIn = async (path: string): Promise<string[]> =>
+  ((await unlessMissing(readdir(path, { withFileTypes: true }))) ?? [])
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map(({ name }) => name)
 
 /** Those that are named with their codebase. */
 const forgottenPaths = async (

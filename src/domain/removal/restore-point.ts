@@ -1,5 +1,6 @@
 import type { IsolatedEnvironment } from '../environment.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../names.ts'
+import { shellWord } from '../shell-word.ts'
 import type { Work } from '../work.ts'
 
 /** Everything a removed environment held. Git objects are held by `ref`; the rest is in its directory below `restore/` in the home. */
@@ -73,4 +74,10 @@ export const describeLeftOut = (leftOut: readonly LeftOut[]): string[] => {
   const shown = leftOut.slice(0, MOST_LINES).map(({ path, reason }) => `${path} (${reason})`)
   const more = leftOut.length - shown.length
   return more > 0 ? [...shown, `and ${more} more`] : shown
+}
+
+/** Where saved work is and what is not in it, to finish "The changes are saved: …". */
+export const describeSaved = ({ id, contents: { leftOut } }: RestorePoint): string => {
+  const restore = `coppice worktree restore ${shellWord(id)}`
+  return leftOut.length === 0 ? restore : `${restore}. Not saved: ${describeLeftOut(leftOut).join(', ')}`
 }

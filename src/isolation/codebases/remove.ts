@@ -12,7 +12,7 @@ import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { followLink } from './recognise.ts'
 import { onlyHere } from './only-here.ts'
-import { settleInterrupted } from '../reconcile.ts'
+import { recoveryNotices, settleInterrupted } from '../reconcile.ts'
 import { restorePointsOf } from '../restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from '../trust.ts'
@@ -43,6 +43,8 @@ export type CodebaseRemoved = {
   readonly restorePoints: number
   /** Set when the repository was gone: the directories of its worktrees, which stay. */
   readonly released?: readonly KeptDirectory[]
+  /** What was recovered first. */
+  readonly notices?: readonly string[]
 }
 
 /**
@@ -70,7 +72,7 @@ export const removeCodebase = async (
       live.map(({ branch }) => branch),
     )
   const restorePoints = (await restorePointsOf(context, codebase)).length
-  await settleInterrupted(context, codebase)
+  const notices = recoveryNotices(await settleInterrupted(context, codebase))
   return locked(context, codebase, `unregistering ${codebase.name}`, async () => {
     for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
     const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
@@ -78,7 +80,7 @@ export const removeCodebase = async (
     await context.store.codebases.remove(codebase.id)
     const cloneDeleted = codebase.cloned && cloneKept.length === 0
     if (cloneDeleted) await deleteClone(context, codebase)
-    return { codebase, cloneDeleted, cloneKept, restorePoints }
+    return { codebase, cloneDeleted, cloneKept, restorePoints, notices }
   })
 }
 

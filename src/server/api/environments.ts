@@ -42,6 +42,7 @@ const removeRoute = createRoute({
         restorePoint: z.string().nullable(),
         branchDeleted: z.boolean(),
         leftOut: z.array(z.object({ path: z.string(), reason: z.string() })),
+        notices: z.array(z.string()),
       }),
     ),
     ...failures,
@@ -55,7 +56,12 @@ const restoreRoute = createRoute({
   path: '/api/environments/{id}/restore',
   summary: 'Restore a removed environment',
   request: { params: id },
-  responses: { 200: json('The environment', environmentAnswer), ...failures, ...missing, ...refused },
+  responses: {
+    200: json('The environment', environmentAnswer.extend({ notices: z.array(z.string()) })),
+    ...failures,
+    ...missing,
+    ...refused,
+  },
 })
 
 export const addEnvironments = (app: App, deps: ServerDeps): void => {

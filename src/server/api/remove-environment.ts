@@ -6,7 +6,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { settleInterrupted } from '../../isolation/reconcile.ts'
+import { recoveryNotices, settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { ErrorBody } from '../errors.ts'
 
@@ -15,11 +15,12 @@ export const removeEnvironment = async (
   id: string,
   forced: boolean,
 ): Promise<
-  { readonly removed: true; readonly answer: RemovalJson } | { readonly removed: false; readonly refusal: ErrorBody }
+  | { readonly removed: true; readonly answer: RemovalJson & { readonly notices: string[] } }
+  | { readonly removed: false; readonly refusal: ErrorBody }
 > => {
   const { isolation, provider, changes } = context
   const { environment, codebase } = await environmentAndCodebase(isolation, id)
-  await settleInterrupted(isolation, codebase)
+  const notices = recoveryNotices(await settleInterrupted(isolation, codebase)).map(redact)
   const place = { context: isolation, provider, codebase }
   const result = await removeWorktree(place, environment, { forced, by: 'the API' })
   if (result.outcome === 'refused') {
@@ -27,7 +28,7 @@ export const removeEnvironment = async (
   }
   changes.emit({ type: 'environment', id, codebaseId: codebase.id, status: result.environment.status })
   wake()
-  return { removed: true, answer: removalJson(result) }
+  return { removed: true, answer: { ...removalJson(result), notices } }
 }
 
 export const environmentAndCodebase = async (

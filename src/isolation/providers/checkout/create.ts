@@ -36,13 +36,14 @@ export const createEnvironment = async (
   const purpose = `creating a worktree for ${request.work.type} ${request.work.id}`
   const start = (): ReturnType<typeof begin> =>
     locked(context, codebase, purpose, () => begin(context, checkout, request, root), signal)
+  const recovered: string[] = []
   let begun = await start()
   // Somebody else is making (or removing) the same work's: that is waited for without the lock.
   while ('outcome' in begun && begun.outcome === 'under-way') {
-    await whenSettled(context, codebase, begun.environment, signal)
+    await whenSettled(context, codebase, begun.environment, { signal, tell: (notice) => recovered.push(notice) })
     begun = await start()
   }
-  if ('outcome' in begun) return begun
+  if ('outcome' in begun) return begun.outcome === 'existing' ? { ...begun, notices: recovered } : begun
   const { making, made, config } = begun
   try {
     const dressed = await withChild(context, made.entry.id, {}, (onSpawn) =>
@@ -61,7 +62,7 @@ export const createEnvironment = async (
       outcome: 'created',
       environment,
       fromSpare: made.fromSpare,
-      notices: [...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
+      notices: [...recovered, ...making.plan.notices, ...doubtNotice(making), ...dressed.notices],
     }
   } catch (error) {
     throw await undoFailed(making, made, error)

@@ -5,7 +5,7 @@ import { basename } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
+import { describeSaved, type RestorePoint } from '../../../domain/removal/restore-point.ts'
 import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
@@ -53,7 +53,7 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     const undone = await settleOrAbandon(context, entry.id, () =>
       undoMaking(context, making.codebase, checkout.undo, entry.id, 'just-made'),
     )
-    throw withWhereabouts(making, entry.id, undone, explain(error, plan))
+    throw await withWhereabouts(making, entry.id, undone, explain(error, plan))
   }
 }
 
@@ -71,13 +71,14 @@ export const undoFailed = async (making: Making, { entry }: Made, error: unknown
   return withWhereabouts(making, entry.id, undone, error)
 }
 
-const withWhereabouts = (
-  { environment, signal }: Making,
+const withWhereabouts = async (
+  { context, environment, signal }: Making,
   entryId: string,
   undone: Undone | undefined,
   error: unknown,
-): unknown => {
-  const where = whereWorkIs(undone, environment, entryId)
+): Promise<unknown> => {
+  const point = await context.store.restorePoints.get(entryId).catch(() => undefined)
+  const where = whereWorkIs(undone, environment, point)
   if (where === undefined) return error
   const { code, message, remedy } = toAppError(error)
   if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })
@@ -87,7 +88,7 @@ const withWhereabouts = (
 const whereWorkIs = (
   undone: Undone | undefined,
   { path }: IsolatedEnvironment,
-  pointId: string,
+  point: RestorePoint | undefined,
 ): string | undefined => {
   if (undone === undefined)
     return `The unfinished worktree is still at ${path}: run \`coppice doctor --fix\` to undo it`
@@ -98,7 +99,7 @@ const whereWorkIs = (
     case 'nothing':
       return undefined
     case 'saved':
-      return `The changes in the unfinished worktree are saved: coppice worktree restore ${shellWord(pointId)}`
+      return `The changes in the unfinished worktree are saved${point === undefined ? '' : `: ${describeSaved(point)}`}`
     case 'cannot-keep':
       return `The unfinished worktree was left as it is: it was moved, or holds what can't be saved (${path})`
   }

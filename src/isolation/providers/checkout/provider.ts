@@ -38,11 +38,12 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     const checkout = await kind()
     if (operation === 'remove') {
       await (await import('./removal-steps.ts')).settleRemoval(context, checkout, codebase, id)
-      return undefined
+      return { outcome: 'settled' }
     }
     const { undoMaking } = await import('./undo.ts')
     const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
-    return undone.outcome === 'left' ? undone.detail : undefined
+    if (undone.outcome === 'left') return { outcome: 'left', why: undone.detail }
+    return { outcome: undone.work === 'cannot-keep' ? 'left-to-user' : 'settled' }
   },
 
   discardPoint: async (context, codebase, id) =>

@@ -180,7 +180,7 @@ const compareWith = async (
 }
 
 /** What the tree's own index has and neither the checkout nor the restore point does; its file may be gone since. */
-const stagedOnly = async (
+export const stagedOnly = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   start: Sha,
@@ -255,7 +255,7 @@ const repositoriesOf = async (
   return found
 }
 
-const branchOf = async (tree: Tree): Promise<string | undefined> => {
+export const branchOf = async (tree: Tree): Promise<string | undefined> => {
   const head = await readHead(tree.gitDir)
   return head !== undefined && 'branch' in head ? head.branch : undefined
 }

@@ -32,7 +32,8 @@ export const endMaking = (
     if (entry.environmentId !== undefined) {
       await store.ports.release(entry.environmentId)
       // A row that a restore point speaks of stays, so that `restore` finds it.
-      if (saved === 'saved') await store.environments.transition(entry.environmentId, 'creating', 'removed')
+      const isSaved = saved === 'saved' || (await store.restorePoints.get(entry.id)) !== undefined
+      if (isSaved) await store.environments.transition(entry.environmentId, 'creating', 'removed')
       else await store.environments.forgetCreating(entry.environmentId)
     }
     await store.journal.end(entry.id)

@@ -1,6 +1,6 @@
-import { rm } from 'node:fs/promises'
+import { lstat, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Codebase } from '../../../domain/environment.ts'
+import { unlessMissing } from '../../../domain/missing.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
 import { forgetWorktree } from '../../../git/worktree-forget.ts'
@@ -9,6 +9,7 @@ import type { IsolationContext } from '../../context.ts'
 import { treeAt } from './presence.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { saveStrangersWork } from '../checkout/salvage-creation.ts'
+import { saveRecord } from '../checkout/salvage-record.ts'
 import { dropBranch } from '../checkout/branch-fate.ts'
 import { findDirectory, findRecord, isWholeRecord, leaveToUser, pathsOf, wasTaken } from './making-left.ts'
 import {
@@ -50,7 +51,9 @@ const takeBack = async (
   found: AdminDir | undefined,
 ): Promise<Salvaged | Left> => {
   const { codebase, entry, data, when } = undoing
-  if (found !== undefined && (await wasTaken(found, pathsOf(data)))) {
+  // Once it is given up, a directory at its path that links to the record is somebody's copy.
+  const ours = isGivenUp(entry) ? [] : pathsOf(data)
+  if (found !== undefined && (await wasTaken(found, ours))) {
     await leaveToUser(found.dir)
     return 'cannot-keep'
   }
@@ -63,12 +66,25 @@ const takeBack = async (
   if (users !== undefined) return { left: users }
   // Nobody can have committed through half a record, and git stumbles over it: it goes before git is asked anything.
   if (found !== undefined && admin === undefined) await removeHalfRecord(found.dir)
-  const saved = tree === undefined ? await savedBefore(context, entry) : await clearAway(context, undoing, tree, admin)
-  if (saved === 'cannot-keep' && admin !== undefined) await clearLock(admin.dir)
+  const saved =
+    tree === undefined ? await saveMissing(context, undoing, admin) : await clearAway(context, undoing, tree, admin)
+  if (saved === 'cannot-keep' && admin !== undefined) await leaveToUser(admin.dir)
   if (saved === 'cannot-keep' || isLeft(saved)) return saved
-  if (admin !== undefined) await forgetRecord(context, codebase, admin)
+  if (admin !== undefined) await forgetRecord(context, undoing, admin)
   await context.failpoint('undo.forgotten')
   return saved
+}
+
+/** Its directory is away. Once it was given up, everything was saved before. */
+const saveMissing = async (
+  context: IsolationContext,
+  { codebase, entry, data }: Undoing,
+  admin: AdminDir | undefined,
+): Promise<Salvaged> => {
+  if (admin === undefined || isGivenUp(entry)) return savedBefore(context, entry)
+  const tree = treeAt(codebase, admin.dir, codebase.repoPath)
+  const saved = await saveRecord(context, keeping, codebase, entry, tree, data.start)
+  return saved === 'nothing' ? savedBefore(context, entry) : saved
 }
 
 const clearAway = async (
@@ -92,17 +108,22 @@ const clearAway = async (
 
 const forgetRecord = async (
   context: Pick<IsolationContext, 'git'>,
-  codebase: Codebase,
+  { codebase, entry }: Undoing,
   admin: AdminDir,
 ): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
+  // Git would refuse, or delete what somebody has put there since: only the record goes.
+  if (isGivenUp(entry) && (await isTakenPath(admin))) return deleteTree(admin.dir)
   await forgetWorktree(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
     // Whatever else went wrong, a record that is whole may be somebody's by now.
     if (await isWholeRecord(admin.dir)) throw error
     await removeHalfRecord(admin.dir)
   })
 }
+
+const isTakenPath = async ({ worktreePath }: AdminDir): Promise<boolean> =>
+  worktreePath !== undefined && (await unlessMissing(lstat(worktreePath))) !== undefined
 
 /** A record that git itself cannot read: only the files that `git worktree add` writes, then the empty directory. */
 const halfRecordFiles = [

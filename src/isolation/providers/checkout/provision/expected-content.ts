@@ -66,6 +66,7 @@ export const expectedContent = async (
       }
       return true
     }
+    if (here === 'too-large') return false
     if (isComplete && !(await hasMode(bytesBelow(tree.path, path), work.get(path)?.[0]))) return false
     for (const sha of sources(path)) {
       const source = await blob(context, repo, sha)
@@ -129,14 +130,15 @@ export const hasMode = async (path: Buffer, laid: Pick<ListedEntry, 'mode'> | un
   return found.isFile() && ((found.mode & 0o100) !== 0) === (laid.mode === '100755')
 }
 
-/** Compared in memory with what git has; a larger file is not ours to judge, and is refused. */
+/** Compared in memory with what git has; a larger file is never taken for ours. */
 const maxBlobBytes = 512 * 1024 * 1024
 
-const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory'> => {
+const contentOf = async (path: Buffer): Promise<Buffer | 'absent' | 'directory' | 'too-large'> => {
   const found = await unlessMissing(lstat(path))
   if (found === undefined) return 'absent'
   if (found.isDirectory()) return 'directory'
   if (found.isSymbolicLink()) return readlink(path, { encoding: 'buffer' })
+  if (found.isFile() && found.size > maxBlobBytes) return 'too-large'
   return (await readUntrusted(path, { maxBytes: maxBlobBytes })) ?? 'absent'
 }
 
