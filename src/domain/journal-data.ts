@@ -39,6 +39,8 @@ const spareData = {
   spareId: text,
   /** Device and inode of the directory that was made, whatever lies at the path now. */
   directory: optional(text),
+  /** Where an undoing took the directory from when it moved it to the trash. */
+  trashedFrom: optional(text),
 } satisfies Schema
 
 const creationData = {
@@ -51,6 +53,7 @@ const creationData = {
   adminNamesBefore: texts,
   spare: optional(object({ path: text, adminName: text })),
   directory: optional(text),
+  trashedFrom: optional(text),
 } satisfies Schema
 
 const restoreData = {
