@@ -13,11 +13,11 @@ import { LIMIT } from './reply-port.ts'
 import { createSender } from './sender.ts'
 import { type DiscordSettings, usableSettings } from './settings.ts'
 
-/** How long things take; tests are in more of a hurry. */
+/** Delays; tests use shorter ones. */
 export type Pace = {
   readonly requestTimeoutMs: number
   readonly previewEveryMs: number
-  /** How long the server's start waits for Discord; it goes on without, and the connection is made when it can be. */
+  /** How long startup waits for Discord; after that it continues, and the connection is made later. */
   readonly startMs: number
 }
 
@@ -93,7 +93,7 @@ export const createDiscordPlatform = async (
       const closing = open
       open = undefined
       await closing?.gateway.close()
-      // What has come is not sent again by Discord: it is still accepted.
+      // Discord doesn't resend what has arrived, so it is still accepted.
       await closing?.receiver.settled()
       note({ state: 'disconnected' })
     },

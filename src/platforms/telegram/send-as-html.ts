@@ -2,13 +2,13 @@ import type { Logger } from '../../process/log.ts'
 import { isUnreadable } from './client.ts'
 import { lengthOf, toHtml, toPlain } from './render.ts'
 
-/** Telegram's own limit, counted without tags. */
+/** Telegram's limit, counted without tags. */
 const LONGEST_MESSAGE = 4_096
 
 export type How = { readonly parse_mode?: 'HTML' }
 
-/** Sends it rendered; as it is where that would be too long, or where Telegram cannot read what we made of it. */
-export const inHtml = async <T>(
+/** Sends it rendered; unrendered if that would be too long, or if Telegram can't parse our HTML. */
+export const sendAsHtml = async <T>(
   markdown: string,
   log: Logger,
   send: (text: string, how: How) => Promise<T>,
@@ -21,7 +21,7 @@ export const inHtml = async <T>(
     return await send(html, { parse_mode: 'HTML' })
   } catch (error) {
     if (!isUnreadable(error)) throw error
-    log.warn('Telegram could not read a message; it is sent without its looks', { error })
+    log.warn('Telegram rejected the formatting of a message; it is sent as plain text', { error })
     return send(plain, {})
   }
 }
