@@ -103,7 +103,7 @@ const run = async (
       conversations: engine.conversations,
       platforms: locals,
       remotes: remote.platforms,
-      refusedPlatforms: () => refused,
+      failedPlatforms: () => refused,
       token,
       version: parts.version,
       databaseName: workplace.databaseName,

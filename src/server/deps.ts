@@ -17,7 +17,7 @@ export type ServerDeps = {
   /** Remote services' platforms, for their webhooks. */
   readonly remotes?: ReadonlyMap<string, Platform>
   /** Configured platforms that couldn't start, and why. */
-  readonly refusedPlatforms?: () => readonly FailedPlatform[]
+  readonly failedPlatforms?: () => readonly FailedPlatform[]
   readonly token: string
   readonly version: string
   /** `SQLite, /home/…/coppice.db` */

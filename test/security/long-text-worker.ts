@@ -4,7 +4,7 @@ import { isChatCommand } from '../../src/conversations/answer-command.ts'
 import { splitReply } from '../../src/conversations/outbox/split.ts'
 import { slug } from '../../src/domain/work.ts'
 import { meaningfulLine } from '../../src/git/failure.ts'
-import { LONGEST_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'
+import { MAX_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'
 import * as discord from '../../src/platforms/discord/text.ts'
 import { closingIssuesIn } from '../../src/platforms/github/links.ts'
 import { isOurs, withMarker } from '../../src/platforms/github/marker.ts'
@@ -41,7 +41,7 @@ const functions: Record<string, readonly [longest: number, work: (text: string) 
   ],
   Markdown: [MAX_PARSED, parseMarkdown],
   'Markdown for Slack': [4_000, toMrkdwn],
-  'Markdown for Discord': [LONGEST_MESSAGE, renderMarkdown],
+  'Markdown for Discord': [MAX_MESSAGE, renderMarkdown],
   'Markdown for Telegram': [4_096, toHtml],
   'a reply on GitHub': [65_536, withoutMentions],
 }

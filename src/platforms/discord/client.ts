@@ -33,7 +33,7 @@ export type DiscordApi = {
 export type Interaction = { readonly id: string; readonly token: string; readonly application_id: string }
 
 /** Longer waits are left to the outbox, which survives a restart; shorter ones the SDK waits out. */
-const LONGEST_PAUSE_MS = 2_500
+const MAX_PAUSE_MS = 2_500
 
 /** Options for the gateway's and our own calls. */
 export const restOptions = (apiUrl: string | undefined, timeoutMs: number): Partial<RESTOptions> => ({
@@ -41,7 +41,7 @@ export const restOptions = (apiUrl: string | undefined, timeoutMs: number): Part
   // One immediate retry; after that the outbox retries, durably.
   retries: 1,
   timeout: timeoutMs,
-  rejectOnRateLimit: ({ retryAfter, timeToReset }) => Math.max(retryAfter, timeToReset) > LONGEST_PAUSE_MS,
+  rejectOnRateLimit: ({ retryAfter, timeToReset }) => Math.max(retryAfter, timeToReset) > MAX_PAUSE_MS,
 })
 
 export const createDiscordApi = (token: string, options: Partial<RESTOptions>): DiscordApi => {

@@ -76,7 +76,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
       const problem = fatal.problem ?? badToken(error)
       if (!isOpen) return
       if (problem !== undefined) return giveUp(problem)
-      const pause = backoff(attempt + 1, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
+      const pause = backoff(attempt + 1, { firstMs: FIRST_PAUSE_MS, longestMs: MAX_PAUSE_MS })
       parts.log.warn('Discord could not be reached', { attempt, pause, error })
       parts.onState(
         'connecting',
@@ -104,7 +104,7 @@ export const openGateway = (parts: GatewayParts): Gateway => {
 }
 
 const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 60_000
+const MAX_PAUSE_MS = 60_000
 const MAX_CLOSE_MS = 2_000
 
 type GatewayEvents = {
@@ -122,7 +122,7 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
   const client = new Client({
     intents: INTENTS,
     rest: parts.rest,
-    makeCache: Options.cacheWithLimits(keptInMemory),
+    makeCache: Options.cacheWithLimits(cacheLimits),
     ws: {
       buildStrategy: (manager) => new SimpleShardingStrategy(withErrorsCaught(withoutReconnect(manager, isOpen), log)),
     },
@@ -150,7 +150,7 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
 }
 
 /** Only channels and threads are looked up. */
-const keptInMemory = {
+const cacheLimits = {
   ...Options.DefaultMakeCacheSettings,
   MessageManager: 0,
   ReactionManager: 0,
@@ -177,7 +177,7 @@ const withoutReconnect = (manager: Manager, isOpen: () => boolean): Manager => {
 /** The SDK catches nothing: an unreadable event (a new or missing field) would end the process. */
 const withErrorsCaught = (manager: Manager, log: Logger): Manager => {
   const emit: (...event: unknown[]) => boolean = manager.emit.bind(manager)
-  const carefully = (...event: unknown[]): boolean => {
+  const safeEmit = (...event: unknown[]): boolean => {
     try {
       return emit(...event)
     } catch (error) {
@@ -185,7 +185,7 @@ const withErrorsCaught = (manager: Manager, log: Logger): Manager => {
       return true
     }
   }
-  return Object.assign(manager, { emit: carefully })
+  return Object.assign(manager, { emit: safeEmit })
 }
 
 const badToken = (error: unknown): AppError | undefined =>

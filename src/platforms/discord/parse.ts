@@ -88,10 +88,10 @@ const placeFor = (
 /** Discord allows 100 characters; a name is one line. */
 export const threadName = (text: string): string => {
   const line = text.replaceAll(/\s+/g, ' ').trim() || 'A question'
-  return line.length <= LONGEST_NAME ? line : `${sliceWhole(line, LONGEST_NAME - 1).trimEnd()}…`
+  return line.length <= MAX_NAME ? line : `${sliceWhole(line, MAX_NAME - 1).trimEnd()}…`
 }
 
-const LONGEST_NAME = 100
+const MAX_NAME = 100
 
 /** Never splits a surrogate pair. */
 const sliceWhole = (text: string, length: number): string => text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')

@@ -21,14 +21,14 @@ export type Pace = {
   readonly startMs: number
 }
 
-const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
+const defaultPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
 
 export const createDiscordPlatform = async (
   settings: DiscordSettings,
   { log, clock, ids }: Pick<PlatformParts, 'log' | 'clock' | 'ids'>,
   given: Partial<Pace> = {},
 ): Promise<Platform> => {
-  const pace = { ...usualPace, ...given }
+  const pace = { ...defaultPace, ...given }
   const { botToken: token, allowedUsers: allowed } = usableSettings(settings)
   const rest = restOptions(settings.apiUrl, pace.requestTimeoutMs)
   const api = createDiscordApi(token, rest)

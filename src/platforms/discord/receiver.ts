@@ -98,11 +98,11 @@ const receiveMessage = async (
     log.error('a message could not be accepted', { id: message.id, error })
     // Discord doesn't resend it: only its author can.
     const how = { nonce: message.id, replyTo: message.id }
-    await parts.api.post(message.channel_id, NOT_RECORDED, how)
+    await parts.api.post(message.channel_id, NOT_SAVED, how)
   }
 }
 
-const NOT_RECORDED = "Couldn't save this message, so nothing will happen. Send it again in a minute."
+const NOT_SAVED = "Couldn't save this message, so nothing will happen. Send it again in a minute."
 
 const channelOf = (
   { guild_id, channel_id }: CreatedMessage,
@@ -163,7 +163,7 @@ const receiveCommand = async (
     onAccepted()
   } catch (error) {
     log.error('a command could not be accepted', { id, error })
-    return acknowledged(NOT_RECORDED)
+    return acknowledged(NOT_SAVED)
   }
   // Discord shows only the command's name; the reply follows as a separate message.
   await acknowledged(`\`${text.replaceAll('`', "'")}\``)

@@ -3,7 +3,7 @@ import { layOut } from '../markdown/layout.ts'
 import { parseMarkdown } from '../markdown/parse.ts'
 
 /** Discord's limit; replies are split a little below it, to leave room for rendering. */
-export const LONGEST_MESSAGE = 2_000
+export const MAX_MESSAGE = 2_000
 
 /**
  * Renders Markdown in Discord's dialect, which lacks tables, images, rules and headings below level three. Everything
@@ -11,7 +11,7 @@ export const LONGEST_MESSAGE = 2_000
  */
 export const renderMarkdown = (text: string): string => {
   const rendered = layOut(parseMarkdown(text), { print, item: ({ mark, ticked }) => `${mark}${box(ticked)}` })
-  return rendered.length <= LONGEST_MESSAGE ? rendered : text.slice(0, LONGEST_MESSAGE)
+  return rendered.length <= MAX_MESSAGE ? rendered : text.slice(0, MAX_MESSAGE)
 }
 
 const box = (ticked: boolean | undefined): string => (ticked === undefined ? '' : ticked ? ' [x]' : ' [ ]')

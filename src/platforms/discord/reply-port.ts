@@ -7,13 +7,13 @@ import type { DiscordApi } from './client.ts'
 import { type Place, placeOf } from './conversation-id.ts'
 import { errorCodes, deliveryError, hasErrorCode } from './errors.ts'
 import { plainText, threadName } from './parse.ts'
-import { LONGEST_MESSAGE, renderMarkdown } from './render.ts'
+import { MAX_MESSAGE, renderMarkdown } from './render.ts'
 
 /** 100 below Discord's limit: a table gets fences, a heading its stars. */
-export const LIMIT = LONGEST_MESSAGE - 100
+export const LIMIT = MAX_MESSAGE - 100
 
 /** Ends a preview; a later process recognises an unfinished one by it. */
-const WRITING = '\n-# still writing …'
+const PREVIEW_SUFFIX = '\n-# still writing …'
 
 export type ReplyPortParts = { readonly api: DiscordApi; readonly clock: Clock; readonly previewEveryMs: number }
 
@@ -34,8 +34,8 @@ export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): 
     const self = await api.self()
     const others = found.findIndex(({ author }) => author.id !== self)
     const own = others === -1 ? found : found.slice(0, others)
-    const half = own.find(({ content }) => content.endsWith(WRITING))
-    const last = own.find((message) => message !== half)
+    const unfinished = own.find(({ content }) => content.endsWith(PREVIEW_SUFFIX))
+    const last = own.find((message) => message !== unfinished)
     const isRecent = last !== undefined && clock() - Date.parse(last.timestamp) < RECENT_MS
     // An earlier process may have sent it and died before recording that, and the nonce may have expired. It can only
     // be the first reply that we are asked for: the same text again is another reply.
@@ -45,12 +45,12 @@ export const discordReplies = ({ api, clock, previewEveryMs }: ReplyPortParts): 
       lastText = undefined
       return isThere
     }
-    return { has, preview: half?.id }
+    return { has, preview: unfinished?.id }
   },
   postsOnce: true,
   failureOf: (error) => ({ error: deliveryError(error), mayHaveSucceeded: true }),
   previews: {
-    render: (text) => renderMarkdown(splitReply(text, LIMIT - WRITING.length).at(-1) ?? '') + WRITING,
+    render: (text) => renderMarkdown(splitReply(text, LIMIT - PREVIEW_SUFFIX.length).at(-1) ?? '') + PREVIEW_SUFFIX,
     firstMs: previewEveryMs,
     whenOvertaken: 'remove',
   },

@@ -4,8 +4,8 @@ import { plainText } from './parse.ts'
 type Earlier = Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'>
 
 /** The most context for an agent; more is noise. The newest messages are kept. */
-const LONGEST_CONTEXT = 10_000
-const LONGEST_MESSAGE = 2_000
+const MAX_CONTEXT = 10_000
+const MAX_MESSAGE = 2_000
 
 /**
  * Earlier messages from others, oldest first, as data. Our own replies are left out: the agent's session has them.
@@ -13,9 +13,9 @@ const LONGEST_MESSAGE = 2_000
  */
 export const threadContext = (earlier: readonly Earlier[], self: string): string | undefined => {
   const lines: string[] = []
-  let room = LONGEST_CONTEXT
+  let room = MAX_CONTEXT
   for (const message of earlier.toSorted(newestFirst)) {
-    const text = plainText(message, self).slice(0, LONGEST_MESSAGE)
+    const text = plainText(message, self).slice(0, MAX_MESSAGE)
     if (message.author.id === self || text === '') continue
     const line = `${message.author.username}: ${text}`
     if (line.length > room) break

@@ -40,19 +40,19 @@ const isRateLimit = ({ response, message }: RequestError): boolean =>
   response?.headers['x-ratelimit-remaining'] === '0' ||
   /rate limit|abuse detection/i.test(message)
 
-const LONGEST_MS = 3_600_000
+const MAX_PAUSE_MS = 3_600_000
 /** GitHub asks for at least a minute if it doesn't say how long. */
-const DEFAULT_MS = 60_000
+const DEFAULT_PAUSE_MS = 60_000
 
 const pauseOf = ({ response }: RequestError, clock: Clock): number => {
   const headers = response?.headers ?? {}
   const asked = Number(headers['retry-after'])
   if (headers['retry-after'] !== undefined && Number.isFinite(asked)) {
-    return Math.min(LONGEST_MS, Math.max(0, asked * 1_000))
+    return Math.min(MAX_PAUSE_MS, Math.max(0, asked * 1_000))
   }
   const reset = Number(headers['x-ratelimit-reset'])
   if (headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset) && reset > 0) {
-    return Math.min(LONGEST_MS, Math.max(1_000, reset * 1_000 - clock()))
+    return Math.min(MAX_PAUSE_MS, Math.max(1_000, reset * 1_000 - clock()))
   }
-  return DEFAULT_MS
+  return DEFAULT_PAUSE_MS
 }

@@ -74,9 +74,9 @@ const tag =
 /** Their content may be read, but isn't addressed to the bot. */
 const folding = new Set(['pre', 'code', 'blockquote', 'details', 'template', 'svg', 'math', 'rp'])
 /** Never shown; `<rp>` is for browsers without `<ruby>`. */
-const unseen = ['template', 'rp']
+const neverShown = ['template', 'rp']
 
-export const isUnseen = ({ folded }: Markup): boolean => unseen.some((name) => folded.has(name))
+export const isUnseen = ({ folded }: Markup): boolean => neverShown.some((name) => folded.has(name))
 
 /** Attributes aren't shown. A tag without any stays, since it may be a type: `List<String>`. */
 const tagAt = (text: string, at: number, markup: Markup, block: Block): Found | undefined => {

@@ -23,7 +23,7 @@ export const textForBot = (body: string, bot: string): string | undefined => {
 
 /** As a word: `@bot` matches in "@bot, please" and "@Bot[bot]", not in "me@bot.example", "@bot-2" or "@bot/team". */
 const mentionOf = (bot: string): RegExp =>
-  new RegExp(`(?<![\\w@/.+-])@${literally(bot)}(?:\\[bot\\])?(?![\\w/-])(?:[,:](?=\\s|$))?[ \\t]?`, 'gi')
+  new RegExp(`(?<![\\w@/.+-])@${escapeRegExp(bot)}(?:\\[bot\\])?(?![\\w/-])(?:[,:](?=\\s|$))?[ \\t]?`, 'gi')
 
 /** The word before may be in another segment: `code`@bot isn't a mention on the page either. */
 const findsIn = (name: RegExp, text: string, before: string | undefined): boolean => {
@@ -31,4 +31,4 @@ const findsIn = (name: RegExp, text: string, before: string | undefined): boolea
   return first > 0 || (first === 0 && !/[\w`]$/.test(before ?? ''))
 }
 
-const literally = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`)
+const escapeRegExp = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`)

@@ -41,13 +41,13 @@ const isBlank = (line: string | undefined): boolean => line === undefined || /^[
 const CODE_SPAN = /(?<!`)(`{1,9})(?!`)(?:.*?[^`])\1(?!`)/g
 
 /** What takes precedence over later backticks: a tag, a table, a backslash, a URL, mathematics. */
-const STRONGER = /[<\\|\]$]|:\/\/|www\./i
+const BEFORE_CODE = /[<\\|\]$]|:\/\/|www\./i
 
 /** Up to here, a line's code spans are certainly code. */
 const endOfCode = (line: string): number => {
   let from = 0
   for (const { index, 0: span } of line.matchAll(CODE_SPAN)) {
-    if (STRONGER.test(line.slice(from, index))) break
+    if (BEFORE_CODE.test(line.slice(from, index))) break
     from = index + span.length
   }
   return from

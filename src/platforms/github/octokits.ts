@@ -120,9 +120,9 @@ const shouldWait = (
   { method }: { method: string },
   _octokit: unknown,
   retryCount: number,
-): boolean => method === 'GET' && retryCount === 0 && retryAfter <= LONGEST_WAIT_S
+): boolean => method === 'GET' && retryCount === 0 && retryAfter <= MAX_WAIT_S
 
-const LONGEST_WAIT_S = 10
+const MAX_WAIT_S = 10
 
 /** Counted from when the request is sent, not from when it is queued. */
 const withTimeout =

@@ -43,9 +43,9 @@ export const createGithubPlatform = async (
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
-  const knownSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
+  const getSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
   const isApp = settings.appId !== undefined
-  const port = githubReplies({ client, self: knownSelf, clock, previewEveryMs, isApp })
+  const port = githubReplies({ client, self: getSelf, clock, previewEveryMs, isApp })
   const replies = createReplies(port, { clock, log })
 
   const receive = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {

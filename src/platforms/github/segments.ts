@@ -197,9 +197,9 @@ const addressAt = (text: string, at: number, state: State): Found => {
 }
 
 const endOfAddress = (text: string, from: number): number => {
-  const pointed = /<(?:[^<>\n\\]|\\[^\n])*>/y
-  pointed.lastIndex = from
-  if (pointed.test(text)) return pointed.lastIndex
+  const angleBracketed = /<(?:[^<>\n\\]|\\[^\n])*>/y
+  angleBracketed.lastIndex = from
+  if (angleBracketed.test(text)) return angleBracketed.lastIndex
   let depth = 0
   let at = from
   for (; at < text.length && !/\s/.test(text.charAt(at)); at += text[at] === '\\' ? 2 : 1) {

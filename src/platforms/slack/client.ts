@@ -75,7 +75,7 @@ export const toDeliveryError = (error: unknown): DeliveryError => {
 }
 
 /** It may have succeeded: only the response was lost. */
-export const isUnclear = (error: unknown): boolean =>
+export const mayHaveSucceeded = (error: unknown): boolean =>
   !(error instanceof webApi.WebAPIRateLimitedError) &&
   (refusalOf(error) === undefined || temporary.has(refusalOf(error) ?? ''))
 

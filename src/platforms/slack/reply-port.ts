@@ -1,6 +1,6 @@
 import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
-import { isUnclear, type SlackClient, toDeliveryError } from './client.ts'
+import { mayHaveSucceeded, type SlackClient, toDeliveryError } from './client.ts'
 import { type Place, threadOf } from './parse.ts'
 import { toMrkdwn } from './render.ts'
 import { readThread } from './thread.ts'
@@ -52,7 +52,7 @@ export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => (
       stale: messages.filter(({ mark }) => mark?.type === types.preview).map(({ ts }) => ts),
     }
   },
-  failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: isUnclear(error) }),
+  failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: mayHaveSucceeded(error) }),
   previews: {
     render: (text) => {
       const shown = `${toMrkdwn(splitReply(text, LIMIT)[0] ?? '')} …`

@@ -23,9 +23,9 @@ export type Socket = {
 /** From the call until Slack's `hello`. */
 const HELLO_MS = 15_000
 const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 30_000
+const MAX_PAUSE_MS = 30_000
 /** How long to wait for Slack to close. */
-const GOODBYE_MS = 2_000
+const CLOSE_MS = 2_000
 
 /**
  * Socket Mode with a new connection each time. The SDK can reconnect by itself, but its failures are then unhandled
@@ -56,7 +56,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
     let closed = false
     const close = async (): Promise<void> => {
       closed = true
-      await Promise.race([client.disconnect(), delay(GOODBYE_MS, undefined, { ref: false })])
+      await Promise.race([client.disconnect(), delay(CLOSE_MS, undefined, { ref: false })])
     }
     const start = async (signal: AbortSignal): Promise<void> => {
       const hello = async (): Promise<void> => {
@@ -109,7 +109,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
       failed = (await once(first, signal)) ? 0 : failed + 1
       if (signal.aborted) break
       onState('connecting')
-      const pause = failed === 0 ? 0 : backoff(failed, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
+      const pause = failed === 0 ? 0 : backoff(failed, { firstMs: FIRST_PAUSE_MS, longestMs: MAX_PAUSE_MS })
       await delay(pause, undefined, { signal }).catch(() => undefined)
     }
   }

@@ -32,6 +32,6 @@ const telegramBot = ({ body }: Response): Verdict => {
   if (body['ok'] !== true) return fail(textOf(body['description']), 'get the token from @BotFather again: /token')
   const bot = recordOf(body['result'])
   // In privacy mode mentions may not arrive; replies to the bot and commands with its name do.
-  const hears = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''
-  return pass(`is @${textOf(bot['username'])}${hears}`)
+  const privacyNote = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''
+  return pass(`is @${textOf(bot['username'])}${privacyNote}`)
 }

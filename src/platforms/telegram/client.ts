@@ -13,11 +13,11 @@ export const signalFor = (signal: AbortSignal): NonNullable<Parameters<TelegramA
   signal as unknown as NonNullable<Parameters<TelegramApi['getMe']>[0]>
 
 /** Telegram's error; undefined if there was no response, or it wasn't from Telegram. */
-export const refusalOf = (error: unknown): { readonly code: number; readonly said: string } | undefined =>
-  error instanceof GrammyError ? { code: error.error_code, said: error.description } : undefined
+export const refusalOf = (error: unknown): { readonly code: number; readonly description: string } | undefined =>
+  error instanceof GrammyError ? { code: error.error_code, description: error.description } : undefined
 
 /** Telegram rejected the text, not the request. */
-export const isUnreadable = (error: unknown): boolean =>
+export const isFormattingError = (error: unknown): boolean =>
   isRefusedFor(error, /parse entities|entit(?:y|ies)|message is too long|message text is empty/i)
 
 /** The message already has this text. */
@@ -48,7 +48,7 @@ export const toDeliveryError = (error: unknown): DeliveryError => {
 
 const isRefusedFor = (error: unknown, words: RegExp): boolean => {
   const refusal = refusalOf(error)
-  return refusal?.code === 400 && words.test(refusal.said)
+  return refusal?.code === 400 && words.test(refusal.description)
 }
 
 /** `fetch` errors say little; their cause says what happened. */

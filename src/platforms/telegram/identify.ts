@@ -7,7 +7,7 @@ export const identify = async (api: TelegramApi, signal: AbortSignal): Promise<T
   const { id, username } = await api.getMe(signalFor(signal)).catch((error: unknown) => {
     const refusal = refusalOf(error)
     if (refusal?.code !== 401 && refusal?.code !== 404) throw error
-    throw invalid(`Telegram rejected the bot token: ${refusal.said}`, 'write /token to @BotFather', error)
+    throw invalid(`Telegram rejected the bot token: ${refusal.description}`, 'write /token to @BotFather', error)
   })
   return { id, username }
 }

@@ -24,7 +24,7 @@ export type Pace = {
   readonly retryMs: number
 }
 
-const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, retryMs: 10_000 }
+const defaultPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, retryMs: 10_000 }
 
 /** Telegram, by long polling or webhook. Throws if a setting is missing, before connecting. */
 export const createTelegramPlatform = async (
@@ -32,7 +32,7 @@ export const createTelegramPlatform = async (
   { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
   overrides: Partial<Pace> = {},
 ): Promise<Platform> => {
-  const pace = { ...usualPace, ...overrides }
+  const pace = { ...defaultPace, ...overrides }
   const { botToken, allowedUsers, apiUrl, webhook } = usableSettings(settings)
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
@@ -72,7 +72,7 @@ export const createTelegramPlatform = async (
         const refusal = refusalOf(error)
         if (refusal?.code !== 400) throw error
         throw invalid(
-          `Telegram rejected the webhook: ${refusal.said}`,
+          `Telegram rejected the webhook: ${refusal.description}`,
           'set an https URL that Telegram can reach',
           error,
         )

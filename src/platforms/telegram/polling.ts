@@ -19,9 +19,9 @@ export type PollingParts = {
 
 /** Telegram returns an empty response if nothing happens for this long. */
 export const LONG_POLL_SECONDS = 30
-const LONGEST_PAUSE_MS = 30_000
+const MAX_PAUSE_MS = 30_000
 /** An empty response that arrives sooner is from something that doesn't support long polling. */
-const SOON_MS = 1_000
+const MIN_POLL_MS = 1_000
 
 /** Others aren't even sent to us. */
 export const allowedUpdates = ['message'] as const
@@ -34,31 +34,31 @@ export const poll = async (parts: PollingParts): Promise<void> => {
   const { api, log, clock, signal, pauseMs, onState } = parts
   let offset: number | undefined
   let failures = 0
-  let isGood = false
+  let isConnected = false
   const pause = async (ms: number): Promise<void> => {
     await delay(ms, undefined, { signal }).catch(() => undefined)
   }
   const backOff = async (asked = 0): Promise<void> => {
     failures += 1
-    const usual = backoff(failures, { firstMs: pauseMs, longestMs: LONGEST_PAUSE_MS })
+    const usual = backoff(failures, { firstMs: pauseMs, longestMs: MAX_PAUSE_MS })
     await pause(Math.max(usual, asked))
   }
   while (!signal.aborted) {
     const begun = clock()
     // The first request, and the first after a failure, returns at once and shows the connection's state.
-    const timeout = isGood ? LONG_POLL_SECONDS : 0
+    const timeout = isConnected ? LONG_POLL_SECONDS : 0
     const updates = await ask(api, offset, timeout, signal).catch((error: unknown) => toDeliveryError(error))
     if (signal.aborted) return
     if (updates instanceof Error) {
-      isGood = false
+      isConnected = false
       onState('connecting', updates.message)
       log.warn('polling Telegram failed', { error: updates })
       await backOff(updates.retryAfterMs)
       continue
     }
-    isGood = true
+    isConnected = true
     onState('connected')
-    const { next, failed } = await handOver(parts, updates)
+    const { next, failed } = await processUpdates(parts, updates)
     // With nothing unconfirmed, no offset is sent: after a quiet week Telegram restarts at another number.
     offset = updates.length === 0 ? undefined : (next ?? offset)
     if (failed !== undefined) {
@@ -68,7 +68,7 @@ export const poll = async (parts: PollingParts): Promise<void> => {
       continue
     }
     failures = 0
-    if (updates.length === 0 && timeout > 0 && clock() - begun < SOON_MS) await pause(SOON_MS)
+    if (updates.length === 0 && timeout > 0 && clock() - begun < MIN_POLL_MS) await pause(MIN_POLL_MS)
   }
 }
 
@@ -84,7 +84,7 @@ const ask = (
   )
 
 /** In order, up to the first failure; returns the next offset. */
-const handOver = async (
+const processUpdates = async (
   { onUpdate, signal }: PollingParts,
   updates: readonly { readonly update_id: number }[],
 ): Promise<{ readonly next: number | undefined; readonly failed?: unknown }> => {

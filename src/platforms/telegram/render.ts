@@ -74,7 +74,7 @@ const spans = (all: readonly Span[], around: Around = { bold: false }): string =
 const span = (one: Span, around: Around): string => {
   switch (one.kind) {
     case 'text':
-      return withoutNames(one.text)
+      return withoutMentions(one.text)
     case 'code':
       return `<code>${escape(one.text)}</code>`
     case 'strong':
@@ -86,7 +86,7 @@ const span = (one: Span, around: Around): string => {
     case 'line-break':
       return '\n'
     case 'image':
-      return isAddress(one.target) ? linkTo(one.target, one.alt) : withoutNames(one.target)
+      return isAddress(one.target) ? linkTo(one.target, one.alt) : withoutMentions(one.target)
     case 'link':
       return link(one, around)
   }
@@ -96,16 +96,16 @@ const span = (one: Span, around: Around): string => {
 const NAME = /(?<!\w)@[A-Za-z]\w{3,}(?:\/[\w.-]+)?/g
 
 /** Too short for a name, but following text in another style would complete it. */
-const BEGUN = /(?<!\w)@(?=\w{0,4}$)/
+const PARTIAL_NAME = /(?<!\w)@(?=\w{0,4}$)/
 
-const withoutNames = (text: string): string => {
+const withoutMentions = (text: string): string => {
   let html = ''
   let at = 0
   for (const { index, 0: name } of text.matchAll(NAME)) {
     html += `${escape(text.slice(at, index))}<code>${escape(name)}</code>`
     at = index + name.length
   }
-  return html + escape(text.slice(at).replace(BEGUN, '@\u200b'))
+  return html + escape(text.slice(at).replace(PARTIAL_NAME, '@\u200b'))
 }
 
 /** Only links that a browser can open (`tg://user` would mention somebody); a repository path stays readable text. */
@@ -113,9 +113,9 @@ const link = (one: Extract<Span, { kind: 'link' }>, around: Around): string => {
   const { form, target } = one
   const words = plainTextOf(one.spans)
   if (form === 'bare') return escape(words)
-  if (form === 'angle') return isAddress(target) ? linkTo(target, words) : withoutNames(`<${words}>`)
+  if (form === 'angle') return isAddress(target) ? linkTo(target, words) : withoutMentions(`<${words}>`)
   if (isAddress(target)) return linkTo(target, words)
-  return words === '' ? withoutNames(target) : `${spans(one.spans, around)} (${withoutNames(target)})`
+  return words === '' ? withoutMentions(target) : `${spans(one.spans, around)} (${withoutMentions(target)})`
 }
 
 const linkTo = (target: string, label: string): string => {

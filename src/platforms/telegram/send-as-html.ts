@@ -1,9 +1,9 @@
 import type { Logger } from '../../process/log.ts'
-import { isUnreadable } from './client.ts'
+import { isFormattingError } from './client.ts'
 import { lengthOf, toHtml, toPlain } from './render.ts'
 
 /** Telegram's limit, counted without tags. */
-const LONGEST_MESSAGE = 4_096
+const MAX_MESSAGE = 4_096
 
 export type How = { readonly parse_mode?: 'HTML' }
 
@@ -13,14 +13,14 @@ export const sendAsHtml = async <T>(
   log: Logger,
   send: (text: string, how: How) => Promise<T>,
 ): Promise<T> => {
-  const plain = toPlain(markdown).slice(0, LONGEST_MESSAGE)
+  const plain = toPlain(markdown).slice(0, MAX_MESSAGE)
   const html = toHtml(markdown)
   const length = lengthOf(html)
-  if (length > LONGEST_MESSAGE || html.trim() === '') return send(plain, {})
+  if (length > MAX_MESSAGE || html.trim() === '') return send(plain, {})
   try {
     return await send(html, { parse_mode: 'HTML' })
   } catch (error) {
-    if (!isUnreadable(error)) throw error
+    if (!isFormattingError(error)) throw error
     log.warn('Telegram rejected the formatting of a message; it is sent as plain text', { error })
     return send(plain, {})
   }

@@ -21,7 +21,10 @@ const route = createRoute({
   },
 })
 
-export const addPlatforms = (app: App, { platforms, remotes, refusedPlatforms, redact }: ServerDeps): void => {
+export const addPlatforms = (
+  app: App,
+  { platforms, remotes, failedPlatforms: refusedPlatforms, redact }: ServerDeps,
+): void => {
   app.openapi(route, (c) => {
     const running = [...platforms.values(), ...(remotes?.values() ?? [])].map((one) => {
       const status = one.status?.()
