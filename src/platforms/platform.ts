@@ -2,11 +2,11 @@ import type { IncomingMessage } from '../domain/message.ts'
 import type { Delivery } from '../conversations/outbox/delivery.ts'
 import type { Authorised } from './authorisation.ts'
 
-/** The interface of a platform: one folder and one registry line each, one conformance suite for all. */
+/** The interface of a platform: one folder and one line in `remote.ts` each, one conformance suite for all. */
 export type Platform = Delivery & {
   /** Starts listening. Throws an AppError if it can't; the rest of the server runs on. */
   start(inbox: PlatformInbox): Promise<void>
-  /** Stops accepting. Replies can still be sent. */
+  /** Stops accepting messages. Replies can still be sent. */
   stop(): Promise<void>
   /**
    * Handles a post to /webhooks/<platform>. Verifies the raw bytes before reading anything from them, and acknowledges
