@@ -51,7 +51,7 @@ const progress = createProgress({
 
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
 
-let unwritten = false
+let outputFailed = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   // Once: who presses Ctrl-C a second time does not want to wait for the tidying up; the next start does it.
@@ -66,8 +66,8 @@ for (const stream of [process.stdout, process.stderr]) {
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return
     process.exitCode = 1
-    if (unwritten || stream === process.stderr) return
-    unwritten = true
+    if (outputFailed || stream === process.stderr) return
+    outputFailed = true
     const why = error.message.replace(/^[A-Z]+: /, '').replace(/, write$/, '')
     process.stderr.write(`coppice: couldn't write the output: ${why}.\n`)
   })
@@ -124,7 +124,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   if (homeText !== undefined) secrets.add(...(await configSecrets(homeText)))
   const settings = await resolveSettings({ homeFile, ...(homeText !== undefined && { homeText }), env })
   const git = createGit({ env, home, now: clock, token: await tokenOf(settings), redact: secrets.redact })
-  const asked = askAhead(git, near)
+  const prefetched = prefetchConfig(git, near)
   const log = await loggerFor(home, verbose)
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
@@ -157,7 +157,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     repoConfigs: new Map(),
     failpoint: async () => {},
   }
-  await asked
+  await prefetched
   const isolation = createIsolation(context)
   return {
     context,
@@ -173,7 +173,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
  * Every call of git needs the repository's configuration first. Asked now, git reads it while we open the store; the
  * answer is kept with the state of the files it came from, so a wrong guess costs a process and nothing else.
  */
-async function askAhead(git: Git, near: string | undefined): Promise<void> {
+async function prefetchConfig(git: Git, near: string | undefined): Promise<void> {
   if (near === undefined) return
   try {
     // Only a plain repository: the `.git` file of a worktree is an agent's to rewrite, and its record is in the store.

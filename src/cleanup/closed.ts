@@ -21,13 +21,13 @@ export const onConversationClosed = async (
   const { id, environmentId } = conversation
   await context.store.conversations.update(id, { closedAt: context.clock() })
   if (environmentId === undefined) return { outcome: 'nothing' }
-  const outcome = await letGoOrRemove(context, provider, id, environmentId)
+  const outcome = await keepOrRemove(context, provider, id, environmentId)
   // Last: a crash before this line finds the reference again and asks again.
   await context.store.conversations.update(id, { environmentId: undefined })
   return outcome
 }
 
-const letGoOrRemove = async (
+const keepOrRemove = async (
   context: Pick<IsolationContext, 'store'>,
   provider: Isolation,
   conversationId: string,

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
-import { REMEMBERED_MS } from '../domain/message.ts'
+import { DELIVERY_RETENTION_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
 import type { CleanupReport } from './report.ts'
@@ -49,25 +49,25 @@ export const createSchedule = (options: ScheduleOptions): Schedule => {
   let cancelTimer: (() => void) | undefined
 
   const runNow = (): Promise<Cycle> => {
-    if (stopping.signal.aborted) return Promise.resolve({ outcome: 'stopped', ...nothing })
-    running ??= oneAtATime(options, stopping.signal).finally(() => {
+    if (stopping.signal.aborted) return Promise.resolve({ outcome: 'stopped', ...noResults })
+    running ??= withCleanupLock(options, stopping.signal).finally(() => {
       running = undefined
     })
     return running
   }
 
-  const round = async (): Promise<void> => {
+  const runAndReschedule = async (): Promise<void> => {
     cancelTimer = undefined
     try {
       await runNow()
     } catch (error) {
       context.log.error('a cleanup cycle failed', { error: toAppError(error).message })
     }
-    if (!stopping.signal.aborted) cancelTimer = setTimer(() => void round(), intervalHours * HOUR_MS)
+    if (!stopping.signal.aborted) cancelTimer = setTimer(() => void runAndReschedule(), intervalHours * HOUR_MS)
   }
 
   return {
-    start: () => void round(),
+    start: () => void runAndReschedule(),
     runNow,
     stop: async () => {
       stopping.abort()
@@ -81,7 +81,7 @@ export const createSchedule = (options: ScheduleOptions): Schedule => {
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 
-const nothing = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
+const noResults = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
 
 const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
   const timer = setTimeout(callback, afterMs).unref()
@@ -89,7 +89,7 @@ const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) 
 }
 
 /** Across processes too: the lock dies with its holder, so nobody waits for one that was killed. */
-const oneAtATime = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cycle> => {
+const withCleanupLock = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cycle> => {
   const { lock, home } = options.context
   const directory = join(home, 'locks', 'cleanup')
   await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -111,12 +111,12 @@ const cycle = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cyc
   const cleaned: { codebase: string; report: CleanupReport }[] = []
   const failed: { codebase: string; error: string }[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
-    if (signal.aborted) return { ...nothing, outcome: 'stopped', cleaned, failed }
+    if (signal.aborted) return { ...noResults, outcome: 'stopped', cleaned, failed }
     try {
       const report = await runScheduledCleanup(context, await options.provider(), codebase)
       cleaned.push({ codebase: codebase.name, report })
       await onReport(codebase, report)
-      await keepWarm(options, codebase)
+      await topUpSpares(options, codebase)
     } catch (error) {
       failed.push({ codebase: codebase.name, error: toAppError(error).message })
       context.log.warn('a codebase could not be cleaned', { codebase: codebase.name, error })
@@ -126,7 +126,7 @@ const cycle = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cyc
 }
 
 /** Only where somebody works, and only where one is missing: each costs a checkout. */
-const keepWarm = async ({ context, keepSpares }: ScheduleOptions, codebase: Codebase): Promise<void> => {
+const topUpSpares = async ({ context, keepSpares }: ScheduleOptions, codebase: Codebase): Promise<void> => {
   const { store, host, settings, clock } = context
   const waiting = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   if (waiting.length >= settings.spares) return
@@ -147,7 +147,7 @@ const forgetOld = async ({
   clock,
   log,
 }: Pick<IsolationContext, 'store' | 'clock' | 'log'>): Promise<{ messages: number; replies: number }> => {
-  const before = clock() - REMEMBERED_MS
+  const before = clock() - DELIVERY_RETENTION_MS
   try {
     // Replies first: they name their message.
     const replies = await store.outbox.forgetSent(before)

@@ -39,7 +39,7 @@ export const runScheduledCleanup = async (
   assertRepository(known)
   const dryRun = options.dryRun === true
   const codebase = dryRun ? known : await followLink(context, known)
-  const draft = writable(emptyReport(dryRun))
+  const draft = mutableReport(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
@@ -56,7 +56,7 @@ export const runScheduledCleanup = async (
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
       draft.notices.push(`restore points could not be expired: ${toAppError(error).message}`)
     })
-    await leaveBehind(context, codebase, draft)
+    await recordReport(context, codebase, draft)
   }
   return draft
 }
@@ -79,9 +79,9 @@ const sweepLive = async (
   for (const mergeStatus of all) {
     if (await isMissing(context, codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
     else {
-      const candidate = judge(
+      const candidate = removalCandidate(
         context,
-        stale === undefined ? mergeStatus : unproven(mergeStatus, stale),
+        stale === undefined ? mergeStatus : withoutMergeProof(mergeStatus, stale),
         options,
         base.name,
       )
@@ -91,7 +91,7 @@ const sweepLive = async (
 }
 
 /** On a stale base nothing is merged: the work may have been taken back there since. */
-const unproven = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
+const withoutMergeProof = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
   ...mergeStatus,
   merged: { value: 'cannot-tell', detail },
 })
@@ -106,7 +106,7 @@ const staleNotice = (stale: string, { detail }: Fresh, all: readonly MergeStatus
 type Draft = {
   -readonly [K in keyof CleanupReport]: CleanupReport[K] extends readonly (infer T)[] ? T[] : CleanupReport[K]
 }
-const writable = (report: CleanupReport): Draft => ({
+const mutableReport = (report: CleanupReport): Draft => ({
   removed: [...report.removed],
   skipped: [...report.skipped],
   missing: [...report.missing],
@@ -124,7 +124,7 @@ const isMissing = async (
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
 /** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
-const judge = (
+const removalCandidate = (
   context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
   { only }: SweepOptions,
@@ -180,7 +180,7 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
 })
 
 /** Every cycle leaves a report. */
-const leaveBehind = async (
+const recordReport = async (
   context: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   codebase: Codebase,
   draft: Draft,

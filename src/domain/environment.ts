@@ -90,9 +90,9 @@ export type Codebase = {
 }
 
 /** A stacked PR shares the tree of the one below it; its head is not that one's. */
-export const isOfPullRequest = ({ prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
+export const isForPullRequest = ({ prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
   (type === 'pr' || type === 'review') && Number(id) === prNumber
 
 /** An adopted tree is a person's, and is never moved. */
 export const followsHeadOf = (environment: IsolatedEnvironment, work: Work): boolean =>
-  environment.owned && isOfPullRequest(environment, work)
+  environment.owned && isForPullRequest(environment, work)

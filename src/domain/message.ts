@@ -22,14 +22,14 @@ export type IncomingMessage = {
 const DAY_MS = 24 * 60 * 60 * 1000
 
 /** How long the id of a delivery is remembered after it was accepted. */
-export const REMEMBERED_MS = 30 * DAY_MS
+export const DELIVERY_RETENTION_MS = 30 * DAY_MS
 
 /**
  * A recorded delivery can be sent again, with its valid signature, when its id is forgotten. So what is older than that
  * is refused; a day earlier, since the service's clock is not ours.
  */
 export const isTooOld = ({ writtenAt }: Pick<IncomingMessage, 'writtenAt'>, now: number): boolean =>
-  writtenAt !== undefined && !(writtenAt > now - (REMEMBERED_MS - DAY_MS))
+  writtenAt !== undefined && !(writtenAt > now - (DELIVERY_RETENTION_MS - DAY_MS))
 
 export type MessageDetails = {
   readonly userId?: string

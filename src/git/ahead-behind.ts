@@ -49,7 +49,7 @@ export const positions = (graph: Graph, base: Sha, tips: readonly Sha[]): Map<Sh
     below.set(key, size)
     return size
   }
-  const place = (tip: Sha): AheadBehind => {
+  const positionOf = (tip: Sha): AheadBehind => {
     const forks = new Set<number>()
     round += 1
     const ahead = walk(graph, start(graph, tip), (commit) => {
@@ -59,7 +59,7 @@ export const positions = (graph: Graph, base: Sha, tips: readonly Sha[]): Map<Sh
     })
     return { ahead, behind: baseSize - sharedFrom([...forks]) }
   }
-  return new Map(tips.map((tip) => [tip, place(tip)]))
+  return new Map(tips.map((tip) => [tip, positionOf(tip)]))
 }
 
 const start = (graph: Graph, sha: Sha): number[] => {

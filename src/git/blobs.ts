@@ -162,14 +162,14 @@ const readAnswer = (bytes: Buffer, wanted: string): Answer | undefined => {
  * Brings loose objects and packs written since then to the disk, with the directories that name them: git does not, by
  * default. By time and not by reachability: marking 30,000 files as known costs 25 ms, reading 256 directories 3.
  */
-export const syncYoungObjects = (commonDir: string, since: number): void => {
+export const syncRecentObjects = (commonDir: string, since: number): void => {
   const root = join(commonDir, 'objects')
   for (const name of readdirSync(root)) {
     if (!/^(?:[0-9a-f]{2}|pack)$/.test(name)) continue
     const directory = join(root, name)
     const young = readdirSync(directory)
       .map((file) => join(directory, file))
-      .filter((file) => isYoung(file, since))
+      .filter((file) => isRecent(file, since))
     for (const file of young) syncIfThere(file)
     if (young.length > 0) syncIfThere(directory)
   }
@@ -177,7 +177,7 @@ export const syncYoungObjects = (commonDir: string, since: number): void => {
 }
 
 /** By both times: an object that was brought from elsewhere keeps its old modification time. */
-const isYoung = (file: string, since: number): boolean => {
+const isRecent = (file: string, since: number): boolean => {
   const found = statSync(file, { throwIfNoEntry: false })
   return found !== undefined && Math.max(found.mtimeMs, found.ctimeMs) >= since
 }

@@ -46,7 +46,7 @@ export const cloneBorrowing = async (
 ): Promise<Tree> => {
   const tree = cloneAt(path)
   const lent = await git.config(lender)
-  assertLends(lender, lent)
+  assertCanLend(lender, lent)
   const format = lastValue(lent, 'extensions.objectformat') ?? 'sha1'
   const options = signal === undefined ? {} : { signal }
   await git.run({
@@ -65,7 +65,7 @@ export const cloneBorrowing = async (
     onSpawn,
     ...options,
   })
-  lendTo(tree, lender)
+  setLender(tree, lender)
   // Of a shallow repository: where its history ends.
   await unlessMissing(copyUntrusted(join(lender.commonDir, 'shallow'), join(tree.gitDir, 'shallow')))
   addConfig(tree, [...lent.flatMap(inherited), ...config])
@@ -88,7 +88,7 @@ export const cloneBorrowing = async (
 }
 
 /** Names the lender in the clone: also when it was moved. */
-export const lendTo = ({ gitDir }: Tree, { commonDir }: Repo): void =>
+export const setLender = ({ gitDir }: Tree, { commonDir }: Repo): void =>
   replaceFileSync(alternates(gitDir), `${join(commonDir, 'objects')}\n`)
 
 /** Whether this is the only repository that the clone borrows from. */
@@ -97,7 +97,7 @@ export const borrowsFrom = ({ gitDir }: Tree, { commonDir }: Repo): boolean =>
 
 const alternates = (gitDir: string): string => join(gitDir, 'objects/info/alternates')
 
-const assertLends = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {
+const assertCanLend = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {
   const refuse = (why: string): AppError =>
     new AppError('unsupported', `couldn't clone ${commonDir}: ${why}`, {
       remedy: 'use linked worktrees for this repository: set isolation.provider to worktree',
@@ -140,16 +140,16 @@ const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceA
  * Copies what these objects reach into the lender, which has the rest. Throws unless the lender then has everything that
  * they reach: the clone may be shallow or borrow elsewhere, and a ref to half a history breaks every gc of the lender.
  */
-export const bringObjects = async (
+export const copyObjectsToLender = async (
   git: Git,
   from: Tree,
   to: Repo,
   objects: readonly Sha[],
-  { through, signal }: CallOptions & { through: string },
+  { tempPrefix, signal }: CallOptions & { tempPrefix: string },
 ): Promise<void> => {
   const revisions = objects.map((sha) => `${sha}\n`).join('')
   // From the checkout: git would otherwise enter whatever `core.worktree` of the clone says.
-  await copyObjects(git, { from, to, revisions, through, withoutBorrowed: true, signal })
+  await copyObjects(git, { from, to, revisions, tempPrefix, withoutBorrowed: true, signal })
   await assertConnected(git, from, to, { stdin: revisions, signal })
 }
 
@@ -178,7 +178,7 @@ const isShallow = ({ commonDir }: Repo): boolean =>
   unlessMissingSync(() => lstatSync(join(commonDir, 'shallow'))) !== undefined
 
 /** Its history ends where the lender's does not, as after `git fetch --depth=1`. */
-export const endsEarlier = (clone: Repo, lender: Repo): boolean => {
+export const hasShorterHistory = (clone: Repo, lender: Repo): boolean => {
   const [own, lent] = [clone, lender].map(({ commonDir }) =>
     readUntrustedTextSync(join(commonDir, 'shallow'), { maxBytes: maxOtherBytes }),
   )

@@ -9,15 +9,15 @@ export const runCapped = async (git: Git, request: GitRequest, maxBytes: number)
       ...request,
       onStdout: (chunk) => {
         size += chunk.length
-        if (size > maxBytes) throw new TooMuch()
+        if (size > maxBytes) throw new OutputTooLarge()
         chunks.push(chunk)
       },
     })
   } catch (error) {
-    if (error instanceof TooMuch) return undefined
+    if (error instanceof OutputTooLarge) return undefined
     throw error
   }
   return Buffer.concat(chunks)
 }
 
-class TooMuch extends Error {}
+class OutputTooLarge extends Error {}

@@ -40,7 +40,7 @@ export type Ended = {
  * it lives on: that is what `onSpawn` and the journal are for.
  */
 export const runChild = async (request: ChildRequest): Promise<Ended> => {
-  refuseAborted(request)
+  throwIfAborted(request)
   const child = startChild(request)
   const exited = exitOf(child, request)
   exited.catch(() => undefined)
@@ -49,11 +49,11 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   try {
     if (child.pid !== undefined) request.onStarted(child.pid)
     if (identity !== undefined) request.onSpawn?.(identity)
-    feed(child, request)
+    writeStdin(child, request)
     return await Promise.race([finished(child, exited, request), stop.reached])
   } catch (error) {
-    if (identity !== undefined) await end(identity, request)
-    letGo(child)
+    if (identity !== undefined) await endProcess(identity, request)
+    closePipes(child)
     throw error
   } finally {
     stop.clear()
@@ -107,7 +107,7 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
   // ssh with ControlPersist leaves a process behind that keeps our pipes open for minutes after git has ended.
   if (request.network === true)
     exited.then(
-      () => setTimeout(() => letGo(child), lingerMs).unref(),
+      () => setTimeout(() => closePipes(child), lingerMs).unref(),
       () => undefined,
     )
   const decoder = new TextDecoder()
@@ -116,13 +116,13 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
     exited,
     collect(child.stdout, { take: request.onStdout }),
     // A remote can send messages without end.
-    collect(child.stderr, { watch: request.onStderr && errors, limit: mostStderr }),
+    collect(child.stderr, { watch: request.onStderr && errors, limit: maxStderrBytes }),
   ])
   return { ...exit, stdout, stderr: stderr.toString('utf8') }
 }
 
 const lingerMs = 2_000
-const mostStderr = 64 * 1024
+const maxStderrBytes = 64 * 1024
 
 type Collecting = {
   readonly take?: ChildRequest['onStdout'] | undefined
@@ -156,7 +156,7 @@ const withoutMiddle = (bytes: Buffer, limit: number): Buffer =>
   Buffer.concat([bytes.subarray(0, limit / 2), Buffer.from('\n'), bytes.subarray(-limit / 2)])
 
 /** A child that does not read to the end (it failed early) makes writing fail; its exit code says why. */
-const feed = (child: ChildProcess, { stdin }: ChildRequest): void => {
+const writeStdin = (child: ChildProcess, { stdin }: ChildRequest): void => {
   if (!child.stdin || stdin === undefined) return
   child.stdin.on('error', () => undefined)
   if (typeof stdin === 'string' || Buffer.isBuffer(stdin)) child.stdin.end(stdin)
@@ -181,7 +181,7 @@ const stopReason = (request: ChildRequest): { reached: Promise<never>; clear: ()
 const timedOut = ({ operation, timeoutMs }: ChildRequest): AppError =>
   new AppError('timeout', `git ${operation} took longer than ${Math.round(timeoutMs / 100) / 10} s and was ended`)
 
-export const refuseAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
+export const throwIfAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
   if (request.signal?.aborted === true) throw cancelled(request)
 }
 
@@ -189,13 +189,13 @@ const cancelled = ({ operation }: Pick<ChildRequest, 'operation'>): AppError =>
   new AppError('cancelled', `git ${operation} was cancelled`)
 
 /** SIGTERM first: git then removes its lock files, and `worktree add` what it has made so far. */
-const end = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
+const endProcess = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
   const { outcome } = await killTree(identity, { graceMs: 5_000, clock: now, leaderMayBeGone: true })
   if (outcome !== 'survivors') return
   throw new AppError('busy', `git ${operation} (process ${identity.pid}) was told to end and still runs`)
 }
 
-const letGo = (child: ChildProcess): void => {
+const closePipes = (child: ChildProcess): void => {
   child.stdin?.destroy()
   child.stdout?.destroy()
   child.stderr?.destroy()

@@ -20,7 +20,7 @@ export type FileCommit = {
 export type CommittedFile = { readonly commit: Sha; readonly branch: string; readonly made: boolean }
 
 /** As many commits of others as may come between before we give up. */
-const TRIES = 5
+const MAX_ATTEMPTS = 5
 
 /**
  * Adds one commit to the checked-out branch that changes one file and nothing else: what is staged stays staged, what
@@ -34,7 +34,7 @@ export const commitFile = async (
   file: FileCommit,
   options: CallOptions = {},
 ): Promise<CommittedFile> => {
-  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const ref = await readSymbolicRef(git, tree, 'HEAD', options)
     const head = await resolveCommit(git, tree, 'HEAD', options)
     if (ref?.startsWith('refs/heads/') !== true || head === undefined) throw noBranch(tree)

@@ -4,7 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIncludedFiles } from './file-limits.ts'
-import { assertHarmless, assertSize, lookAt } from './inspect.ts'
+import { assertNotBlocking, assertSize, tryStat } from './inspect.ts'
 import { toRaw } from '../domain/raw-path.ts'
 
 export type Includes = {
@@ -31,21 +31,21 @@ export const includeArgs = (file: string): string[] => [
  */
 export const assertIncludes = async (files: readonly string[], includes: Includes): Promise<void> => {
   const seen = new Set<string>()
-  const ahead = [...files]
+  const pending = [...files]
   const slice = createTimeSlice()
-  for (let file = ahead.pop(); file !== undefined; file = ahead.pop()) {
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (slice.isOver()) await slice.next()
     if (seen.has(file)) continue
     seen.add(file)
     if (seen.size > maxIncludedFiles) throw tooManyIncludes(files)
     const raw = toRaw(Buffer.from(file))
-    const stat = lookAt(raw, statSync)
+    const stat = tryStat(raw, statSync)
     if (stat === undefined) continue
-    assertHarmless(raw, stat)
+    assertNotBlocking(raw, stat)
     if (stat.isFile()) assertSize(raw, stat.size, maxConfigBytes)
     if (!stat.isFile() || !mentionsInclude(file)) continue
     const listed = await includes.list(file)
-    ahead.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
+    pending.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
   }
 }
 

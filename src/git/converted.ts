@@ -31,7 +31,7 @@ export const convertedFiles = async (
   const [sizes, suspects] = await Promise.all([blobSizes(git, tree, files), maybeSameSize(git, tree, index)])
   const different = files.filter((file, i) => sizes[i] !== file.size)
   const same = suspects === undefined ? [] : files.filter((file, i) => sizes[i] === file.size && suspects(file))
-  return [...different, ...(await withOtherBytes(git, tree, same))]
+  return [...different, ...(await withDifferentBytes(git, tree, same))]
 }
 
 /** `mode sha stage` TAB path NUL. What is unmerged is a change in any case. */
@@ -103,7 +103,7 @@ const maybeSameSize = async (
   return named.size === 0 ? undefined : ({ bytes }) => named.has(toRaw(bytes))
 }
 
-const withOtherBytes = async (
+const withDifferentBytes = async (
   git: Git,
   tree: Tree,
   files: readonly ConvertedFile[],

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type ConfigEntry, isUserScope, lastValue } from './config-entries.ts'
-import { assertFewOverrides, lazyFetchIsSafe, neutralSettings, type Setting, type UserPlaces } from './neutral.ts'
+import { assertFewOverrides, lazyFetchIsSafe, neutralSettings, type Setting, type UserEnvironment } from './neutral.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
@@ -111,12 +111,12 @@ const isHttpCredential = (key: string): boolean =>
 const isEmptyAuth = (key: string): boolean => key.endsWith('.emptyauth')
 
 export const settingsFor = (env: Variables, entries: readonly ConfigEntry[]): Setting[] =>
-  neutralSettings(entries, userPlaces(env))
+  neutralSettings(entries, userEnvironment(env))
 
 /** The files that hold the user's own configuration; one that appears later must be noticed. */
 export const userConfigFiles = (env: Variables): string[] => {
   const home = env['HOME']
-  const { xdgConfig } = userPlaces(env)
+  const { xdgConfig } = userEnvironment(env)
   return [
     '/etc/gitconfig',
     ...(xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'config')]),
@@ -126,11 +126,11 @@ export const userConfigFiles = (env: Variables): string[] => {
 
 /** The user's own attributes and excludes, where no configuration names others: git reads them in every tree. */
 export const userFilterFiles = (env: Variables): string[] => {
-  const { xdgConfig } = userPlaces(env)
+  const { xdgConfig } = userEnvironment(env)
   return xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'ignore'), join(xdgConfig, 'git', 'attributes')]
 }
 
-const userPlaces = (env: Variables): UserPlaces => {
+const userEnvironment = (env: Variables): UserEnvironment => {
   const home = env['HOME']
   const xdg = env['XDG_CONFIG_HOME']
   return {

@@ -7,7 +7,7 @@ import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
-export type IndexLook = {
+export type IndexState = {
   /** Edits behind `assume-unchanged` or `skip-worktree`, or too soon after git looked for it to notice. */
   readonly hidden: readonly TreePath[]
   /** Places where another repository belongs, whether or not `.gitmodules` knows. */
@@ -27,12 +27,12 @@ export type IndexFlags = {
  * What `git status` does not show: edits of files with `assume-unchanged` or `skip-worktree` set, compared in a private
  * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
  */
-export const lookIntoIndex = async (
+export const readIndexState = async (
   git: Git,
   tree: Tree,
   { signal }: CallOptions = {},
   scan = scanIndex(tree),
-): Promise<IndexLook> => {
+): Promise<IndexState> => {
   const files = scan && (await filesOnDisk(tree, scan))
   const young = (files?.filter((file) => file.isYoung) ?? []).map(({ bytes, mode, sha }) => ({
     ...treePath(bytes),
@@ -55,7 +55,7 @@ const askForFlags = async (
   git: Git,
   tree: Tree,
   signal: AbortSignal | undefined,
-): Promise<Omit<IndexLook, 'hidden' | 'files'> & { readonly flagged: readonly Flagged[] }> => {
+): Promise<Omit<IndexState, 'hidden' | 'files'> & { readonly flagged: readonly Flagged[] }> => {
   const entries = await indexEntries(git, tree, { signal })
   const skipped = await askForSkipped(git, tree)
   const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)

@@ -46,7 +46,9 @@ export const countAheadBehind = async (
   })
   const graph = parseGraph(walked.stdout)
   if (graph.parents.length <= limit) return positions(graph, base, distinct)
-  return new Map(await inTurn(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const))
+  return new Map(
+    await mapInSequence(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const),
+  )
 }
 
 const countOne = async (
@@ -63,7 +65,7 @@ const countOne = async (
   return { ahead, behind }
 }
 
-const inTurn = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
+const mapInSequence = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
   const answers: R[] = []
   for (const item of items) answers.push(await ask(item))
   return answers

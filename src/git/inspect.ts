@@ -19,10 +19,10 @@ import { maxConfigBytes, maxIndexBytes, maxLogBytes, maxOtherBytes, maxPackedRef
 
 export type Inspector = {
   /** Throws when git would wait for something in these directories, or read without end. */
-  readonly inspect: (places: Places) => Promise<void>
+  readonly inspect: (request: InspectRequest) => Promise<void>
 }
 
-export type Places = {
+export type InspectRequest = {
   readonly gitDirs: readonly string[]
   /** Also the git directories of submodules: a `submodule` command reads them. */
   readonly modules?: boolean
@@ -54,7 +54,7 @@ const maxEntries = 2_000_000
 /** Tools that share a git directory make some 20. Each is followed before every start, which can take 4 ms. */
 const maxLinks = 1_000
 /** A look takes milliseconds; the first one at a large repository on a cold disk, seconds. */
-const maxLookMs = 10_000
+const maxInspectMs = 10_000
 
 export const createInspector = (createSlice = createTimeSlice): Inspector => {
   const known = new BoundedMap<string, Listing>(capacity)
@@ -70,25 +70,25 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
     return listing
   }
 
-  const inspect = async (places: Places): Promise<void> => {
-    const { modules = false, untilAnswered } = places
+  const inspect = async (request: InspectRequest): Promise<void> => {
+    const { modules = false, untilAnswered } = request
     const thorough = untilAnswered !== undefined
-    const gitDirs = places.gitDirs.map((path) => toRaw(Buffer.from(path)))
+    const gitDirs = request.gitDirs.map((path) => toRaw(Buffer.from(path)))
     const began = performance.now()
     const key = gitDirs.join('\0')
     const last = lastThorough.get(key)
     // Loose objects and the records of other worktrees are most of the directories, and hardly ever what git waits for.
-    const everything = thorough || last === undefined || began - last.at > Math.max(pauseMs, last.took * 20)
+    const everything = thorough || last === undefined || began - last.at > Math.max(thoroughMaxAgeMs, last.took * 20)
     // A git that is slow has a time limit of its own: it is not ended because looking takes long.
-    const slice = createSlice(thorough ? undefined : { ms: maxLookMs, error: () => tookTooLong(places) })
+    const slice = createSlice(thorough ? undefined : { ms: maxInspectMs, error: () => tookTooLong(request) })
     const seen = new Set<string>()
-    const assertWithinLimits = limitsOfLook(places)
-    const ahead: (readonly [path: string, kind: Kind])[] = gitDirs.map((path) => [path, 'git'])
-    for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+    const assertWithinLimits = createLimitCheck(request)
+    const pending: (readonly [path: string, kind: Kind])[] = gitDirs.map((path) => [path, 'git'])
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       if (slice.isOver()) await slice.next()
       if (untilAnswered?.() === true) return
       const [path, kind] = next
-      const stat = lookAt(path, statSync)
+      const stat = tryStat(path, statSync)
       // By identity: links can lead in circles, or a thousand of them to one large directory.
       const identity = `${stat?.dev}:${stat?.ino}`
       if (stat?.isDirectory() !== true || seen.has(identity)) continue
@@ -96,18 +96,18 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
       const listing = await listingOf(path, stat, slice)
       if (listing === undefined) continue
       assertWithinLimits(path, listing)
-      const isSized = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
-      if (isSized) await assertSizes(path, kind, listing.files, slice)
+      const checkSizes = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
+      if (checkSizes) await assertSizes(path, kind, listing.files, slice)
       for (const names of [listing.directories, await linkedDirectories(path, kind, listing.links, slice)]) {
         for (const name of names) {
           if (slice.isOver()) await slice.next()
           const inner = kindInside(kind, name, path, modules)
-          if (inner === undefined || (!everything && isTail(kind, name, path, gitDirs))) continue
-          ahead.push([`${path}/${name}`, inner])
+          if (inner === undefined || (!everything && isRarelyRelevant(kind, name, path, gitDirs))) continue
+          pending.push([`${path}/${name}`, inner])
         }
       }
       if (kind === 'objects' && basename(path) === 'info' && listing.files.includes('alternates')) {
-        ahead.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
+        pending.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
       }
     }
     if (everything) lastThorough.set(key, { at: performance.now(), took: performance.now() - began })
@@ -117,7 +117,7 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
 }
 
 /** Throws when the directories of one look hold more than any repository does. */
-const limitsOfLook = ({ gitDirs }: Places): ((path: string, listing: Listing) => void) => {
+const createLimitCheck = ({ gitDirs }: InspectRequest): ((path: string, listing: Listing) => void) => {
   const found = { directories: 0, links: 0, entries: 0 }
   return (path, { directories, links, files }) => {
     found.directories += 1
@@ -130,7 +130,7 @@ const limitsOfLook = ({ gitDirs }: Places): ((path: string, listing: Listing) =>
 }
 
 /** How old a thorough look may be. What is missed meanwhile is found when git turns out to be slow. */
-const pauseMs = 100
+const thoroughMaxAgeMs = 100
 const freshMs = 50
 
 /** The machine's own clock, which the kernel stamps directories with: not one that a test has set. */
@@ -157,11 +157,11 @@ const kindInside = (kind: Kind, name: string, path: string, modules: boolean): K
   if (kind === 'worktrees') return 'git'
   if (kind === 'git') return modules && name === 'modules' ? 'modules' : readInside[name]
   // A submodule's name may have slashes: then its git directory lies further down.
-  if (kind === 'modules') return lookAt(`${path}/${name}/HEAD`, lstatSync) === undefined ? 'modules' : 'git'
+  if (kind === 'modules') return tryStat(`${path}/${name}/HEAD`, lstatSync) === undefined ? 'modules' : 'git'
   return kind
 }
 
-const isTail = (kind: Kind, name: string, path: string, gitDirs: readonly string[]): boolean =>
+const isRarelyRelevant = (kind: Kind, name: string, path: string, gitDirs: readonly string[]): boolean =>
   (kind === 'objects' && /^[0-9a-f]{2}$/.test(name)) || (kind === 'worktrees' && !gitDirs.includes(`${path}/${name}`))
 
 /** Those that git would follow into a directory. A link to something that git would wait for throws. */
@@ -175,9 +175,9 @@ const linkedDirectories = async (
   for (const name of links) {
     if (slice.isOver()) await slice.next()
     const link = `${path}/${name}`
-    const stat = lookAt(link, statSync)
+    const stat = tryStat(link, statSync)
     if (stat === undefined) continue
-    assertHarmless(link, stat)
+    assertNotBlocking(link, stat)
     if (stat.isFile()) assertSize(link, stat.size, limitOf(kind, name))
     if (stat.isDirectory()) directories.push(name)
   }
@@ -190,7 +190,7 @@ const assertSizes = async (path: string, kind: Kind, files: readonly string[], s
     const limit = limitOf(kind, name)
     if (limit === undefined) continue
     const file = `${path}/${name}`
-    assertSize(file, lookAt(file, lstatSync)?.size ?? 0, limit)
+    assertSize(file, tryStat(file, lstatSync)?.size ?? 0, limit)
   }
 }
 
@@ -236,14 +236,14 @@ const list = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listin
     if (entry.isFile()) listing.files.push(entry.name)
     else if (entry.isDirectory()) listing.directories.push(entry.name)
     else if (entry.isSymbolicLink()) listing.links.push(entry.name)
-    else assertHarmless(`${path}/${entry.name}`, entry)
+    else assertNotBlocking(`${path}/${entry.name}`, entry)
   }
   return listing
 }
 
 /** Gone, or closed to git as well: git finds nothing to wait for. One that may be entered but not listed hides its files. */
 const unlisted = (path: string, cause: unknown): undefined => {
-  if (isMissing(cause) || lookAt(`${path}/.`, statSync) === undefined) return undefined
+  if (isMissing(cause) || tryStat(`${path}/.`, statSync) === undefined) return undefined
   throw new UnusableFileError(shownPath(path), 'cannot be listed, so git was not started', {
     cause,
     remedy: `make it readable: chmod u+r ${shellWord(shownPath(path))}`,
@@ -251,7 +251,7 @@ const unlisted = (path: string, cause: unknown): undefined => {
 }
 
 /** Opening a socket fails at once, and so does a link that leads nowhere: git says what is wrong. */
-export const assertHarmless = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
+export const assertNotBlocking = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
   if (!isPipeOrDevice(found)) return
   const path = shownPath(raw)
   throw new UnusableFileError(path, `is ${kindOf(found)}, which would block git`, {
@@ -273,13 +273,13 @@ const tooMany = (gitDirs: readonly string[], what: string, where: string): AppEr
     remedy: `find out what creates them (look in ${where}), remove those that do not belong there, and try again`,
   })
 
-const tookTooLong = ({ gitDirs }: Places): AppError =>
-  new AppError('unusable-file', `${gitDirs[0] ?? ''} could not be checked within ${maxLookMs / 1000} s`, {
+const tookTooLong = ({ gitDirs }: InspectRequest): AppError =>
+  new AppError('unusable-file', `${gitDirs[0] ?? ''} could not be checked within ${maxInspectMs / 1000} s`, {
     remedy: 'try again; if it keeps failing, remove files and links that do not belong in it, most likely under `refs`',
   })
 
 /** Undefined when there is nothing, or nothing that we (and git) may look at. */
-export const lookAt = (raw: string, look: typeof statSync): Stats | undefined => {
+export const tryStat = (raw: string, look: typeof statSync): Stats | undefined => {
   try {
     return look(rawBytes(raw), { throwIfNoEntry: false })
   } catch {

@@ -9,7 +9,7 @@ import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import type { GitRequest, Tree } from './request.ts'
 import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
 import { trimEndOf } from '../domain/trim-end.ts'
-import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
+import { assertNotBlocking, assertSize, createInspector, tryStat } from './inspect.ts'
 
 export type Look = {
   /** Throws when git would wait for something there: it is not started then. */
@@ -52,9 +52,9 @@ const readAtTop = ['.gitattributes', '.gitignore', '.gitmodules', '.mailmap']
 const raw = (path: string): string => toRaw(Buffer.from(path))
 
 const assertReadable = (path: string, limit: number): void => {
-  const stat = lookAt(path, statSync)
+  const stat = tryStat(path, statSync)
   if (stat === undefined) return
-  assertHarmless(path, stat)
+  assertNotBlocking(path, stat)
   if (stat.isFile()) assertSize(path, stat.size, limit)
 }
 
@@ -64,12 +64,13 @@ const foundFrom = async (cwd: string): Promise<string[]> => {
   for (let dir = cwd; dir !== '/'; dir = dirname(dir)) {
     if (slice.isOver()) await slice.next()
     const dotGit = join(dir, '.git')
-    const stat = lookAt(raw(dotGit), statSync)
+    const stat = tryStat(raw(dotGit), statSync)
     if (stat?.isDirectory() === true) return [dotGit]
     if (stat?.isFile() === true) return linkedDirs(dotGit)
     // Git asks every directory whether it is a bare repository, and for that it opens HEAD.
     assertReadable(raw(join(dir, 'HEAD')), maxLineBytes)
-    if (['HEAD', 'objects', 'refs'].every((name) => lookAt(raw(join(dir, name)), lstatSync) !== undefined)) return [dir]
+    if (['HEAD', 'objects', 'refs'].every((name) => tryStat(raw(join(dir, name)), lstatSync) !== undefined))
+      return [dir]
     if (dirname(dir) === dir) break
   }
   return []
@@ -93,15 +94,15 @@ const walkTree = async (
   inspectInside: (gitDir: string) => Promise<void>,
 ): Promise<void> => {
   const top = raw(tree.path)
-  const ahead = [top]
+  const pending = [top]
   const slice = createTimeSlice()
-  for (let path = ahead.pop(); path !== undefined && !isOver(); path = ahead.pop()) {
+  for (let path = pending.pop(); path !== undefined && !isOver(); path = pending.pop()) {
     if (slice.isOver()) await slice.next()
     for (const entry of await entriesOf(path, slice)) {
       if (slice.isOver()) await slice.next()
       const place = `${path}/${entry.name}`
       if (readAnywhere.has(entry.name)) assertReadable(place, maxOtherBytes)
-      if (entry.name !== '.git' && entry.isDirectory()) ahead.push(place)
+      if (entry.name !== '.git' && entry.isDirectory()) pending.push(place)
       if (entry.name !== '.git' || path === top) continue
       const gitDirs = entry.isDirectory() ? [shownPath(place)] : entry.isFile() ? linkedDirs(shownPath(place)) : []
       for (const gitDir of gitDirs) await inspectInside(gitDir)

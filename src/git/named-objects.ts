@@ -4,7 +4,7 @@ import type { Git, Repo, Tree } from './door.ts'
 import { lostCommits } from './snapshot.ts'
 
 /** What a list of object ids leads to and no branch, tag or remote-tracking ref holds. */
-export type OnlyNamed = {
+export type NamedObjects = {
   readonly commits: readonly Sha[]
   /** Annotated tags with their content: neither a tree nor a commit can hold one. */
   readonly tags: ReadonlyMap<Sha, Buffer>
@@ -12,23 +12,23 @@ export type OnlyNamed = {
   readonly others: readonly { readonly sha: Sha; readonly type: 'tree' | 'blob' }[]
 }
 
-export const nothingNamed: OnlyNamed = { commits: [], tags: new Map(), others: [] }
+export const noObjects: NamedObjects = { commits: [], tags: new Map(), others: [] }
 
 /** The same without asking what else holds the commits: what a ref leads to has to come back with it, whoever deletes a branch meanwhile. */
-export const allNamed = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<OnlyNamed> => {
+export const namedObjects = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<NamedObjects> => {
   const types = await objectTypes(git, at, names)
   const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
   return { commits: ofType(types, 'commit'), tags, others: treesAndBlobs(types) }
 }
 
 /** `names` are ids, whole or abbreviated. One that leads to no object, or to several, is left out: a reflog outlives its objects. */
-export const onlyNamed = async (
+export const unreferencedObjects = async (
   git: Git,
   at: Repo | Tree,
   names: readonly string[],
   except: readonly Sha[],
-): Promise<OnlyNamed> => {
-  if (names.length === 0) return nothingNamed
+): Promise<NamedObjects> => {
+  if (names.length === 0) return noObjects
   const whole = new Set(names.filter(isSha))
   const [lost, types] = await Promise.all([lostCommits(git, at, [...whole], except), objectTypes(git, at, names)])
   const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
@@ -44,7 +44,7 @@ export const onlyNamed = async (
 const ofType = (types: ReadonlyMap<Sha, string>, wanted: string): Sha[] =>
   [...types].flatMap(([sha, type]) => (type === wanted ? [sha] : []))
 
-const treesAndBlobs = (types: ReadonlyMap<Sha, string>): OnlyNamed['others'] =>
+const treesAndBlobs = (types: ReadonlyMap<Sha, string>): NamedObjects['others'] =>
   [...types].flatMap(([sha, type]) => (type === 'tree' || type === 'blob' ? [{ sha, type }] : []))
 
 /** The types of those objects that there are. */
@@ -69,12 +69,12 @@ const tagsFrom = async (
   types: Map<Sha, string>,
 ): Promise<Map<Sha, Buffer>> => {
   const tags = new Map<Sha, Buffer>()
-  for (let ahead = first; ahead.length > 0;) {
+  for (let pending = first; pending.length > 0;) {
     const targets = new Set<string>()
     await catFiles(
       git,
       at,
-      ahead,
+      pending,
       (sha, content) => {
         tags.set(toSha(sha), content)
         const target = /^object ([0-9a-f]+)\n/.exec(content.toString('latin1', 0, 100))?.[1]
@@ -83,7 +83,7 @@ const tagsFrom = async (
       { type: 'tag' },
     )
     const found = await objectTypes(git, at, [...targets])
-    ahead = ofType(found, 'tag').filter((sha) => !tags.has(sha))
+    pending = ofType(found, 'tag').filter((sha) => !tags.has(sha))
     for (const [sha, type] of found) types.set(sha, type)
   }
   return tags

@@ -19,10 +19,10 @@ export const commitTree = async (
   { tree, parents, message, by }: NewCommit,
   { signal, durable = false }: Written = {},
 ): Promise<Sha> => {
-  if (parents.length > mostParents) {
+  if (parents.length > maxParents) {
     const held: Sha[] = []
-    for (let i = 0; i < parents.length; i += mostParents) {
-      const some = { tree, parents: parents.slice(i, i + mostParents), message, by }
+    for (let i = 0; i < parents.length; i += maxParents) {
+      const some = { tree, parents: parents.slice(i, i + maxParents), message, by }
       held.push(await commitTree(git, repo, some, { durable, ...(signal && { signal }) }))
     }
     return commitTree(git, repo, { tree, parents: held, message, by }, { durable, ...(signal && { signal }) })
@@ -48,7 +48,7 @@ export const commitTree = async (
 }
 
 /** Each is an argument, and a command line has a limit. With more, commits in between hold them. */
-const mostParents = 1000
+const maxParents = 1000
 
 /** Writes one object as it is, whatever its content. */
 export const writeObject = async (

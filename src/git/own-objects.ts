@@ -23,18 +23,18 @@ export type OwnObjects = {
   /** Whose they are, one line: what they are given up by. */
   readonly owner: string
   /** How the names of temporary files begin. */
-  readonly through: string
+  readonly tempPrefix: string
 }
 
 /** Copies the objects into a pack of the repository's own, which `git gc` leaves alone until it is given up. Synced. */
 export const keepOwnObjects = async (
   git: Git,
   repo: Repo,
-  { commit, except, owner, through }: OwnObjects,
+  { commit, except, owner, tempPrefix }: OwnObjects,
 ): Promise<void> => {
   const at = { commonDir: repo.commonDir }
   const revisions = `${commit}\n${except === undefined ? '' : `^${except}\n`}`
-  await copyObjects(git, { from: at, to: at, revisions, through, keepFor: owner })
+  await copyObjects(git, { from: at, to: at, revisions, tempPrefix, keepFor: owner })
   for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
   await syncPath(packDirectory(repo))
 }
@@ -45,7 +45,7 @@ export type ObjectCopy = CallOptions & {
   /** One on each line, as `git rev-list --stdin` reads them. */
   readonly revisions: string
   /** How the names of temporary files begin. */
-  readonly through: string
+  readonly tempPrefix: string
   /** Not what `from` borrows from another repository. */
   readonly withoutBorrowed?: boolean
   /** Whose they are: `git gc` leaves the pack alone. */
@@ -55,13 +55,13 @@ export type ObjectCopy = CallOptions & {
 /** Through a file, since git checks the whole pack before any of it counts. */
 export const copyObjects = async (
   git: Git,
-  { from, to, revisions, through, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
+  { from, to, revisions, tempPrefix, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
 ): Promise<void> => {
   const options = signal === undefined ? {} : { signal }
   const { stdout } = await git.run({
     operation: 'pack-objects',
     at: from,
-    args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', through],
+    args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', tempPrefix],
     stdin: revisions,
     // All in one pack, and all of it, whatever the repository says.
     settings: [
@@ -70,7 +70,7 @@ export const copyObjects = async (
     ],
     ...options,
   })
-  const made = `${through}-${stdout.trim()}`
+  const made = `${tempPrefix}-${stdout.trim()}`
   const pack = await openUntrusted(`${made}.pack`)
   try {
     // The open file is enough, and a crash leaves nothing behind.
@@ -91,7 +91,7 @@ export const copyObjects = async (
 }
 
 /** Leaves them to `git gc`. Doing it twice is doing it once. */
-export const giveUpOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
+export const releaseOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
   for (const keep of await keepsOf(repo, owner)) await rm(keep, { force: true })
 }
 

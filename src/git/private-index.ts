@@ -12,8 +12,8 @@ import type { Git } from './door.ts'
  * temporary directory: what a killed process leaves can then be told from what a living one uses.
  */
 export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) => Promise<T>): Promise<T> => {
-  mkdirSync(placeOf(git), { recursive: true, mode: 0o700 })
-  const directory = mkdtempSync(join(placeOf(git), `${identityWord(selfIdentity())}+`))
+  mkdirSync(directoryOf(git), { recursive: true, mode: 0o700 })
+  const directory = mkdtempSync(join(directoryOf(git), `${identityWord(selfIdentity())}+`))
   try {
     return await work(join(directory, 'index'))
   } finally {
@@ -23,12 +23,12 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
 
 /** Deletes those whose maker is dead. One whose name does not tell, or whose maker may live, is left. */
 export const clearPrivateIndexes = async (git: Git): Promise<void> => {
-  for (const name of (await unlessMissing(readdir(placeOf(git)))) ?? []) {
+  for (const name of (await unlessMissing(readdir(directoryOf(git)))) ?? []) {
     const maker = parseIdentityWord(name.slice(0, Math.max(0, name.lastIndexOf('+'))))
     if (maker === undefined || liveness(maker) !== 'dead') continue
     // A git that outlived its maker may be writing there at this moment: then it is there for the next time.
-    await deleteTree(join(placeOf(git), name)).catch(() => undefined)
+    await deleteTree(join(directoryOf(git), name)).catch(() => undefined)
   }
 }
 
-const placeOf = ({ home }: Git): string => join(home, 'tmp')
+const directoryOf = ({ home }: Git): string => join(home, 'tmp')

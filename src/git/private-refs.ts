@@ -22,13 +22,13 @@ export const privateRefs = async (git: Git, tree: Tree): Promise<PrivateRef[]> =
   })
 }
 
-export type OnlyPrivate = PrivateRef & {
+export type UnreferencedPrivateRef = PrivateRef & {
   /** How many commits no branch, tag or remote-tracking ref has; undefined for what is not a commit. */
   readonly commits: number | undefined
 }
 
 /** Those that hold something that no branch or tag does. */
-export const privateRefsOnlyHere = async (git: Git, tree: Tree): Promise<OnlyPrivate[]> => {
+export const unreferencedPrivateRefs = async (git: Git, tree: Tree): Promise<UnreferencedPrivateRef[]> => {
   const refs = await privateRefs(git, tree)
   if (refs.length === 0) return []
   const types = await objectTypes(
@@ -52,10 +52,10 @@ const countEach = async (git: Git, tree: Tree, shas: readonly Sha[]): Promise<Re
   const counts = new Map<Sha, number>()
   if (shas.length === 0) return counts
   const unreachable = new Set(await unreachableAmong(git, tree, shas))
-  for (const sha of [...unreachable].slice(0, MOST_COUNTED)) counts.set(sha, await countUnreachable(git, tree, [sha]))
-  for (const sha of [...unreachable].slice(MOST_COUNTED)) counts.set(sha, 1)
+  for (const sha of [...unreachable].slice(0, MAX_COUNTED)) counts.set(sha, await countUnreachable(git, tree, [sha]))
+  for (const sha of [...unreachable].slice(MAX_COUNTED)) counts.set(sha, 1)
   return counts
 }
 
 /** Beyond this many it no longer matters how many commits each one has. */
-const MOST_COUNTED = 20
+const MAX_COUNTED = 20

@@ -19,7 +19,7 @@ export const askRemoteRefs = async (
   const stdout = await listRemote(git, repo, remote, { flag: '--refs', patterns: only ?? [], signal, anonymous })
   const refs = refsIn(stdout)
   // A pattern also fits the end of a longer name.
-  return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => fits(name, one))))
+  return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => matches(name, one))))
 }
 
 /** Where a branch is on the remote now, and which branch is its default one; `head` is undefined where it has none. */
@@ -84,7 +84,7 @@ const refsIn = (stdout: string): Map<string, Sha> => {
   return refs
 }
 
-const fits = (name: string, pattern: string): boolean =>
+const matches = (name: string, pattern: string): boolean =>
   pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
 
 const unreachable = (remote: string, why: string): AppError =>

@@ -45,7 +45,7 @@ const scpProblem = (url: string): string | undefined =>
     : 'it is neither a URL, nor git@host:path, nor an absolute path'
 
 /** The user's own `url.<base>.insteadOf`, the longest match; what the repository says about URLs does not count. */
-export const userRewritten = (url: string, entries: readonly ConfigEntry[]): string => {
+export const applyUserRewrites = (url: string, entries: readonly ConfigEntry[]): string => {
   const rules = entries.filter(isUserScope).flatMap(({ key, value }) => {
     const { section, subsection, variable } = splitKey(key)
     const applies = section === 'url' && variable === 'insteadof' && value !== undefined && url.startsWith(value)
@@ -59,7 +59,7 @@ export const userRewritten = (url: string, entries: readonly ConfigEntry[]): str
  * A submodule's relative address, resolved as git does against the address of the repository's own remote. Undefined
  * where there is nothing that it could be relative to.
  */
-export const relativeTo = (remote: string | undefined, relative: string): string | undefined => {
+export const resolveRelativeUrl = (remote: string | undefined, relative: string): string | undefined => {
   if (remote === undefined) return undefined
   let left = trimEndOf(remote, '/')
   let right = relative

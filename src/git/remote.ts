@@ -5,7 +5,7 @@ import { mainHead } from './admin-dir.ts'
 import { type ConfigEntry, lastValue } from './config-entries.ts'
 import type { Git, Repo } from './door.ts'
 import type { Setting } from './neutral.ts'
-import { userRewritten } from './remote-url.ts'
+import { applyUserRewrites } from './remote-url.ts'
 
 export type Remote = { readonly name: string; readonly url: string }
 
@@ -53,7 +53,7 @@ export const addressOf = async (git: Git, repo: Repo, remote: { name: string } |
     throw new AppError('remote-unreachable', `no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`)
   }
   const name = `coppice-${randomBytes(16).toString('hex')}:`
-  return { name, settings: [[`url.${absolute(userRewritten(url, entries), repo)}.insteadOf`, name]] }
+  return { name, settings: [[`url.${absolute(applyUserRewrites(url, entries), repo)}.insteadOf`, name]] }
 }
 
 /** A relative path is meant from the top of the checkout; we run git elsewhere. */

@@ -75,7 +75,7 @@ export const submoduleAddresses = (
   readAddresses(git, repo, ['--blob', `${commit}:.gitmodules`], options)
 
 /** Those in the `.gitmodules` of a worktree as it is now, which is what git itself goes by. */
-export const submoduleAddressesHere = (
+export const worktreeSubmoduleAddresses = (
   git: Git,
   tree: Tree,
   options: CallOptions = {},
@@ -116,7 +116,7 @@ const splitOnce = (entry: string): [string, string] => {
 }
 
 /** One submodule from exactly this address: https, no credentials, no redirects, none of its own submodules. */
-export const updateAnonymously = async (
+export const updateSubmoduleAnonymously = async (
   git: Git,
   tree: Tree,
   { name, path, url }: SubmoduleAddress,

@@ -21,7 +21,7 @@ export const unreachableAmong = async (git: Git, at: Repo | Tree, shas: readonly
 }
 
 /** Of these objects, those that the repository has. */
-export const objectsHere = async (git: Git, repo: Repo, shas: readonly Sha[]): Promise<ReadonlySet<Sha>> => {
+export const existingObjects = async (git: Git, repo: Repo, shas: readonly Sha[]): Promise<ReadonlySet<Sha>> => {
   const args = ['cat-file', '--batch-check=%(objectname)']
   const { stdout } = await git.run({
     operation: 'cat-file',
@@ -40,7 +40,7 @@ export const commitsNotOn = async (
   shas: readonly Sha[],
   except: readonly string[],
 ): Promise<number> => {
-  const here = await objectsHere(git, repo, shas)
+  const here = await existingObjects(git, repo, shas)
   const args = ['rev-list', '--count', ...except.map((pattern) => `--exclude=${pattern}`), '--all', '--stdin']
   const stdin = [...here].map((sha) => `^${sha}\n`).join('')
   const { stdout } = await git.run({ operation: 'rev-list', at: repo, args, stdin })
@@ -48,7 +48,7 @@ export const commitsNotOn = async (
 }
 
 /** How many commits only this branch holds: what would be unreachable if it were deleted. */
-export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Promise<number> => {
+export const countOnlyOnBranch = async (git: Git, repo: Repo, branch: string): Promise<number> => {
   const others = [`--exclude=${branch}`, '--branches', '--tags', '--remotes']
   const args = ['rev-list', '--count', `refs/heads/${branch}`, '--not', ...others, '--']
   const { stdout } = await git.run({ operation: 'rev-list', at: repo, args })
@@ -59,8 +59,8 @@ export const countHeldOnlyBy = async (git: Git, repo: Repo, branch: string): Pro
  * How many commits any ref or reflog of a repository has that no remote-tracking ref has: stashes, local tags, notes and
  * what a reset left behind included. What `pushed` leads to is known to be on a remote.
  */
-export const countOnNoRemote = async (git: Git, repo: Repo, pushed: readonly Sha[] = []): Promise<number> => {
-  const found = Number(await listOnNoRemote(git, repo, pushed, ['--count']))
+export const countUnpushed = async (git: Git, repo: Repo, pushed: readonly Sha[] = []): Promise<number> => {
+  const found = Number(await listUnpushed(git, repo, pushed, ['--count']))
   if (Number.isNaN(found)) throw new AppError('git-failed', 'git could not count its commits')
   return found
 }
@@ -69,7 +69,7 @@ export const countOnNoRemote = async (git: Git, repo: Repo, pushed: readonly Sha
  * The newest of those commits: pushing these pushes all of them. No more than `most`, for every `commit --amend` leaves
  * one in the reflog.
  */
-export const tipsOnNoRemote = async (
+export const unpushedTips = async (
   git: Git,
   repo: Repo,
   pushed: readonly Sha[],
@@ -78,14 +78,14 @@ export const tipsOnNoRemote = async (
   const tips: Sha[] = []
   for (;;) {
     // In this order the first one is no other one's ancestor.
-    const next = await listOnNoRemote(git, repo, [...pushed, ...tips], ['--max-count=1', '--topo-order'])
+    const next = await listUnpushed(git, repo, [...pushed, ...tips], ['--max-count=1', '--topo-order'])
     if (!isSha(next)) return { tips, hasMore: false }
     if (tips.length === most) return { tips, hasMore: true }
     tips.push(next)
   }
 }
 
-const listOnNoRemote = async (
+const listUnpushed = async (
   git: Git,
   repo: Repo,
   pushed: readonly Sha[],

@@ -7,9 +7,9 @@ import { replaceFileSync } from '../process/files/replace-file.ts'
  */
 
 /** Git's record names the directory, after that was moved. */
-export const recordPlace = (adminDir: string, path: string): void =>
+export const pointRecordAtWorktree = (adminDir: string, path: string): void =>
   replaceFileSync(join(adminDir, 'gitdir'), `${join(path, '.git')}\n`, { sync: true })
 
 /** The directory names git's record, after the repository was moved. */
-export const linkToRecord = (path: string, adminDir: string): void =>
+export const pointWorktreeAtRecord = (path: string, adminDir: string): void =>
   replaceFileSync(join(path, '.git'), `gitdir: ${adminDir}\n`, { sync: true })

@@ -31,14 +31,14 @@ export type ServeParts = {
 /** Becomes the server of this home. Answers when it listens; `stopped` when it has put everything away. */
 export const serve = async (workplace: Workplace, options: ServeOptions, parts: ServeParts): Promise<Serving> => {
   const started = Promise.withResolvers<Omit<Serving, 'stopped'>>()
-  const stopped = onlyServer(workplace.context, () => run(workplace, options, parts, started.resolve))
+  const stopped = withServerLock(workplace.context, () => run(workplace, options, parts, started.resolve))
   // Whatever goes wrong before it listens is the answer to the caller.
   stopped.catch(started.reject)
   return { ...(await started.promise), stopped }
 }
 
 /** One per home, held as long as it lives: two would each work off the same messages' platforms. */
-const onlyServer = async <T>(
+const withServerLock = async <T>(
   { lock, home }: Pick<IsolationContext, 'lock' | 'home'>,
   work: () => Promise<T>,
 ): Promise<T> => {
@@ -68,12 +68,12 @@ const run = async (
   started: (serving: Omit<Serving, 'stopped'>) => void,
 ): Promise<Stopped> => {
   // Nobody sits at this terminal: no questions, and no progress on it.
-  const quiet: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
+  const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
     ...(exposed === undefined ? [] : [`${exposed.problem}: ${exposed.remedy}`]),
-    ...(await reconcileAll(quiet)),
+    ...(await reconcileAll(nonInteractive)),
   ]
   const locals = new Map(
     Object.entries(localPlatforms)
@@ -91,7 +91,7 @@ const run = async (
   })
   let metrics: ReturnType<typeof createMetrics> | undefined
   const engine = createEngine(
-    { ...workplace, context: quiet },
+    { ...workplace, context: nonInteractive },
     { deliveries: platforms, runTokens, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
@@ -115,7 +115,7 @@ const run = async (
     },
     options,
   )
-  agentsUrl = fromThisMachine(server.url)
+  agentsUrl = localUrl(server.url)
   // Only who has the port begins to work: a start that fails leaves every message to the next one.
   await engine.conversations.start().catch(async (error: unknown) => {
     await server.stop(0)
@@ -124,7 +124,7 @@ const run = async (
   const { failed } = await startPlatforms(platforms.values(), accept, context)
   refused.push(...failed)
   const schedule = createSchedule({
-    context: quiet,
+    context: nonInteractive,
     provider: workplace.provider,
     intervalHours: context.settings.cleanupIntervalHours,
     keepSpares: workplace.keepSpares,
@@ -152,8 +152,7 @@ const run = async (
 }
 
 /** A server that listens on every address has none by which it could be called. */
-const fromThisMachine = (url: string): string =>
-  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+const localUrl = (url: string): string => url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 
 const exposedNotice = (names: readonly string[]): string[] =>
   names.length === 0

@@ -49,14 +49,14 @@ export const cloneBare = async (
       remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
     })
   }
-  await noteHead(git, repo, url, run, { signal, settings })
+  await setDefaultBranch(git, repo, url, run, { signal, settings })
   return repo
 }
 
 const branches = '+refs/heads/*:refs/remotes/origin/*'
 
 /** Both HEADs name the default branch, though no local branch of that name exists until somebody needs one. */
-const noteHead = async (
+const setDefaultBranch = async (
   git: Git,
   repo: Repo,
   url: string,

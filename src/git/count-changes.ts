@@ -1,11 +1,11 @@
 import type { CallOptions, Git, Tree } from './door.ts'
-import { lookIntoIndex } from './hidden.ts'
+import { readIndexState } from './hidden.ts'
 import { scanIndex } from './index-scan.ts'
 import type { Setting } from './neutral.ts'
 import { parseStatus } from './status.ts'
 import type { TreePath } from './tree-path.ts'
 
-export type Dirt = {
+export type ChangeCounts = {
   readonly changed: number
   readonly untracked: number
   /** Changed, but hidden by assume-unchanged, skip-worktree or timestamps. */
@@ -16,7 +16,11 @@ export type Dirt = {
 export type WithGitlinks = { readonly gitlinks: readonly TreePath[] }
 
 /** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
-export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = {}): Promise<Dirt & WithGitlinks> => {
+export const countChanges = async (
+  git: Git,
+  tree: Tree,
+  { signal }: CallOptions = {},
+): Promise<ChangeCounts & WithGitlinks> => {
   const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
   const { stdoutBytes } = await git.run(request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
@@ -25,7 +29,7 @@ export const countDirt = async (git: Git, tree: Tree, { signal }: CallOptions = 
   const { hidden, gitlinks } =
     scan?.hasFlags === false
       ? { hidden: [], gitlinks: scan.gitlinks }
-      : await lookIntoIndex(git, tree, { signal }, scan)
+      : await readIndexState(git, tree, { signal }, scan)
   return { changed: changed.length + unmerged.length, untracked: untracked.length, hidden: hidden.length, gitlinks }
 }
 

@@ -1,7 +1,7 @@
 import type { KnownPlatforms } from './platform-capabilities.ts'
 
 /** A notice for a thread that everybody can read: without this machine's paths and this server's own conversations. */
-export const withoutMachine = (text: string, platforms: KnownPlatforms): string =>
+export const hideLocalDetails = (text: string, platforms: KnownPlatforms): string =>
   text
     .replaceAll(/\bfile:\/\/[^\s`"'<>|]+/gi, 'file://…')
     .replaceAll(PATH, (path) => `…${path.slice(path.lastIndexOf('/', path.length - 2))}`)

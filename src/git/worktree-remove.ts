@@ -11,7 +11,7 @@ import type { CallOptions, Git, Repo } from './door.ts'
  * every record whose directory cannot be seen at the moment: one unmounted disk, and all its worktrees are forgotten.
  * A locked record stays: git refuses.
  */
-export const forgetWorktree = async (
+export const removeWorktreeRecord = async (
   git: Git,
   repo: Repo,
   { dir }: Pick<AdminDir, 'dir'>,

@@ -7,23 +7,23 @@ import type { Repo } from './door.ts'
 import { maxLogBytes } from './file-limits.ts'
 
 /** One move of a branch. `from` is undefined where the branch was made. */
-export type BranchMove = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
+export type ReflogEntry = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
 
 /** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
-export const branchMoves = async (repo: Repo, branch: string): Promise<BranchMove[]> =>
-  movesIn(await readBranchLog(repo, branch))
+export const branchReflog = async (repo: Repo, branch: string): Promise<ReflogEntry[]> =>
+  entriesIn(await readBranchReflog(repo, branch))
 
 /** The same of HEAD, of a worktree by its record or of the main one by the repository itself. */
-export const headMoves = async (gitDir: string): Promise<BranchMove[]> =>
-  movesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
+export const headReflog = async (gitDir: string): Promise<ReflogEntry[]> =>
+  entriesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
 
-const movesIn = (log: Buffer | undefined): BranchMove[] => {
+const entriesIn = (log: Buffer | undefined): ReflogEntry[] => {
   const lines = (log?.toString('utf8') ?? '').split('\n')
   return lines.filter((line) => line !== '').map(parse)
 }
 
 /** The reflog as it is; undefined when there is none. */
-export const readBranchLog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
+export const readBranchReflog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
   const file = join(commonDir, 'logs', 'refs', 'heads', branch)
   // Branches below that name have theirs in it, so there is no branch of the name itself.
   if ((await unlessMissing(lstat(file)))?.isDirectory() === true) return undefined
@@ -31,9 +31,9 @@ export const readBranchLog = async ({ commonDir }: Repo, branch: string): Promis
 }
 
 /** Whether the reflog says that the branch once had this name, however often it was renamed since. */
-export const wasRenamedFrom = (moves: readonly BranchMove[], from: string, to: string): boolean => {
+export const wasRenamedFrom = (entries: readonly ReflogEntry[], from: string, to: string): boolean => {
   let name = to
-  for (const { message } of moves.toReversed()) {
+  for (const { message } of entries.toReversed()) {
     const [, before, after] = /^Branch: renamed refs\/heads\/(\S+) to refs\/heads\/(\S+)$/.exec(message) ?? []
     if (before !== undefined && after === name) name = before
     if (name === from) return true
@@ -41,7 +41,7 @@ export const wasRenamedFrom = (moves: readonly BranchMove[], from: string, to: s
   return false
 }
 
-const parse = (line: string): BranchMove => {
+const parse = (line: string): ReflogEntry => {
   const [from = '', to = ''] = line.split(' ', 2)
   const tab = line.indexOf('\t')
   return { from: commit(from), to: commit(to), message: tab < 0 ? '' : line.slice(tab + 1) }
