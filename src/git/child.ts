@@ -34,10 +34,9 @@ export type Ended = {
 }
 
 /**
- * One git process from start to end; used by the door alone. It leads a process group and session of its own:
- * Ctrl-C then reaches us only, and we end it (with its ssh, index-pack and the rest) and know that it has ended,
- * instead of its dying half-way beside us; and without a terminal nothing in it can stop to ask. If we are killed
- * it lives on: that is what `onSpawn` and the journal are for.
+ * Runs one git process; used only by the door. It leads its own process group and session: Ctrl-C reaches only us, so
+ * we stop it (with its ssh, index-pack and other children) and know when it has ended; and without a terminal, nothing
+ * in it can prompt. If we are killed it survives, which is why `onSpawn` and the journal exist.
  */
 export const runChild = async (request: ChildRequest): Promise<Ended> => {
   throwIfAborted(request)
@@ -72,8 +71,8 @@ const startChild = (request: ChildRequest): ChildProcess => {
     })
   } catch (cause) {
     if (!isDirectory(cwd)) throw notStarted(request, cause)
-    // A NUL in an argument, or more of them than the system takes.
-    throw new AppError('git-failed', `git ${operation} cannot be started with these arguments`, { cause })
+    // A NUL in an argument, or too many arguments.
+    throw new AppError('git-failed', `couldn't start git ${operation} with these arguments`, { cause })
   }
 }
 
@@ -86,17 +85,17 @@ const exitOf = (child: ChildProcess, request: ChildRequest): Promise<Exit> =>
   })
 
 const notStarted = ({ cwd, program, operation }: ChildRequest, cause: unknown): AppError => {
-  // The system says ENOENT for a missing program and for a missing working directory alike.
+  // ENOENT can mean a missing program or a missing working directory.
   if (!isDirectory(cwd)) {
-    return new AppError('not-found', `git ${operation}: there is no directory ${cwd}`, { cause })
+    return new AppError('not-found', `git ${operation} failed: directory ${cwd} doesn't exist`, { cause })
   }
   return new AppError(
     'git-unavailable',
-    `git cannot be started: ${cause instanceof Error ? cause.message : String(cause)}`,
+    `couldn't start git: ${cause instanceof Error ? cause.message : String(cause)}`,
     {
       cause,
       remedy:
-        program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,
+        program === 'git' ? 'install git 2.38 or newer and make sure it is on PATH' : `check that ${program} exists`,
     },
   )
 }
@@ -104,7 +103,7 @@ const notStarted = ({ cwd, program, operation }: ChildRequest, cause: unknown): 
 const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const finished = async (child: ChildProcess, exited: Promise<Exit>, request: ChildRequest): Promise<Ended> => {
-  // ssh with ControlPersist leaves a process behind that keeps our pipes open for minutes after git has ended.
+  // ssh with ControlPersist leaves a process that keeps our pipes open for minutes after git has exited.
   if (request.network === true)
     exited.then(
       () => setTimeout(() => closePipes(child), lingerMs).unref(),
@@ -115,7 +114,7 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
   const [exit, stdout, stderr] = await Promise.all([
     exited,
     collect(child.stdout, { take: request.onStdout }),
-    // A remote can send messages without end.
+    // A remote can send endless messages.
     collect(child.stderr, { watch: request.onStderr && errors, limit: maxStderrBytes }),
   ])
   return { ...exit, stdout, stderr: stderr.toString('utf8') }
@@ -130,7 +129,7 @@ type Collecting = {
   readonly limit?: number
 }
 
-/** With a limit in bytes the middle is dropped: what matters is at the beginning and at the end. */
+/** Beyond `limit` bytes, drops the middle: the start and the end matter most. */
 const collect = async (stream: Readable | null, { take, watch, limit }: Collecting): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
@@ -145,7 +144,7 @@ const collect = async (stream: Readable | null, { take, watch, limit }: Collecti
       size = limit
     }
   } catch (error) {
-    // Let go of after the end of the process: what it had to say has been read.
+    // We closed the pipe after the process exited: all its output has been read.
     if (!hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error
   }
   const all = Buffer.concat(chunks)
@@ -155,7 +154,7 @@ const collect = async (stream: Readable | null, { take, watch, limit }: Collecti
 const withoutMiddle = (bytes: Buffer, limit: number): Buffer =>
   Buffer.concat([bytes.subarray(0, limit / 2), Buffer.from('\n'), bytes.subarray(-limit / 2)])
 
-/** A child that does not read to the end (it failed early) makes writing fail; its exit code says why. */
+/** Writing fails if the child stops reading early; its exit code says why. */
 const writeStdin = (child: ChildProcess, { stdin }: ChildRequest): void => {
   if (!child.stdin || stdin === undefined) return
   child.stdin.on('error', () => undefined)
@@ -179,7 +178,7 @@ const stopReason = (request: ChildRequest): { reached: Promise<never>; clear: ()
 }
 
 const timedOut = ({ operation, timeoutMs }: ChildRequest): AppError =>
-  new AppError('timeout', `git ${operation} took longer than ${Math.round(timeoutMs / 100) / 10} s and was ended`)
+  new AppError('timeout', `git ${operation} timed out after ${Math.round(timeoutMs / 100) / 10} s and was stopped`)
 
 export const throwIfAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
   if (request.signal?.aborted === true) throw cancelled(request)
@@ -188,11 +187,11 @@ export const throwIfAborted = (request: Pick<ChildRequest, 'operation' | 'signal
 const cancelled = ({ operation }: Pick<ChildRequest, 'operation'>): AppError =>
   new AppError('cancelled', `git ${operation} was cancelled`)
 
-/** SIGTERM first: git then removes its lock files, and `worktree add` what it has made so far. */
+/** SIGTERM first: git then removes its lock files, and `worktree add` what it has created so far. */
 const endProcess = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
   const { outcome } = await killTree(identity, { graceMs: 5_000, clock: now, leaderMayBeGone: true })
   if (outcome !== 'survivors') return
-  throw new AppError('busy', `git ${operation} (process ${identity.pid}) was told to end and still runs`)
+  throw new AppError('busy', `git ${operation} (process ${identity.pid}) is still running after being stopped`)
 }
 
 const closePipes = (child: ChildProcess): void => {

@@ -4,24 +4,24 @@ import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
 import { type ConfigEntry, isRepositoryScope } from './config-entries.ts'
 
-/** A repository's configuration, read once and again only when one of the files it came from has changed. */
+/** A repository's configuration, cached until one of its files changes. */
 export type ConfigCache = {
   read(dirs: ConfigDirs): Promise<readonly ConfigEntry[]>
 }
 
-/** `gitDir` undefined: no repository, only the user's own files. */
+/** Undefined outside a repository: only the user's own files. */
 export type ConfigDirs = { readonly commonDir: string | undefined; readonly gitDir: string | undefined }
 
 export type ConfigCacheOptions = {
   list: (dirs: ConfigDirs) => Promise<readonly ConfigEntry[]>
-  /** The user's own files, whether they exist or not: one that appears must be noticed. */
+  /** The user's own files, including ones that don't exist yet: a new one must be noticed. */
   userFiles: readonly string[]
   now: Clock
 }
 
 type Known = { readonly entries: readonly ConfigEntry[]; readonly files: readonly string[]; readonly print: string }
 
-/** So many worktrees with a configuration of their own are remembered; the oldest goes. */
+/** Worktrees with their own configuration to remember; the oldest is dropped. */
 const capacity = 1_000
 
 export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions): ConfigCache => {
@@ -45,8 +45,8 @@ export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions):
       const key = `${dirs.commonDir ?? ''}\0${dirs.gitDir ?? ''}`
       const hit = known.get(key)
       if (hit && hit.print === fingerprint(hit.files)) return hit.entries
-      // Whoever asks while git is being asked may have been preceded by a write that git has not seen: only a reading
-      // that has not begun could be shared, so sharing is left to callers that ask in the same turn.
+      // A running read may have missed a write made just before this call. So a read is shared only by callers in the
+      // same turn of the event loop, before it starts.
       const current = reading.get(key)
       if (current) return current
       const started = readAgain(dirs, key)
@@ -58,8 +58,8 @@ export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions):
 }
 
 /**
- * A worktree without a configuration of its own has its repository's: fifty worktrees are then one question.
- * (An `includeIf` of the user's may tell them apart, which only matters for values the repository overrode.)
+ * A worktree without its own configuration uses its repository's: fifty worktrees need one read.
+ * (The user's `includeIf` may distinguish them, which only matters for values that the repository overrides.)
  */
 const sharedDirs = (dirs: ConfigDirs): ConfigDirs => {
   if (dirs.gitDir === undefined || dirs.gitDir === dirs.commonDir) return dirs
@@ -76,7 +76,7 @@ export const ownFiles = ({ commonDir, gitDir }: ConfigDirs): string[] => [
 const originFiles = (entries: readonly ConfigEntry[]): string[] =>
   entries.flatMap(({ origin }) => (origin.startsWith('file:') ? [origin.slice('file:'.length)] : []))
 
-/** An include may name a file that does not exist yet, or depend on the branch: never remembered. */
+/** Never cached: an include may name a file that doesn't exist yet, or depend on the branch. */
 const hasOwnIncludes = (entries: readonly ConfigEntry[]): boolean =>
   entries.some((entry) => isRepositoryScope(entry) && /^include(?:if)?\./.test(entry.key))
 
@@ -88,7 +88,7 @@ const fingerprint = (files: readonly string[]): string =>
     })
     .join('|')
 
-/** Synchronous: a stat is a few microseconds, the way through the thread pool a hundred. */
+/** Synchronous: a stat takes a few microseconds, through the thread pool a hundred. */
 const statFile = (file: string): BigIntStats | 'absent' | 'unreadable' => {
   try {
     return statSync(file, { bigint: true, throwIfNoEntry: false }) ?? 'absent'
@@ -97,7 +97,7 @@ const statFile = (file: string): BigIntStats | 'absent' | 'unreadable' => {
   }
 }
 
-/** ext4 stamps files with the tick of the kernel (4 ms): two writes within one look the same. */
+/** ext4 timestamps have the kernel's tick (4 ms): two writes within one look the same. */
 const freshMs = 50
 const isFresh = (files: readonly string[], now: number): boolean =>
   files.some((file) => {

@@ -12,10 +12,10 @@ export type ChangeCounts = {
   readonly hidden: number
 }
 
-/** Places where another repository belongs; nobody has looked into those. */
+/** Paths of submodules, which were not examined. */
 export type WithGitlinks = { readonly gitlinks: readonly TreePath[] }
 
-/** How much is uncommitted, for display. Without ignored files, which are most of the cost and no part of the answer. */
+/** Counts uncommitted changes, for display. Skips ignored files, which cost the most time and don't count. */
 export const countChanges = async (
   git: Git,
   tree: Tree,
@@ -24,7 +24,7 @@ export const countChanges = async (
   const request = { operation: 'status', at: tree, args, settings, ...(signal && { signal }) }
   const { stdoutBytes } = await git.run(request)
   const { changed, unmerged, untracked } = parseStatus(stdoutBytes)
-  // Git is started for these only where a bit in the index hides something, or the index is of a rare kind.
+  // Starts git for these only if an index flag hides something, or the index format is unusual.
   const scan = scanIndex(tree)
   const { hidden, gitlinks } =
     scan?.hasFlags === false
@@ -38,5 +38,5 @@ const args = [
   ...'--ignore-submodules=dirty --no-renames --no-ahead-behind'.split(' '),
 ]
 
-/** Several of these run at once: threads of their own for reading the index (six, at 3,000 files) only get in the way. */
+/** Several of these run at once, and git's own threads for reading the index (six, for 3,000 files) slow them down. */
 const settings: readonly Setting[] = [['core.preloadIndex', 'false']]

@@ -316,7 +316,7 @@ test('git is not started where a directory may be entered and not listed, since 
   const [command, ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
   const path = join(repo.commonDir, 'refs/hidden')
   expect(execFileSync(command, args, { encoding: 'utf8' }).trim()).toBe(
-    `unusable-file ${path} cannot be listed, so git was not started make it readable: chmod u+r ${path}`,
+    `unusable-file ${path} can't be listed, so git was not started make it readable: chmod u+r ${path}`,
   )
   chmodSync(path, 0o755)
 })

@@ -9,24 +9,24 @@ import { syncPath } from '../process/files/sync-path.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
 
 /*
- * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender has,
- * and `git gc` even deletes a copy of it. Whatever the lender drops is then gone from here, too.
+ * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender
+ * has, and `git gc` even deletes copies. Objects that the lender drops are then lost here too.
  */
 
 export const borrowsObjects = ({ commonDir }: Repo): boolean =>
   unlessMissingSync(() => lstatSync(join(commonDir, 'objects/info/alternates'))) !== undefined
 
 export type OwnObjects = {
-  /** Everything that this reaches, unless `except` reaches it as well. */
+  /** Keep everything it reaches, unless `except` reaches it too. */
   readonly commit: Sha
   readonly except: Sha | undefined
-  /** Whose they are, one line: what they are given up by. */
+  /** One line; passed to `releaseOwnObjects` later. */
   readonly owner: string
-  /** How the names of temporary files begin. */
+  /** For temporary files. */
   readonly tempPrefix: string
 }
 
-/** Copies the objects into a pack of the repository's own, which `git gc` leaves alone until it is given up. Synced. */
+/** Copies the objects into the repository's own pack, which `git gc` keeps until released. Synced. */
 export const keepOwnObjects = async (
   git: Git,
   repo: Repo,
@@ -42,17 +42,17 @@ export const keepOwnObjects = async (
 export type ObjectCopy = CallOptions & {
   readonly from: Repo | Tree
   readonly to: Repo
-  /** One on each line, as `git rev-list --stdin` reads them. */
+  /** One per line, as for `git rev-list --stdin`. */
   readonly revisions: string
-  /** How the names of temporary files begin. */
+  /** For temporary files. */
   readonly tempPrefix: string
-  /** Not what `from` borrows from another repository. */
+  /** Skip what `from` borrows from another repository. */
   readonly withoutBorrowed?: boolean
-  /** Whose they are: `git gc` leaves the pack alone. */
+  /** Their owner: `git gc` keeps the pack. */
   readonly keepFor?: string
 }
 
-/** Through a file, since git checks the whole pack before any of it counts. */
+/** Through a file, since git verifies the whole pack before using any of it. */
 export const copyObjects = async (
   git: Git,
   { from, to, revisions, tempPrefix, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
@@ -63,7 +63,7 @@ export const copyObjects = async (
     at: from,
     args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', tempPrefix],
     stdin: revisions,
-    // All in one pack, and all of it, whatever the repository says.
+    // One complete pack, regardless of the repository's settings.
     settings: [
       ['pack.packSizeLimit', '0'],
       ['pack.useSparse', 'false'],
@@ -73,7 +73,7 @@ export const copyObjects = async (
   const made = `${tempPrefix}-${stdout.trim()}`
   const pack = await openUntrusted(`${made}.pack`)
   try {
-    // The open file is enough, and a crash leaves nothing behind.
+    // Deleted while open, so a crash leaves nothing behind.
     for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
     if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
     await git.run({
@@ -90,14 +90,14 @@ export const copyObjects = async (
   }
 }
 
-/** Leaves them to `git gc`. Doing it twice is doing it once. */
+/** Leaves them to `git gc`. Idempotent. */
 export const releaseOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
   for (const keep of await keepsOf(repo, owner)) await rm(keep, { force: true })
 }
 
 const packDirectory = ({ commonDir }: Repo): string => join(commonDir, 'objects/pack')
 
-/** A pack with a `.keep` file beside it is never rewritten or deleted; the file says why it is kept. */
+/** Git never rewrites or deletes a pack with a `.keep` file, which says why it's kept. */
 const keepsOf = async (repo: Repo, owner: string): Promise<string[]> => {
   const names = (await unlessMissing(readdir(packDirectory(repo)))) ?? []
   const found: string[] = []

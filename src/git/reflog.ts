@@ -6,14 +6,14 @@ import { readUntrusted } from '../process/files/read-untrusted.ts'
 import type { Repo } from './door.ts'
 import { maxLogBytes } from './file-limits.ts'
 
-/** One move of a branch. `from` is undefined where the branch was made. */
+/** One move of a ref. `from` is undefined where it was created. */
 export type ReflogEntry = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
 
-/** The branch's reflog, oldest first, read from its file; empty when git kept none. Starts no program. */
+/** The branch's reflog, oldest first; empty when there is none. Read from its file, without starting git. */
 export const branchReflog = async (repo: Repo, branch: string): Promise<ReflogEntry[]> =>
   entriesIn(await readBranchReflog(repo, branch))
 
-/** The same of HEAD, of a worktree by its record or of the main one by the repository itself. */
+/** HEAD's reflog: a worktree's by its record, the main checkout's by the repository. */
 export const headReflog = async (gitDir: string): Promise<ReflogEntry[]> =>
   entriesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
 
@@ -22,15 +22,15 @@ const entriesIn = (log: Buffer | undefined): ReflogEntry[] => {
   return lines.filter((line) => line !== '').map(parse)
 }
 
-/** The reflog as it is; undefined when there is none. */
+/** The raw reflog; undefined when there is none. */
 export const readBranchReflog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
   const file = join(commonDir, 'logs', 'refs', 'heads', branch)
-  // Branches below that name have theirs in it, so there is no branch of the name itself.
+  // A directory holds the reflogs of branches below that name, so the branch itself doesn't exist.
   if ((await unlessMissing(lstat(file)))?.isDirectory() === true) return undefined
   return readUntrusted(file, { maxBytes: maxLogBytes })
 }
 
-/** Whether the reflog says that the branch once had this name, however often it was renamed since. */
+/** Whether the reflog shows that the branch once had this name, even after several renames. */
 export const wasRenamedFrom = (entries: readonly ReflogEntry[], from: string, to: string): boolean => {
   let name = to
   for (const { message } of entries.toReversed()) {
