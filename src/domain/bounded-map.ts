@@ -1,4 +1,4 @@
-/** A map that forgets what was set longest ago when it has more than this many entries. */
+/** A map with at most `maxSize` entries. Drops the one set longest ago. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   readonly #maxSize: number
 

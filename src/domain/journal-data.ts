@@ -2,8 +2,8 @@ import { AppError } from './errors.ts'
 import { isSha, type Sha } from './names.ts'
 
 /*
- * What an entry of the journal carries, one schema for each kind. Recovery deletes and moves by what it reads here, so an
- * entry that does not fit its schema is never acted on: no field has a default.
+ * The data of journal entries, one schema per kind. Recovery deletes and moves files based on it, so it never acts on
+ * an entry that doesn't match its schema, and no field has a default.
  */
 
 type Check<T> = (value: unknown) => value is T
@@ -38,7 +38,7 @@ const spareData = {
   leaf: nonEmptyString,
   start: sha,
   spareId: nonEmptyString,
-  /** Device and inode of the directory that was made, whatever lies at the path now. */
+  /** Device and inode of the created directory: the path may hold another by now. */
   directory: optional(nonEmptyString),
 } satisfies Schema
 
@@ -48,7 +48,7 @@ const creationData = {
   branch: nonEmptyString,
   branchCreated: boolean,
   start: sha,
-  /** Records that were there before: an empty one of the same name that is not among them is ours. */
+  /** Records that existed before: an empty one of the same name that isn't listed is ours. */
   adminNamesBefore: nonEmptyStrings,
   spare: optional(object({ path: nonEmptyString, adminName: nonEmptyString })),
   directory: optional(nonEmptyString),
@@ -57,7 +57,7 @@ const creationData = {
 const restoreData = {
   ...creationData,
   pointId: nonEmptyString,
-  /** A second branch that was brought back. */
+  /** A second restored branch. */
   ownBranch: optional(object({ name: nonEmptyString, tip: sha })),
 } satisfies Schema
 
@@ -74,9 +74,9 @@ const removalData = {
   askedBy: optional(nonEmptyString),
   why: string,
   trigger: oneOf(...removeTriggers),
-  /** The files of git's record, from the step on that deletes them. */
+  /** The files of git's record, set from the step that deletes them. */
   files: optional(nonEmptyStrings),
-  /** Refs of a clone that the repository gets, from the point of no return on. */
+  /** Refs of a clone that go to the repository, set from the point of no return. */
   deliver: optional(list(object({ name: nonEmptyString, sha }))),
 } satisfies Schema
 
