@@ -18,17 +18,17 @@ import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
 export type SweepOptions = {
   readonly dryRun?: boolean
-  /** Only what is merged, or only what is stale; both without it. */
+  /** Only merged or only stale ones (default: both). */
   readonly only?: 'merged' | 'stale'
-  /** The conversation that asks does not hold its own environment against itself. */
+  /** The conversation that asks doesn't block the removal of its own environment. */
   readonly askedBy?: string
 }
 
 type Candidate = { readonly mergeStatus: MergeStatus; readonly trigger: 'merged' | 'stale'; readonly why: string }
 
 /**
- * One cycle over a codebase: merged → remove, stale → remove, missing → record, orphans → report. Everything goes
- * through the one removal function and its gates. One failing environment never stops the cycle.
+ * One cycle over a codebase: removes merged and stale environments, records missing ones, reports orphans. Everything
+ * goes through the one removal function and its gates. One failing environment never stops the cycle.
  */
 export const runScheduledCleanup = async (
   context: IsolationContext,
@@ -54,7 +54,7 @@ export const runScheduledCleanup = async (
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
   if (!dryRun) {
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
-      draft.notices.push(`restore points could not be expired: ${toAppError(error).message}`)
+      draft.notices.push(`couldn't expire restore points: ${toAppError(error).message}`)
     })
     await recordReport(context, codebase, draft)
   }
@@ -90,7 +90,7 @@ const sweepLive = async (
   }
 }
 
-/** On a stale base nothing is merged: the work may have been taken back there since. */
+/** On a stale base nothing counts as merged: the work may have been reverted since. */
 const withoutMergeProof = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
   ...mergeStatus,
   merged: { value: 'cannot-tell', detail },
@@ -123,7 +123,7 @@ const isMissing = async (
 ): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
-/** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
+/** Skips adopted ones: Coppice never deletes them, and to stop tracking one unasked would only confuse. */
 const removalCandidate = (
   context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
@@ -179,7 +179,6 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 
-/** Every cycle leaves a report. */
 const recordReport = async (
   context: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   codebase: Codebase,
