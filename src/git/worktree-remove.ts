@@ -42,6 +42,6 @@ export const removeWorktreeRecord = async (
     ...(signal && { signal }),
   })
   if ((await readAdminDir(dir)) !== undefined) {
-    throw new AppError('git-failed', `git worktree remove didn't delete git's record of ${path}`)
+    throw new AppError('git-failed', `couldn't delete git's record of ${path}`)
   }
 }
