@@ -26,7 +26,7 @@ const MAX_ATTEMPTS = 5
  * Adds one commit to the checked-out branch that changes one file and nothing else: staged and unstaged edits stay, no
  * hook runs. The branch is updated with compare-and-swap, so when two processes try at once (one may be a child that
  * outlived us), one succeeds and the other retries.
- * The worktree's own index and file are not touched: `settleFile` updates them afterwards.
+ * The worktree's own index and file are not touched: the caller updates them afterwards.
  */
 export const commitFile = async (
   git: Git,
