@@ -1,5 +1,5 @@
 import type { ResolveRequest, Resolution } from './resolution.ts'
-import { followsHeadOf, isOfPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
+import { followsHeadOf, isForPullRequest, type IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { BranchName } from '../domain/names.ts'
@@ -81,7 +81,7 @@ const vouchOf = async (
   if (!wasVouchedFor(trust)) return { holds: true, covers: false, notices: [] }
   const provider = await providerOf(context, environment)
   const holds = trust === 'vouched' && (await provider.isVouched(context, codebase, environment, { signal }))
-  const asksForHead = !isOwnMessage(work, hints) && isOfPullRequest(environment, work)
+  const asksForHead = !isOwnMessage(work, hints) && isForPullRequest(environment, work)
   const covers = holds && asksForHead && moved.current
   if (covers || (holds && !asksForHead) || moved.notices.length > 0) return { holds, covers, notices: [] }
   const { prSha } = hints

@@ -3,7 +3,7 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { movedNotice } from '../isolation/moved.ts'
 import { reconcile, recoveryNotices } from '../isolation/reconcile.ts'
 
-/** Before anything is accepted: what a crash left half done is finished or undone. */
+/** Runs before any message is accepted: finishes or undoes what a crash interrupted. */
 export const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
   const notices: string[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
@@ -11,7 +11,7 @@ export const reconcileAll = async (context: IsolationContext): Promise<string[]>
       const { settled, left, moved } = await reconcile(context, codebase)
       notices.push(...recoveryNotices({ settled, left }), ...moved.map(movedNotice))
     } catch (error) {
-      // A repository that is gone must not keep the others from being served.
+      // A missing repository must not block the others.
       notices.push(`couldn't recover ${codebase.name}: ${toAppError(error).message}`)
     }
   }

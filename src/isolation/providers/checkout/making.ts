@@ -44,6 +44,7 @@ export type MakingLeft = {
   readonly spare: CreationData['spare']
   readonly ownBranch: RestoreData['ownBranch']
   readonly directory: string | undefined
+  readonly trashedFrom: string | undefined
 }
 
 /** Throws when the entry is not as it was written: then nobody knows what may be taken back. */

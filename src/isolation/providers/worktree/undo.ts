@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { IsolationContext } from '../../context.ts'
 import { treeAt } from './presence.ts'
@@ -115,7 +115,7 @@ const forgetRecord = async (
   await clearLock(admin.dir)
   // Git would refuse, or delete what somebody has put there since: only the record goes.
   if (isGivenUp(entry) && (await isTakenPath(admin))) return deleteTree(admin.dir)
-  await forgetWorktree(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
+  await removeWorktreeRecord(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
     // Whatever else went wrong, a record that is whole may be somebody's by now.
     if (await isWholeRecord(admin.dir)) throw error
     await removeHalfRecord(admin.dir)
