@@ -1,6 +1,8 @@
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   appendFileSync,
+  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -209,6 +211,24 @@ test('a daemon that writes neither refs nor the index is not at work, whoever ha
     ]
     const found = await gitProcessesUsing(gitDir)
     expect(found.map(({ commandLine }) => commandLine).sort()).toEqual(atWork.sort())
+    const ours = await gitProcessesUsing(gitDir, { ofOthers: false })
+    expect(ours).toEqual(found)
+    // Only root can start a program as somebody else; anybody else starts one more of their own.
+    const isRoot = process.getuid?.() === 0
+    chmodSync(dir, 0o711)
+    const other = spawn(join(dir, 'git'), ['gc', '-qF', '/dev/null'], {
+      cwd: '/',
+      env: gitEnv,
+      stdio: 'ignore',
+      ...(isRoot && { uid: 65_534, gid: 65_534 }),
+    })
+    try {
+      await once(other, 'spawn')
+      expect(await gitProcessesUsing(gitDir)).toHaveLength(found.length + 1)
+      expect(await gitProcessesUsing(gitDir, { ofOthers: false })).toHaveLength(found.length + (isRoot ? 0 : 1))
+    } finally {
+      other.kill('SIGKILL')
+    }
     const last = found.slice(-1)
     expect(describeGitProcesses(last)).toBe(
       `git process ${last[0]?.identity.pid} (${last[0]?.commandLine}) is still running`,

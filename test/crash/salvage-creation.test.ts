@@ -1,14 +1,20 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
 import type { ProviderName } from '../../src/domain/provider-name.ts'
+import { plain } from '../../src/commands/views/view.ts'
+import { runCli } from '../../src/cli/run.ts'
+import { knownPlatforms } from '../../src/platforms/capabilities.ts'
+import { examineCodebase, examineHome } from '../../src/cli/doctor/records.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { dropSpares, keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { makeChat } from '../helpers/chat.ts'
 import { checkInvariants, checkRecoveredOnce } from '../helpers/invariants.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
+import { resolved } from '../isolation/scene.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
@@ -250,6 +256,151 @@ const fileOf = {
   'a commit': 'found.ts',
   'content that is only staged': 'found.ts',
 }
+
+test.concurrent.each([
+  ['content that is only staged', ':found.ts'],
+  ['a commit on a detached HEAD', 'HEAD'],
+  ['a commit that was taken back', 'HEAD@{1}'],
+])(
+  '%s is kept when the directory of a half-made environment is away, and something else is in its place',
+  async (what, rev) => {
+    await using world = await makeScenarioWorld({})
+    let found = ''
+    const { remedy = '' } = await failAt(world, 'create-fresh', {
+      'create.dressed': (path) => {
+        meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
+        found = world.box.raw(path, 'rev-parse', rev)
+        rmSync(path, { recursive: true })
+        writeIn(path, 'new.ts', 'somebody’s\n')
+      },
+    })
+    const path = join(world.context.worktreesBase, 'project', 'issue-1')
+    expect(remedy).toContain('are saved: coppice worktree restore')
+    expect(world.repo.git('rev-list', '--objects', '--all').split(/[ \n]/)).toContain(found)
+    expect(world.repo.git('worktree', 'list')).not.toContain(path)
+    expect(readFileSync(join(path, 'new.ts'), 'utf8')).toBe('somebody’s\n')
+    expect(await world.context.store.journal.open(world.context.host)).toEqual([])
+  },
+)
+
+test('a spare whose directory is away leaves its record to whoever committed or staged there', async () => {
+  await using world = await makeScenarioWorld({ options: { settings: { spares: 3 } } })
+  const { context, codebase } = world
+  await keepSpares(context, codebase)
+  const [committed, staged, untouched] = (await context.store.spares.list(codebase.id)).map(({ path }) => path)
+  const kept = [
+    [committed, 'HEAD'],
+    [staged, ':found.ts'],
+  ].map(([path = '', rev = '']) => {
+    writeIn(path, 'found.ts', `${rev}\n`)
+    world.box.raw(path, 'add', 'found.ts')
+    if (rev === 'HEAD') world.box.raw(path, 'commit', '-q', '-m', 'found')
+    return world.box.raw(path, 'rev-parse', rev)
+  })
+  for (const path of [committed, staged, untouched]) rmSync(path ?? '', { recursive: true })
+  await dropSpares(context, codebase)
+  world.repo.git('gc', '-q', '--prune=now')
+  expect(kept.map((sha) => world.repo.git('cat-file', '-t', sha))).toEqual(['commit', 'blob'])
+  const listed = world.repo.git('worktree', 'list')
+  expect([committed, staged, untouched].map((path = '') => listed.includes(path))).toEqual([true, true, false])
+})
+
+test('a file that is too large to compare or to keep is no obstacle, and the error says that it is not saved', async () => {
+  await using world = await makeScenarioWorld({})
+  const { remedy } = await failAt(world, 'create-fresh', {
+    'create.dressed': (path) => {
+      writeIn(path, 'data.local/model.bin', '')
+      truncateSync(join(path, 'data.local/model.bin'), 600 * 1024 * 1024)
+    },
+  })
+  expect(remedy).toMatch(/worktree restore \S+\. Not saved: data\.local\/model\.bin \(over the limit of .+\)$/)
+})
+
+test.each(['undo.checked', 'undo.discarded'])(
+  'an undoing that was interrupted at %s is finished when something new is at the path, which stays',
+  async (at) => {
+    await using world = await makeScenarioWorld({})
+    await failAt(world, 'create-fresh', { [at]: interrupt })
+    const path = join(world.context.worktreesBase, 'project', 'issue-1')
+    writeIn(path, 'new.ts', 'new\n')
+    expect((await reconcile(world.context, world.codebase)).left).toEqual([])
+    expect(readFileSync(join(path, 'new.ts'), 'utf8')).toBe('new\n')
+    expect(world.repo.git('worktree', 'list')).not.toContain(path)
+  },
+)
+
+const interrupt = (): never => {
+  throw new Error('interrupted')
+}
+
+test.each(['worktree', 'clone'] as const)(
+  'what cannot be saved is left, whoever recovers is told where, and doctor names it until it is gone (%s)',
+  async (by) => {
+    await using world = await makeScenarioWorld({ options: served(by) })
+    const { context, codebase } = world
+    const put = (path: string): void => writeIn(path, 'found.ts', 'found\n')
+    await failAt(world, 'create-fresh', { 'create.dressed': put, 'undo.saved': interrupt })
+    const path = join(context.worktreesBase, 'project', 'issue-1')
+    world.box.raw(path, 'worktree', 'add', '-q', '--detach', join(path, 'inner'))
+    const { settled, left } = await reconcile(context, codebase)
+    expect([settled, left]).toEqual([[expect.stringContaining(`holds what can't be saved (${path})`)], []])
+    const named = async () => {
+      const findings = [...(await examineCodebase(context, codebase)), ...(await examineHome(context, [codebase]))]
+      return findings.map(({ detail }) => detail).filter((detail) => detail.startsWith(`${path} `))
+    }
+    expect(await named()).toHaveLength(1)
+    rmSync(path, { recursive: true })
+    if (by === 'worktree') world.repo.git('worktree', 'remove', '-f', path)
+    expect(await named()).toEqual([])
+  },
+)
+
+/** A command line in this process; what it writes for people. */
+const commandLine = async ({ context, provider, codebase }: World, ...argv: string[]): Promise<string> => {
+  const written: string[] = []
+  const unused = () => expect.unreachable()
+  await runCli({
+    argv: [...argv, '--codebase', codebase.name],
+    cwd: () => '/',
+    env: {},
+    clock: context.clock,
+    signal: new AbortController().signal,
+    out: (text) => written.push(text),
+    err: (text) => written.push(text),
+    paint: plain,
+    paintErr: plain,
+    isTerminal: false,
+    columns: undefined,
+    progress: { say: () => undefined, clear: () => undefined },
+    version: () => '',
+    secrets: context.secrets,
+    open: async () => ({
+      context: { ...context, store: { ...context.store, close: async () => undefined } },
+      provider: async () => provider,
+      keepSpares: () => undefined,
+      platforms: async () => knownPlatforms,
+      databaseName: 'SQLite',
+    }),
+    serve: unused,
+    ownEngine: unused,
+  })
+  return written.join('')
+}
+
+const tellers: Record<string, (world: World) => Promise<string>> = {
+  'a message': async (world) => (await resolved(world, 'issue', 1)).notices.join(),
+  'a chat command that fails': async (world) => (await makeChat(world)).say('/worktree remove issue-1'),
+  'a command line that fails': (world) => commandLine(world, 'worktree', 'remove', 'issue-1'),
+}
+
+test.each(Object.entries(tellers))('%s and recovers somebody’s work says where it is', async (_who, ask) => {
+  await using world = await makeScenarioWorld({})
+  const put = (path: string): void => writeIn(path, 'found.ts', 'found\n')
+  await failAt(world, 'create-fresh', { 'create.dressed': put, 'undo.saved': interrupt })
+  expect(await ask(world)).toMatch(
+    /recovered from an interrupted create issue-1 \(its changes are saved: coppice worktree restore/,
+  )
+})
 
 /** Each leaves no byte that the commit doesn't have, and is a change all the same. */
 const withoutNewBytes = (path: string, git: (...args: string[]) => string): void => {

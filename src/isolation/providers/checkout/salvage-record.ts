@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { isSha, type Sha } from '../../../domain/names.ts'
 import { halfDone } from '../../../git/admin-dir.ts'
@@ -43,6 +45,8 @@ const isBeyondStart = async (
   entry: JournalEntry,
   start: Sha,
 ): Promise<boolean> => {
+  // What was committed in a submodule may be in its git directory alone.
+  if (existsSync(join(tree.gitDir, 'modules'))) return true
   const laid = await expectedContent(context, tree, entry, start, { isWhole: true })
   const head = await resolveCommit(context.git, tree, 'HEAD')
   if (head !== undefined && !laid.commits.includes(head)) return true

@@ -2,7 +2,7 @@ import { lstat, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Tree } from '../../../domain/tree.ts'
-import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
+import { type AdminDir, clearLock, readWorktreeLink } from '../../../git/admin-dir.ts'
 import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -108,13 +108,13 @@ const clearAway = async (
 
 const forgetRecord = async (
   context: Pick<IsolationContext, 'git'>,
-  { codebase, entry }: Undoing,
+  { codebase }: Undoing,
   admin: AdminDir,
 ): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
   // Git would refuse, or delete what somebody has put there since: only the record goes.
-  if (isGivenUp(entry) && (await isTakenPath(admin))) return deleteTree(admin.dir)
+  if (await isTakenPath(admin)) return deleteTree(admin.dir)
   await removeWorktreeRecord(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
     // Whatever else went wrong, a record that is whole may be somebody's by now.
     if (await isWholeRecord(admin.dir)) throw error
@@ -122,8 +122,11 @@ const forgetRecord = async (
   })
 }
 
-const isTakenPath = async ({ worktreePath }: AdminDir): Promise<boolean> =>
-  worktreePath !== undefined && (await unlessMissing(lstat(worktreePath))) !== undefined
+/** Something is at its path that isn't its directory. */
+const isTakenPath = async ({ dir, worktreePath }: AdminDir): Promise<boolean> =>
+  worktreePath !== undefined &&
+  (await unlessMissing(lstat(worktreePath))) !== undefined &&
+  (await readWorktreeLink(worktreePath)) !== dir
 
 /** A record that git itself cannot read: only the files that `git worktree add` writes, then the empty directory. */
 const halfRecordFiles = [
