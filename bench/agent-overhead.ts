@@ -4,7 +4,7 @@ import { performance } from 'node:perf_hooks'
 import type { Agent, AgentRequest } from '../src/agents/agent.ts'
 import { claudeArguments } from '../src/agents/claude/arguments.ts'
 import { codexArguments } from '../src/agents/codex/arguments.ts'
-import { gitPlaces } from '../src/agents/codex/sandbox.ts'
+import { findGitPaths } from '../src/agents/codex/sandbox.ts'
 import { programs, claudeAt, codexAt, scriptedProvider } from '../test/agents/stage.ts'
 import { startAnthropicServer } from '../test/helpers/model-servers/anthropic.ts'
 import { startOpenAiServer } from '../test/helpers/model-servers/openai.ts'
@@ -57,7 +57,7 @@ const codexRows = async (stage: Stage): Promise<Row[]> => {
   const at = place(stage, 'codex')
   const call = {
     sandbox: 'workspace-write',
-    places: await gitPlaces(at.directory),
+    gitPaths: await findGitPaths(at.directory),
     config: scriptedProvider(server.url),
   } as const
   const raw = {
