@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { parseLsof } from './inside-darwin.ts'
-import { processesInside } from './inside.ts'
+import { parseLsof } from './processes-inside-darwin.ts'
+import { processesInside } from './processes-inside.ts'
 
 /** Some states of the system cannot be made by a shell alone, or not without rights. */
 const works = (command: string, args: string[]) => spawnSync(command, args).status === 0
