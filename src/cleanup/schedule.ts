@@ -150,8 +150,8 @@ const forgetOld = async ({
   const before = clock() - REMEMBERED_MS
   try {
     // Replies first: they name their message.
-    const replies = await store.outbox.forgetSent(before)
-    return { messages: await store.inbox.forgetDone(before), replies }
+    const replies = await store.outbox.deleteSent(before)
+    return { messages: await store.inbox.deleteDone(before), replies }
   } catch (error) {
     log.warn('old messages could not be forgotten', { error: toAppError(error).message })
     return { messages: 0, replies: 0 }
