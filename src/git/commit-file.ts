@@ -26,7 +26,7 @@ const TRIES = 5
  * Adds one commit to the checked-out branch that changes one file and nothing else: what is staged stays staged, what
  * is edited stays edited, no hook runs. The branch moves only from where it was seen, so that of two who try the same
  * at once (a child of ours that outlived us among them) one succeeds and the other looks again.
- * The worktree's own index and file are not touched: `settleFile` brings them after it.
+ * The worktree's own index and file are not touched: the caller updates them afterwards.
  */
 export const commitFile = async (
   git: Git,

@@ -2,11 +2,11 @@ import type { IncomingMessage } from '../domain/message.ts'
 import type { Delivery } from '../conversations/outbox/delivery.ts'
 import type { Authorised } from './authorisation.ts'
 
-/** The seam: a folder per platform, one line in the registry, one conformance suite over all of them. */
+/** The seam: a folder per platform, one line in `remote.ts`, one conformance suite over all of them. */
 export type Platform = Delivery & {
   /** Begins to listen. Throws an AppError when it cannot: the rest of the server runs on. */
   start(inbox: PlatformInbox): Promise<void>
-  /** Stops to accept. Replies can still be sent. */
+  /** Stops accepting messages. Replies can still be sent. */
   stop(): Promise<void>
   /**
    * What the service posts to /webhooks/<platform>. Verified here, over the raw bytes, before anything is read from
