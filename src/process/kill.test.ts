@@ -232,11 +232,11 @@ test.runIf(process.getuid?.() === 0)(
     const [hidden] = await started('echo ready; exec sleep 60')
     if (root === undefined || hidden === undefined) throw new Error('not started')
     const kill = `
-    import { endAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
+    import { killAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
     const [root, hidden] = JSON.parse(process.argv[1])
     const target = { known: [root, hidden], find: async () => ({ rows: [], complete: true }), untouchable: new Set() }
     const options = { graceMs: 50, confirmMs: 200, clock: () => performance.now() }
-    console.log(JSON.stringify(await endAll(target, options)))`
+    console.log(JSON.stringify(await killAll(target, options)))`
     const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`
     const script = ['--input-type=module', '-e', kill]
     // Something else lies over its entry in /proc: nobody can tell whose pid it is now.
