@@ -13,7 +13,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
-import { type PlatformSettings, type Refused, remotePlatforms } from '../platforms/remote.ts'
+import { type PlatformSettings, type FailedPlatform, remotePlatforms } from '../platforms/remote.ts'
 import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
@@ -82,7 +82,7 @@ const run = async (
   )
   const remote = await remotePlatforms(parts.platformSettings, context)
   const platforms = new Map<string, Platform>([...locals, ...remote.platforms])
-  const refused: Refused[] = [...remote.refused]
+  const refused: FailedPlatform[] = [...remote.refused]
   let agentsUrl: string | undefined
   const runTokens = createRunTokens({
     secrets: context.secrets,
@@ -95,7 +95,7 @@ const run = async (
     { deliveries: platforms, runTokens, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
-  const accept = metrics.counting((message) => engine.conversations.accept(message))
+  const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
     {
@@ -103,7 +103,7 @@ const run = async (
       conversations: engine.conversations,
       platforms: locals,
       remotes: remote.platforms,
-      refusedPlatforms: () => refused,
+      failedPlatforms: () => refused,
       token,
       version: parts.version,
       databaseName: workplace.databaseName,
@@ -162,7 +162,7 @@ const exposedNotice = (names: readonly string[]): string[] =>
           'Run Coppice as a separate user, or in a container',
       ]
 
-const offNotice = ({ platform, problem, remedy }: Refused): string =>
+const offNotice = ({ platform, problem, remedy }: FailedPlatform): string =>
   `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`
 
 /** For requests still being answered after everything else has stopped. */
