@@ -34,7 +34,7 @@ export const endMaking = (
       // A row that a restore point speaks of stays, so that `restore` finds it.
       const isSaved = saved === 'saved' || (await store.restorePoints.get(entry.id)) !== undefined
       if (isSaved) await store.environments.transition(entry.environmentId, 'creating', 'removed')
-      else await store.environments.forgetCreating(entry.environmentId)
+      else await store.environments.deleteCreating(entry.environmentId)
     }
     await store.journal.end(entry.id)
   })
