@@ -1,4 +1,6 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { Notice } from '../domain/notice.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
@@ -11,14 +13,13 @@ export type CleanupReport = {
   readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
   readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: string }[]
   readonly dryRun: boolean
-  /** Sentences for people: offline, what an interrupted operation left. */
-  readonly notices: readonly string[]
+  /** Offline, what an interrupted operation left. */
+  readonly notices: readonly Notice[]
 }
 
 export type RemovedRow = {
   readonly environment: IsolatedEnvironment
-  /** Why it went: "merged: ancestor of origin/main", "no activity since …". */
-  readonly why: string
+  readonly why: RemovalReason
   readonly restorePoint: string | undefined
   readonly branchDeleted: boolean
   /** What its restore point does not hold. */

@@ -12,6 +12,7 @@ import {
   faultOf,
   withWordsOf,
 } from '../commands/views/failure.ts'
+import { inWords } from '../commands/views/notices.ts'
 import type { Parsed } from '../commands/grammar/parse.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
@@ -21,9 +22,10 @@ import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
+import type { Notice } from '../domain/notice.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { withFullStop } from '../domain/words.ts'
-import { type Paint, plain, printable, type View } from '../commands/views/view.ts'
+import { asProgram, type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {
@@ -104,7 +106,7 @@ const runCommand = async (
   if (textOf(values, 'home') === '') throw usage('--home requires a directory', 'pass a directory, or omit --home')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
-  const notices: string[] = []
+  const notices: (Notice | string)[] = []
   const open = (): Promise<Workplace> => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near }))
   const call: CliCall = {
     words,
@@ -113,7 +115,7 @@ const runCommand = async (
     cwd,
     signal: terminal.signal,
     open,
-    notice: (text) => notices.push(text),
+    notice: (notice) => notices.push(notice),
     live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.secrets.redact(text)),
     showSecret: isSet(values, 'json') || !terminal.isTerminal ? undefined : terminal.out,
     serve: async (options) => terminal.serve(await open(), options),
@@ -124,9 +126,11 @@ const runCommand = async (
     const loaded = await row.load()
     const answered = await loaded.execute(call)
     terminal.progress.clear()
-    for (const notice of notices)
-      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.secrets.redact(notice))}\n`)
     const view = viewOf(terminal, values)
+    for (const notice of notices) {
+      const words = printable(terminal.secrets.redact(inWords(notice, view)))
+      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${words}\n`)
+    }
     if (isSet(values, 'json')) {
       const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
       terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
@@ -181,5 +185,6 @@ const sayWith =
 
 const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
   if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.secrets.redact), undefined, 2)}\n`)
-  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault))}\n`)
+  else
+    terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault, asProgram))}\n`)
 }

@@ -1,3 +1,4 @@
+import type { Notice } from '../domain/notice.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
@@ -69,8 +70,8 @@ export type Call = {
   readonly chat?: ChatCall
   readonly signal: AbortSignal
   readonly open: () => Promise<Workplace>
-  /** A sentence beside the answer: offline, diverged, what was not brought back. */
-  readonly notice: (text: string) => void
+  /** Beside the answer: offline, diverged, what was not brought back. A string is a sentence of the command's own. */
+  readonly notice: (notice: Notice | string) => void
 }
 
 export type ChatCall = {

@@ -25,8 +25,7 @@ export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<T
   const found = await resolveTarget(call, cwd)
   const { settleInterrupted } = await import('../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
-  for (const what of settled) call.notice(`recovered from an interrupted ${what}`)
-  for (const what of left) call.notice(`left alone: ${what}`)
+  for (const notice of [...settled, ...left]) call.notice(notice)
   return found
 }
 

@@ -8,6 +8,7 @@ import { currentEnvironment, followTarget, type Target, resolveTargetForWrite } 
 import { environmentJson } from './views/json.ts'
 import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './views/refusal.ts'
+import { describeBranchOutcome } from './views/merged.ts'
 import { pushCommand } from './views/push-command.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { code, printable, tilde, type View } from './views/view.ts'
@@ -49,7 +50,7 @@ export const removeWorktree = async (
   const outcome = await own.destroy(environment, {
     trigger: 'command',
     force: forced,
-    why: `by ${by}`,
+    why: { kind: 'on-request', by },
     ...(signal !== undefined && { signal }),
     ...(askedBy !== undefined && { askedBy }),
   })
@@ -96,7 +97,7 @@ const toText = (result: RemoveResult, view: View): string => {
     case 'removed':
       return [
         ...headline(result, view),
-        `  ${result.branchDeleted ? 'branch deleted' : 'branch kept'}: ${printable(result.branchNote)}`,
+        `  ${printable(describeBranchOutcome({ deleted: result.branchDeleted, note: result.branchNote }))}`,
         ...result.leftOut
           .filter((left) => left.path !== path)
           .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),

@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { workLabel } from '../domain/work.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -41,7 +42,7 @@ export const restoreWorktree = async (
   { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
   ref: string | undefined,
   cwd: string,
-): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }> => {
+): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly Notice[] }> => {
   const point = await findRestorePoint(context, codebase, ref, cwd)
   await assertNotBack(context, codebase, point)
   const own = await provider()

@@ -1,5 +1,6 @@
 import { toAppError } from '../domain/errors.ts'
 import type { Lane } from '../domain/message.ts'
+import type { Notice } from '../domain/notice.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
@@ -8,6 +9,7 @@ import { chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
 import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
+import { inWords } from '../commands/views/notices.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
@@ -58,7 +60,7 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
     const told = toAppError(withWordsOf(forChat(fault), view.say))
-    return { kind: 'answer', text: printable(begun(failureText(told, 'See the log for details.'))) }
+    return { kind: 'answer', text: printable(begun(failureText(told, view, 'See the log for details.'))) }
   }
 }
 
@@ -95,7 +97,7 @@ const execute = async (
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
 ): Promise<string> => {
-  const notices: string[] = []
+  const notices: (Notice | string)[] = []
   const { reach } = capabilitiesOf(await context.platforms(), conversation.platform)
   const call: Call = {
     words,
@@ -111,11 +113,11 @@ const execute = async (
       platforms: context.platforms,
       databaseName: context.isolation.store.engine,
     }),
-    notice: (text) => notices.push(text),
+    notice: (notice) => notices.push(notice),
   }
   const answered = await (await row.load()).execute(call)
   // A refusal says all there is to say.
-  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${notice}`)
+  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${inWords(notice, view)}`)
   return [answered.text(view), ...notes].filter((part) => part !== '').join('\n')
 }
 

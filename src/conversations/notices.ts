@@ -1,13 +1,18 @@
 import { leftNotice } from '../commands/stop.ts'
+import { sayInChat } from '../commands/chat-table.ts'
+import { faultMessage } from '../commands/views/failure.ts'
+import { describeRemovalReason } from '../commands/views/merged.ts'
+import { describeNotices } from '../commands/views/notices.ts'
 import { listed } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
 import { counted, sentence } from '../domain/words.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
-import { limitMessage } from '../isolation/room.ts'
+import { limitMessage } from '../commands/views/limit.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Resolution } from '../isolation/resolution.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
@@ -20,15 +25,19 @@ import type { EndedRun } from '../runs/ended-runs.ts'
 /** Said once, when a conversation gets its environment. */
 export const placeNotices = ({ environment, notices }: Extract<Resolution, { outcome: 'resolved' }>): string[] => [
   `Working in isolated branch \`${environment.branch}\``,
-  ...notices,
+  ...describeNotices(notices, inChat),
 ]
+
+/** How notices are said in a conversation. */
+export const inChat = { say: sayInChat, chat: true } as const
 
 export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
 
 /** One sentence of what happened and one of what to do. Details are for the log. */
 export const failureNotice = (error: unknown): string => {
-  const { message, remedy } = toAppError(forChat(error))
-  return remedy === undefined ? sentence(message) : `${sentence(message)} ${sentence(remedy)}`
+  const told = toAppError(forChat(error))
+  const what = sentence(faultMessage(told, inChat))
+  return told.remedy === undefined ? what : `${what} ${sentence(told.remedy)}`
 }
 
 /** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
@@ -78,8 +87,8 @@ const moveWith = (platform: string, name?: string): string => {
   return platform === 'cli' ? `--codebase ${word}` : `/codebase ${word}`
 }
 
-export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
-  `Worktree \`${environment.branch}\` was removed (${why}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
+export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: RemovalReason | string): string =>
+  `Worktree \`${environment.branch}\` was removed (${describeRemovalReason(why)}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
 
 /** Of an adopted one nothing was removed, and there is nothing to bring back. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>

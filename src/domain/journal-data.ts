@@ -1,5 +1,6 @@
 import { AppError } from './errors.ts'
 import { isSha, type Sha } from './names.ts'
+import { type BranchNote, branchNoteKinds, type RemovalReason, removalReasonKinds } from './removal/branch-note.ts'
 
 /*
  * What an entry of the journal carries, one schema for each kind. Recovery deletes and moves by what it reads here, so an
@@ -11,7 +12,6 @@ type Schema = Readonly<Record<string, Check<unknown>>>
 type DataOf<S extends Schema> = { readonly [K in keyof S]: S[K] extends Check<infer T> ? T : never }
 
 const text: Check<string> = (value): value is string => typeof value === 'string' && value !== ''
-const words: Check<string> = (value) => typeof value === 'string'
 const flag: Check<boolean> = (value) => typeof value === 'boolean'
 const sha: Check<Sha> = (value): value is Sha => typeof value === 'string' && isSha(value)
 const texts: Check<readonly string[]> = (value): value is string[] => Array.isArray(value) && value.every(text)
@@ -31,6 +31,13 @@ const list =
   <T>(check: Check<T>): Check<readonly T[]> =>
   (value): value is T[] =>
     Array.isArray(value) && value.every(check)
+
+/** Only told to people. Earlier versions wrote it down in words. */
+const told =
+  <T extends { readonly kind: string }>(kinds: readonly T['kind'][]): Check<T | string> =>
+  (value): value is T | string =>
+    typeof value === 'string' ||
+    (typeof value === 'object' && value !== null && 'kind' in value && kinds.some((kind) => kind === value.kind))
 
 const spareData = {
   path: text,
@@ -69,9 +76,9 @@ const removalData = {
   was: oneOf('active', 'missing'),
   branchGoes: flag,
   tip: optional(sha),
-  note: words,
+  note: told<BranchNote>(branchNoteKinds),
   askedBy: optional(text),
-  why: words,
+  why: told<RemovalReason>(removalReasonKinds),
   trigger: oneOf(...removeTriggers),
   /** The files of git's record, from the step on that deletes them. */
   files: optional(texts),

@@ -7,6 +7,8 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import { exposedSecrets } from '../cli/exposed-secrets.ts'
 import type { Workplace } from '../commands/command.ts'
+import { describeNotices } from '../commands/views/notices.ts'
+import { asProgram } from '../commands/views/view.ts'
 import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
@@ -73,7 +75,7 @@ const run = async (
   const exposed = exposedSecrets(context)
   const notices = [
     ...(exposed === undefined ? [] : [`${exposed.problem}: ${exposed.remedy}`]),
-    ...(await reconcileAll(quiet)),
+    ...describeNotices(await reconcileAll(quiet), asProgram),
   ]
   const locals = new Map(
     Object.entries(localPlatforms)

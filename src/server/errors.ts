@@ -2,6 +2,8 @@ import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { faultMessage } from '../commands/views/failure.ts'
+import { asProgram } from '../commands/views/view.ts'
 import { type ErrorCode, toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
 import type { Redact } from '../process/redaction/redact.ts'
@@ -48,7 +50,8 @@ type Described = Pick<HttpError, 'status' | 'code' | 'message' | 'remedy' | 'hea
 const describe = (error: unknown): Described => {
   if (error instanceof HttpError) return error
   if (error instanceof HTTPException) return describeHono(error)
-  const { code, message, remedy } = toAppError(error)
+  const fault = toAppError(error)
+  const { code, remedy } = fault
   const status = statuses[code] ?? 500
   // Whatever was thrown by what we did not write may say anything.
   if (code === 'unexpected' || code === 'store-failed') {
@@ -60,7 +63,13 @@ const describe = (error: unknown): Described => {
       headers: {},
     }
   }
-  return { status, code, message, remedy, headers: code === 'busy' ? { 'Retry-After': '2' } : {} }
+  return {
+    status,
+    code,
+    message: faultMessage(fault, asProgram),
+    remedy,
+    headers: code === 'busy' ? { 'Retry-After': '2' } : {},
+  }
 }
 
 const describeHono = ({ status }: HTTPException): Described => {

@@ -14,6 +14,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeDirty, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
+import { said } from '../helpers/words.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -246,7 +247,7 @@ test.concurrent.each([
   const path = String(entry?.data['path'])
   const { pid, leave } = await stepInto(path)
   const { left } = await reconcile(world.context, world.codebase)
-  expect(left.join()).toContain(`process ${pid} (cat) is inside it`)
+  expect(said(left).join()).toContain(`process ${pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await leave()
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])

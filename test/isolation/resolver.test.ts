@@ -4,7 +4,7 @@ import { presenceOf } from '../../src/isolation/served-by.ts'
 import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
-import { limitMessage } from '../../src/isolation/room.ts'
+import { limitMessage } from '../../src/commands/views/limit.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import {

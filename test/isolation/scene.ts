@@ -13,6 +13,7 @@ import type { Resolution, ResolveRequest } from '../../src/isolation/resolution.
 import type { Conversation } from '../../src/store/store.ts'
 import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { writeIn } from '../helpers/repo.ts'
+import { inWords, messageIn, noteInWords } from '../helpers/words.ts'
 import type { World } from '../helpers/world.ts'
 
 /** Short words for what nearly every test here does. */
@@ -35,7 +36,8 @@ export const holder = ({ id, environmentId }: Pick<Conversation, 'id' | 'environ
   environmentId,
 })
 
-export type Resolved = Extract<Resolution, { outcome: 'resolved' }>
+/** With its notices in words. */
+export type Resolved = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'notices'> & { readonly notices: string[] }
 
 export const resolved = async (
   world: World,
@@ -45,7 +47,7 @@ export const resolved = async (
 ): Promise<Resolved> => {
   const answer = await ask(world, type, id, more)
   if (answer.outcome !== 'resolved') throw new Error(`not resolved: ${JSON.stringify(answer)}`)
-  return answer
+  return inWords(answer)
 }
 
 export const issue = async (world: World, number: number): Promise<IsolatedEnvironment> =>
@@ -106,7 +108,12 @@ export const refusal = async (
   return outcome.reasons.map(({ gate, answer, detail }) => `${gate} ${answer}: ${detail}`)
 }
 
-export type Gone = Removed & { readonly restorePoint: RestorePoint }
+/** With its notices and the note about its branch in words. */
+export type Gone = Omit<Removed, 'notices' | 'branchNote'> & {
+  readonly restorePoint: RestorePoint
+  readonly notices: string[]
+  readonly branchNote: string
+}
 
 export const removed = async (
   world: World,
@@ -118,7 +125,7 @@ export const removed = async (
   const { restorePoint } = outcome
   if (restorePoint === undefined) throw new Error('removed without a restore point')
   if (existsSync(environment.path)) throw new Error('removed, and the directory is still there')
-  return { ...outcome, restorePoint }
+  return { ...inWords(outcome), restorePoint, branchNote: noteInWords(outcome.branchNote) }
 }
 
 /** Removes by force and brings it back: whatever was there must be there again. */
@@ -202,7 +209,7 @@ export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
   try {
     await promise
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageIn(error)
   }
   throw new Error('it did not fail')
 }

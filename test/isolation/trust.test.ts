@@ -16,6 +16,7 @@ import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, conversation, inside, issue, messageOf, program, remove, removed, resolved, holder } from './scene.ts'
+import { inWords } from '../helpers/words.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -778,7 +779,7 @@ test('vouching for a worktree whose setup nobody approved says what it got and w
   const commit = strange(world, 'theirs')
   world.repo.git('push', '-q', 'origin', `${commit}:refs/pull/7/head`)
   const { environment } = await resolved(world, 'pr', 7)
-  expect(await vouchFor(world.context, world.codebase, environment)).toEqual({
+  expect(inWords(await vouchFor(world.context, world.codebase, environment))).toEqual({
     wasTrusted: false,
     commit,
     copied: 1,

@@ -12,6 +12,7 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { said } from '../helpers/words.ts'
 
 /** One thing that Coppice is asked to do, as plain JSON: the same in this process and in one that gets killed. */
 export type Operation =
@@ -102,8 +103,8 @@ const run = async (context: IsolationContext, operation: Operation): Promise<Out
       return { said: 'spared' }
     case 'reconcile': {
       const { settled, left } = await reconcile(context, codebase)
-      if (left.length > 0) throw new Error(`left alone: ${left.join('; ')}`)
-      return { said: settled.length === 0 ? 'nothing' : 'settled', detail: settled.join(', ') }
+      if (left.length > 0) throw new Error(said(left).join('; '))
+      return { said: settled.length === 0 ? 'nothing' : 'settled', detail: said(settled).join(', ') }
     }
   }
 }

@@ -12,7 +12,8 @@ import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
 import { exitCodes } from '../../commands/views/failure.ts'
-import { printable, type View } from '../../commands/views/view.ts'
+import { describeNotices } from '../../commands/views/notices.ts'
+import { asProgram, printable, type View } from '../../commands/views/view.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 
@@ -65,12 +66,11 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
         ...(repoPath === codebase.repoPath
           ? []
           : [`${name}: the repository was moved to ${repoPath}; updated its path`]),
-        ...settled.map((what) => `${name}: recovered from an interrupted ${what}`),
-        ...moved.map((one) => `${name}: ${movedNotice(one)}`),
+        ...describeNotices([...settled, ...moved.map(movedNotice)], asProgram).map((what) => `${name}: ${what}`),
         ...returned.map(({ branch }) => `${name}: ${branch} is back`),
         ...(dropped > 0 ? [`${name}: dropped ${counted(dropped, 'lease')} of dead processes`] : []),
       )
-      failed.push(...left.map((what) => problem(name, what, `fix that, then run: ${fix}`)))
+      failed.push(...describeNotices(left, asProgram).map((what) => problem(name, what, `fix that, then run: ${fix}`)))
     } catch (error) {
       const { message, remedy } = toAppError(error)
       failed.push(problem(name, `couldn't repair it: ${message}`, remedy ?? 'run it again with --verbose for details'))

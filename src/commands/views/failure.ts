@@ -1,7 +1,9 @@
-import { AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
+import { type AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
+import { ReasonedError, reasonsOf } from '../../domain/reasoned-error.ts'
 import type { GateAnswer } from '../../domain/removal/gates.ts'
 import { sentence, withFullStop } from '../../domain/words.ts'
-import type { View } from './view.ts'
+import { describeNotice } from './notices.ts'
+import { asProgram, type View } from './view.ts'
 
 /** A refusal or a failure as programs read it. */
 export type FailureJson = {
@@ -27,17 +29,30 @@ const special: Partial<Record<ErrorCode, number>> = {
 
 export const exitCodeOf = ({ code }: AppError): number => special[code] ?? exitCodes.failed
 
-export const failureJson = ({ code, message, remedy }: AppError, redact: (text: string) => string): FailureJson => ({
-  error: { code, message: redact(message), reasons: [], remedies: remedy === undefined ? [] : [redact(remedy)] },
-})
+export const failureJson = (error: AppError, redact: (text: string) => string): FailureJson => {
+  const { code, remedy } = error
+  const reasons = reasonsOf(error).flatMap((reason) =>
+    'gate' in reason ? [{ gate: reason.gate, answer: reason.answer, detail: redact(reason.detail) }] : [],
+  )
+  const remedies = remedy === undefined ? [] : [redact(remedy)]
+  return { error: { code, message: redact(faultMessage(error, asProgram)), reasons, remedies } }
+}
+
+/** The message with its reasons. */
+export const faultMessage = (error: AppError, view: Pick<View, 'say' | 'chat'>): string => {
+  const reasons = reasonsOf(error).map((reason) => ('gate' in reason ? reason.detail : describeNotice(reason, view)))
+  return reasons.length === 0 ? error.message : `${error.message}: ${[...new Set(reasons)].join(', ')}`
+}
 
 /** One sentence of what happened and one of what to do; never a stack. */
 export const failureText = (
-  { code, message, remedy }: AppError,
+  error: AppError,
+  view: Pick<View, 'say' | 'chat'>,
   more = 'Run it again with --verbose for details, or run `coppice doctor`.',
 ): string => {
   // A message may begin with a name, which is written as it is.
-  const what = withFullStop(message)
+  const { code, remedy } = error
+  const what = withFullStop(faultMessage(error, view))
   if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
   return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
 }
@@ -49,7 +64,9 @@ export const withWordsOf = (error: unknown, say: View['say']): unknown => {
   const remedy =
     error.remedy.slice(0, end).replaceAll(/`coppice ([^`]+)`/g, (_all, text: string) => `\`${say(text)}\``) +
     error.remedy.slice(end).replace(/: coppice (.+)$/s, (_all, text: string) => `: ${say(text)}`)
-  return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
+  return remedy === error.remedy
+    ? error
+    : new ReasonedError(error.code, error.message, reasonsOf(error), { cause: error, remedy })
 }
 
 /** For --verbose: the whole chain of causes. */

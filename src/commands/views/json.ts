@@ -3,6 +3,8 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../../isolation/facts.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
+import { describeNotices } from './notices.ts'
+import type { View } from './view.ts'
 
 /*
  * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never
@@ -43,7 +45,7 @@ export const mergedJson = (merged: Merged): { value: boolean | null; proof: stri
   proof: merged.value === 'yes' ? merged.proof : null,
 })
 
-export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
+export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<View, 'say' | 'chat'>) => ({
   removed: report.removed.map(({ environment, leftOut }) => ({
     ...environmentJson(environment, nameOf),
     leftOut: leftOut.map(({ path, reason }) => ({ path, reason })),
@@ -56,7 +58,7 @@ export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
   orphans: report.orphans.map(({ path, branch }) => ({ path, branch: branch ?? null })),
   errors: report.errors.map(({ environment, error }) => ({ environment: environmentJson(environment, nameOf), error })),
   dryRun: report.dryRun,
-  notices: [...report.notices],
+  notices: describeNotices(report.notices, view),
 })
 
 export const codebaseJson = (codebase: Codebase) => ({

@@ -4,6 +4,7 @@ import { counted } from '../../domain/words.ts'
 import type { Call } from '../command.ts'
 import { exitCodes } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
+import { describeRemovalReason } from './merged.ts'
 import { aligned, type Cell, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -22,13 +23,16 @@ export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
 export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
   parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
 
-/** What went and why, and why the rest did not. Of which codebase, where there are several. */
 /** One report of all codebases. */
-export const cleanupJson = ({ parts, nameOf, dryRun }: CleanupResult): ReturnType<typeof reportJson> => {
+export const cleanupJson = (
+  { parts, nameOf, dryRun }: CleanupResult,
+  view: Pick<View, 'say' | 'chat'>,
+): ReturnType<typeof reportJson> => {
   const reports = parts.map(({ report }) => report)
-  return reportJson(joinReports(reports, dryRun), nameOf)
+  return reportJson(joinReports(reports, dryRun), nameOf, view)
 }
 
+/** What went and why, and why the rest did not. Of which codebase, where there are several. */
 export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
   const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
   const several = codebases.length > 1
@@ -54,7 +58,7 @@ const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupR
     [
       cell(dryRun ? 'would remove' : 'removed', 'green'),
       cell(branch, 'bold'),
-      { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+      { text: `${describeRemovalReason(why)}${branchDeleted ? ', branch deleted' : ''}` },
     ],
     ...describeLeftOut(leftOut).map((line) => [{ text: '' }, { text: '' }, cell(`not kept: ${line}`, 'dim')]),
   ]),

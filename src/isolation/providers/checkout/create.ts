@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
+import type { Notice } from '../../../domain/notice.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -12,7 +13,6 @@ import { presenceOf, providerOf } from '../../served-by.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
 import { provisionEnvironment } from './provision/provision.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
@@ -69,11 +69,8 @@ export const createEnvironment = async (
 }
 
 /** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
-const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): string[] => {
-  if (isTrusted(trust) || doubt === undefined) return []
-  const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
-  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${shellWord(branch)}`]
-}
+const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): Notice[] =>
+  isTrusted(trust) || doubt === undefined ? [] : [{ kind: 'treated-as-fork', branch, prNumber, doubt }]
 
 /** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
 const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {

@@ -4,6 +4,8 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import type { Sha } from '../../../domain/names.ts'
 import type { ProcessIdentity } from '../../../domain/process-identity.ts'
 import type { ProviderName } from '../../../domain/provider-name.ts'
+import type { Notice } from '../../../domain/notice.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
@@ -114,9 +116,9 @@ export type CheckoutKind = {
     codebase: Codebase,
     environment: IsolatedEnvironment,
     options: { readonly goes: boolean; readonly tip: Sha | undefined; readonly pointId: string },
-  ): Promise<{ readonly deleted: boolean; readonly note?: string; readonly notices?: readonly string[] }>
-  /** What is still there after a removal, in words. */
-  leftovers(codebase: Codebase, entry: JournalEntry): Promise<string[]>
+  ): Promise<{ readonly deleted: boolean; readonly note?: BranchNote; readonly notices?: readonly Notice[] }>
+  /** What is still there after a removal. */
+  leftovers(codebase: Codebase, entry: JournalEntry): Promise<Notice[]>
 }
 
 export type Making = {

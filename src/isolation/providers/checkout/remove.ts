@@ -4,6 +4,7 @@ import { AppError, toAppError } from '../../../domain/errors.ts'
 import { isMissing } from '../../../domain/missing.ts'
 import { type GateAnswer, refusals, cannotTell, no } from '../../../domain/removal/gates.ts'
 import type { EnvironmentId } from '../../../domain/names.ts'
+import type { Notice } from '../../../domain/notice.ts'
 import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
 import type { Fresh } from '../../codebases/base-branch.ts'
@@ -144,7 +145,7 @@ const removePresent = async (
   tree: Tree,
   seen: Dirt,
   fate: BranchFate,
-  notices: readonly string[],
+  notices: readonly Notice[],
 ): Promise<Removed | Refused> => {
   const { codebase, environment, options, checkout } = subject
   const root = await managedRoot(environment.path, context.host)
@@ -192,10 +193,10 @@ const afterTeardown = async (
   subject: RemovalSubject,
   tree: Tree,
   seen: Dirt,
-): Promise<{ dirt: Dirt; notices: string[] }> => {
+): Promise<{ dirt: Dirt; notices: Notice[] }> => {
   const { codebase, environment, config, options } = subject
   if (config.teardown.length === 0) return { dirt: seen, notices: await leftBySetup(context, subject) }
-  const { notices } = await runTeardown(context, {
+  const { notices }: { notices: readonly Notice[] } = await runTeardown(context, {
     codebase,
     environment,
     tree,
@@ -204,7 +205,7 @@ const afterTeardown = async (
   }).catch((error: unknown) => {
     // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.
     if (options.force !== true) throw error
-    return { notices: [`teardown failed: ${toAppError(error).message}`] }
+    return { notices: [{ kind: 'teardown-failed', message: toAppError(error).message } as const] }
   })
   const dirt = await readDirt(context, codebase, environment, tree, config)
   const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
@@ -220,7 +221,7 @@ const afterTeardown = async (
 const leftBySetup = async (
   context: Pick<IsolationContext, 'home'>,
   { config, environment }: RemovalSubject,
-): Promise<string[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
+): Promise<Notice[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
 const lookAgain = async (

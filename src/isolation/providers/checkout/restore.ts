@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, branchNameProblem, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
+import type { NameTaken } from '../../../domain/notice.ts'
 import { bytesBelow } from '../../../domain/raw-path.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../../domain/removal/restore-point.ts'
@@ -61,7 +62,7 @@ export const restoreEnvironment = async (
     await context.failpoint('restore.filled')
     const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []
     const environment = await activate(making, made)
-    const lost = [...point.contents.leftOut, ...leftOut].map(({ path, reason }) => `not restored: ${path} (${reason})`)
+    const lost = [...point.contents.leftOut, ...leftOut].map((left) => ({ kind: 'not-restored', left }) as const)
     return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
     throw await undoFailed(making, made, error)
@@ -198,9 +199,13 @@ const planRestore = async (
     return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
   }
   const branch = freeName(wanted, names)
-  const moved = free && ref !== undefined ? `is now at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
-  const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
-  return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
+  const why: NameTaken =
+    blocked !== undefined
+      ? { kind: 'blocked', by: blocked }
+      : free && ref !== undefined
+        ? { kind: 'moved', to: ref.sha }
+        : { kind: 'checked-out' }
+  return { ...anew, branch, notices: [{ kind: 'restored-as', branch: wanted, name: branch, why }] }
 }
 
 const upstreamOf = (

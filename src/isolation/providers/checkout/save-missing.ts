@@ -21,7 +21,7 @@ export const saveMissing = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
-  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and a new worktree was created' },
+  options: RemoveOptions = { trigger: 'command', why: { kind: 'replaced' } },
 ): Promise<Removed> => {
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
@@ -32,10 +32,10 @@ export const saveMissing = async (
   const missing = await asMissing(context, environment)
   const tree = await checkout.treeOfMissing(codebase, missing)
   const fate: BranchFate = {
-    merged: judged?.merged ?? { value: 'cannot-tell', detail: 'not asked' },
+    merged: judged?.merged ?? { value: 'cannot-tell', why: { kind: 'not-asked' } },
     tip: judged?.tip,
     goes: false,
-    note: 'its directory is missing',
+    note: { kind: 'directory-missing' },
   }
   const entry = await beginRemoval(context, codebase, missing, { root: undefined, tree, fate, options })
   try {
