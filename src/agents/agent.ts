@@ -2,6 +2,7 @@ import type { Launch } from '../domain/program.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
+import type { Remedy } from '../domain/remedy.ts'
 
 /** The seam: Claude Code, Codex, an ACP agent, a command, the demo. One conformance suite over all of them. */
 export type Agent = {
@@ -20,7 +21,7 @@ export type Agent = {
 export type AgentAvailability =
   | { readonly state: 'ready'; readonly version: string | undefined }
   /** One sentence of what is missing and one of what fixes it. */
-  | { readonly state: 'missing' | 'logged-out'; readonly problem: string; readonly remedy: string }
+  | { readonly state: 'missing' | 'logged-out'; readonly problem: string; readonly remedy: Remedy }
 
 export type AgentRequest = {
   /** The environment. The agent runs here and nowhere else. */
@@ -74,7 +75,7 @@ export type AgentResult = {
   /** For `failed`: what happened, in one sentence. */
   readonly problem?: string
   /** For `failed`: what to do about it. */
-  readonly remedy?: string
+  readonly remedy?: Remedy
   readonly usage?: AgentUsage
 }
 

@@ -2,6 +2,7 @@ import type { Grammar } from '../commands/command.ts'
 import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
 import { aboutConversations } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** Which command of the command line, with which words and options. */
 export const parse = (argv: readonly string[]): Parsed<CliRow> => parseWith(grammar, argv)
@@ -11,6 +12,8 @@ const grammar: Grammar<CliRow> = {
   everywhere,
   say: (command) => `coppice ${command}`,
   elsewhere: (word) =>
-    aboutConversations.has(word) ? `send it to a conversation: coppice chat "/${word}" --conversation <id>` : undefined,
+    aboutConversations.has(word)
+      ? remedy`send it to a conversation: ${coppice(`chat "/${word}" --conversation <id>`)}`
+      : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),
 }

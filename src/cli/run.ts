@@ -3,15 +3,7 @@ import { join } from 'node:path'
 import { type AppError, toAppError } from '../domain/errors.ts'
 import type { Values, Workplace } from '../commands/command.ts'
 import { isSet, textOf } from '../commands/command.ts'
-import {
-  exitCodeOf,
-  exitCodes,
-  failureDetails,
-  failureJson,
-  failureText,
-  faultOf,
-  withWordsOf,
-} from '../commands/views/failure.ts'
+import { exitCodeOf, exitCodes, failureDetails, failureJson, failureText, faultOf } from '../commands/views/failure.ts'
 import { inWords } from '../commands/views/notices.ts'
 import type { Parsed } from '../commands/grammar/parse.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
@@ -24,7 +16,7 @@ import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import type { Notice } from '../domain/notice.ts'
 import { shellWord } from '../domain/shell-word.ts'
-import { withFullStop } from '../domain/words.ts'
+import { remedySentence } from '../commands/views/remedy.ts'
 import { asProgram, type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
@@ -61,22 +53,25 @@ export type OpenOptions = {
 export const runCli = async (terminal: Terminal): Promise<number> => {
   const wantsJson = terminal.argv.includes('--json')
   const verbose = terminal.argv.includes('--verbose') || (terminal.env['COPPICE_DEBUG'] ?? '') !== ''
+  const speaker = { say: asProgram.say }
   try {
-    return await execute(terminal, parse(terminal.argv), verbose)
+    const parsed = parse(terminal.argv)
+    if (parsed.kind === 'command') speaker.say = sayWith(parsed.values)
+    return await execute(terminal, parsed, verbose)
   } catch (thrown) {
     terminal.progress.clear()
     const { fault, cancelled } = faultOf(thrown, terminal.signal)
-    if (cancelled) terminal.err(`${terminal.secrets.redact(cancelledText(fault))}\n`)
-    else tell(terminal, fault, wantsJson)
+    if (cancelled) terminal.err(`${terminal.secrets.redact(cancelledText(fault, speaker))}\n`)
+    else tell(terminal, fault, speaker, wantsJson)
     if (verbose) terminal.err(`${terminal.secrets.redact(failureDetails(thrown))}\n`)
     return cancelled ? exitCodes.interrupted : exitCodeOf(toAppError(thrown))
   }
 }
 
 /** A remedy here says what was left, and where. */
-const cancelledText = ({ code, remedy }: AppError): string =>
+const cancelledText = ({ code, remedy }: AppError, speaker: Speaker): string =>
   code === 'cancelled' && remedy !== undefined
-    ? `Cancelled. ${withFullStop(remedy)}`
+    ? `Cancelled. ${remedySentence(remedy, speaker)}`
     : 'Cancelled: nothing was left half done.'
 
 const execute = async (terminal: Terminal, parsed: Parsed<CliRow>, verbose: boolean): Promise<number> => {
@@ -141,8 +136,6 @@ const runCommand = async (
       if (text !== '') write(`${text}\n`)
     }
     return answered.exitCode
-  } catch (error) {
-    throw withWordsOf(error, sayWith(values))
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.
     const opened = await workplace?.catch(() => undefined)
@@ -183,8 +176,9 @@ const sayWith =
     return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')
   }
 
-const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
-  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.secrets.redact), undefined, 2)}\n`)
-  else
-    terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault, asProgram))}\n`)
+type Speaker = Pick<View, 'say'>
+
+const tell = (terminal: Terminal, fault: AppError, speaker: Speaker, asJson: boolean): void => {
+  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, speaker, terminal.secrets.redact), undefined, 2)}\n`)
+  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault, speaker))}\n`)
 }

@@ -1,4 +1,5 @@
 import type { Notice } from '../domain/notice.ts'
+import type { Remedy } from '../domain/remedy.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
@@ -105,7 +106,7 @@ export type Grammar<Row extends CommandWords = CommandWords> = {
   /** What shows how this command or group is used; all of them without a name. */
   readonly help: (name?: string) => string
   /** What to do for a command that there is only elsewhere. */
-  readonly elsewhere?: (word: string) => string | undefined
+  readonly elsewhere?: (word: string) => Remedy | undefined
 }
 
 /** What a relative path is relative to. */

@@ -7,6 +7,7 @@ import { environmentAround, followed, type Moved, movedNotice } from '../isolati
 import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
@@ -109,7 +110,7 @@ const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebas
   throw new AppError('not-found', message, {
     remedy:
       names.length === 0
-        ? 'clone one with `/clone <url>`'
-        : `choose one with \`/codebase <name>\` (registered: ${names.join(', ')}), or clone one with \`/clone <url>\``,
+        ? remedy`clone one with ${coppice('clone <url>')}`
+        : remedy`choose one with ${coppice('codebase <name>')} (registered: ${names.join(', ')}), or clone one with ${coppice('clone <url>')}`,
   })
 }

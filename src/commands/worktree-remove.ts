@@ -13,6 +13,7 @@ import { pushCommand } from './views/push-command.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { code, printable, tilde, type View } from './views/view.ts'
 import { counted } from '../domain/words.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
   readonly codebase: string
@@ -82,7 +83,7 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   const own = await currentEnvironment(call, place)
   if (own !== undefined) return own
   throw new AppError('not-found', 'this conversation has no worktree', {
-    remedy: 'specify one: `coppice worktree remove <name>`. Run `coppice worktree list` for a list',
+    remedy: remedy`specify one: ${coppice('worktree remove <name>')}. Run ${coppice('worktree list')} for a list`,
   })
 }
 

@@ -15,6 +15,7 @@ import { shellPath } from './views/shell.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { ago, code, fittedTable, type View } from './views/view.ts'
 import { counted } from '../domain/words.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RestoreResult =
   | {
@@ -67,7 +68,7 @@ const assertNotBack = async (
   throw new AppError(
     'restore-failed',
     `can't restore ${branch}: ${workLabel(work)} already has a worktree, ${live.branch} at ${live.path}`,
-    { remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}` },
+    { remedy: remedy`remove that one first: ${coppice(`worktree remove ${shellWord(live.branch)}`)}` },
   )
 }
 

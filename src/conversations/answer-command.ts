@@ -8,7 +8,7 @@ import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-com
 import { chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
-import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
+import { exitCodes, failureText, faultOf } from '../commands/views/failure.ts'
 import { inWords } from '../commands/views/notices.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
@@ -17,6 +17,7 @@ import { nearest } from '../commands/grammar/suggest.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import { markdown, printable, type View } from '../commands/views/view.ts'
 import { splitWords } from '../commands/grammar/split-words.ts'
+import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }
@@ -59,7 +60,7 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
-    const told = toAppError(withWordsOf(forChat(fault), view.say))
+    const told = toAppError(forChat(fault))
     return { kind: 'answer', text: printable(begun(failureText(told, view, 'See the log for details.'))) }
   }
 }
@@ -138,7 +139,7 @@ const ownCommand = async (
   const guess = nearest(name, [...firstWords, ...(own?.commands.keys() ?? [])])
   throw usage(
     `unknown command "/${name}"`,
-    `${guess === undefined ? '' : `did you mean \`/${guess}\`? `}Run \`/help\` for a list of commands`,
+    remedy`${guess === undefined ? '' : remedy`did you mean ${shell(`/${guess}`)}? `}Run ${coppice('help')} for a list of commands`,
   )
 }
 

@@ -16,6 +16,8 @@ import { limitMessage } from '../commands/views/limit.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Resolution } from '../isolation/resolution.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
+import { remedySentence } from '../commands/views/remedy.ts'
 
 /*
  * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
@@ -37,7 +39,7 @@ export const limitNotice = (report: LimitReport, staleDays: number): string => l
 export const failureNotice = (error: unknown): string => {
   const told = toAppError(forChat(error))
   const what = sentence(faultMessage(told, inChat))
-  return told.remedy === undefined ? what : `${what} ${sentence(told.remedy)}`
+  return told.remedy === undefined ? what : `${what} ${remedySentence(told.remedy, inChat)}`
 }
 
 /** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
@@ -45,8 +47,7 @@ export const forChat = (error: unknown): unknown =>
   isAppError(error, 'repository-gone')
     ? new AppError(error.code, error.message, {
         cause: error,
-        remedy:
-          'put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+        remedy: remedy`put it back on the server, or run ${coppice('codebase add <new path>')} there; to use another repository here: ${coppice('codebase <name>')} or ${coppice('clone <url>')}`,
       })
     : error
 

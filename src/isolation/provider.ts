@@ -7,6 +7,7 @@ import type { Merged, StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { Program } from '../domain/program.ts'
+import type { Remedy } from '../domain/remedy.ts'
 import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
 import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Repo, Tree } from '../domain/tree.ts'
@@ -128,7 +129,7 @@ export type Orphan = {
   /** Its directory is gone. */
   readonly missing?: true
   /** Coppice made it with another home, which may delete it. */
-  readonly otherHome?: { readonly home: string | undefined; readonly remedy: string }
+  readonly otherHome?: { readonly home: string | undefined; readonly remedy: Remedy }
 }
 
 /** What an environment for this request can be instead of a new one. */

@@ -17,6 +17,7 @@ import { type Isolation } from './isolation.ts'
 import { allProviders, presenceOf, providerOf } from './served-by.ts'
 import type { Adoptable, FollowedHead } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './room.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
 
@@ -279,7 +280,7 @@ const usableRow = async (
     case 'not-ours':
     case 'cannot-tell':
       throw new IsolationBlockedError(`can't use the worktree of ${branch}: ${presence.detail}`, {
-        remedy: 'run `coppice doctor` for suggestions',
+        remedy: remedy`run ${coppice('doctor')} for suggestions`,
       })
   }
 }

@@ -7,6 +7,7 @@ import { liveness } from '../process/identity.ts'
 import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
 import { settleInterrupted } from './reconcile.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** As long as a setup script may take, and some more. */
 const patienceMs = 20 * 60_000
@@ -64,4 +65,4 @@ const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly Notice[] 
         tryAgain,
       )
 
-const tryAgain = { remedy: 'run `coppice doctor --fix` to try again' }
+const tryAgain = { remedy: remedy`run ${coppice('doctor --fix')} to try again` }

@@ -8,6 +8,7 @@ import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import { exposedSecrets } from '../cli/exposed-secrets.ts'
 import type { Workplace } from '../commands/command.ts'
 import { describeNotices } from '../commands/views/notices.ts'
+import { describeRemedy } from '../commands/views/remedy.ts'
 import { asProgram } from '../commands/views/view.ts'
 import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
@@ -166,7 +167,7 @@ const exposedNotice = (names: readonly string[]): string[] =>
       ]
 
 const offNotice = ({ platform, problem, remedy }: Refused): string =>
-  `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`
+  `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${describeRemedy(remedy, asProgram)}`}`
 
 /** For requests that are being answered when everything else has stopped. */
 const LAST_REQUESTS_MS = 2_000

@@ -5,6 +5,7 @@ import { github } from './github/descriptor.ts'
 import type { Platform } from './platform.ts'
 import { slack } from './slack/descriptor.ts'
 import { telegram } from './telegram/descriptor.ts'
+import type { Remedy } from '../domain/remedy.ts'
 
 /** The platforms that need an account. Adding one is a folder and a line here. */
 const descriptors = { github, slack, discord, telegram } as const
@@ -23,7 +24,7 @@ export const isRemotePlatform = (name: string): name is RemotePlatformName => Ob
 /** For whoever treats all of them alike: takes and gives settings without knowing their keys. */
 export const anyDescriptor = (name: RemotePlatformName): PlatformDescriptor<SettingTable> => descriptors[name]
 
-export type Refused = { readonly platform: string; readonly problem: string; readonly remedy: string | undefined }
+export type Refused = { readonly platform: string; readonly problem: string; readonly remedy: Remedy | undefined }
 
 /** Those that are configured, each loaded only then. One that refuses does not keep the others from starting. */
 export const remotePlatforms = async (

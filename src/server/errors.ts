@@ -8,6 +8,7 @@ import { type ErrorCode, toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 import type { errorBody } from './schemas.ts'
+import { describeRemedy } from '../commands/views/remedy.ts'
 
 export type ErrorBody = z.infer<typeof errorBody>
 
@@ -67,7 +68,7 @@ const describe = (error: unknown): Described => {
     status,
     code,
     message: faultMessage(fault, asProgram),
-    remedy,
+    remedy: remedy === undefined ? undefined : describeRemedy(remedy, asProgram),
     headers: code === 'busy' ? { 'Retry-After': '2' } : {},
   }
 }

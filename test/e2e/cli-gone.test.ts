@@ -21,6 +21,7 @@ import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from
 import { asOrdinaryUser } from '../helpers/ordinary-user.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 import { makeContext } from '../helpers/world.ts'
+import { remedyIn } from '../helpers/words.ts'
 
 /** An environment in which `coppice` is a command, as doctor's remedies call it. */
 const withCoppice = (world: CliWorld): Record<string, string> => {
@@ -257,9 +258,12 @@ describe('doctor names a remedy that works', () => {
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
       const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./
       expect({ name, detail: found[0]?.detail }).toEqual({ name, detail: expect.stringMatching(says) })
-      const apply = ({ remedy = '' }: (typeof found)[number]): string => {
+      const apply = (one: (typeof found)[number]): string => {
         // The last of several ways; each ends with its command.
-        const command = remedy.split(/: (?=coppice |git |printf |mv |rm )/).at(-1) ?? ''
+        const command =
+          remedyIn(one)
+            .split(/: (?=coppice |git |printf |mv |rm )/)
+            .at(-1) ?? ''
         const { stderr } = spawnSync('sh', ['-c', command], { cwd: world.box.root, env, encoding: 'utf8' })
         return `${command}\n${stderr}`
       }

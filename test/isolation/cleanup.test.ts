@@ -14,6 +14,7 @@ import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
 import { said } from '../helpers/words.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
+import { describeRemovalReason } from '../../src/commands/views/merged.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -93,7 +94,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     land(world, tree)
     const report = await sweep(world)
     expect(names(report.removed)).toEqual(['issue-42'])
-    expect(report.removed[0]?.why).toMatch(proof)
+    expect(describeRemovalReason(report.removed[0]?.why ?? '')).toMatch(proof)
     expect(report.removed[0]).toMatchObject({ branchDeleted: true })
     expect(report.removed[0]?.restorePoint).toBeDefined()
     expect(existsSync(environment.path)).toBe(false)
@@ -106,7 +107,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     world.repo.git('push', '-q', 'origin', `${tip}:main`)
     world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
     const report = await sweep(world, { dryRun: true })
-    expect(report.removed[0]?.why).toBe('merged: ancestor of origin/main')
+    expect(describeRemovalReason(report.removed[0]?.why ?? '')).toBe('merged: ancestor of origin/main')
   })
 })
 

@@ -387,7 +387,7 @@ describe.concurrent('6. creation', () => {
     inside(world, thread).commit('a', 'a\n', 'begin #42')
     const { notices } = await resolved(world, 'issue', 42)
     expect(notices).toContain(
-      `Commits on \`${thread.branch}\` mention #42: \`/worktree link ${thread.branch}\` to share it`,
+      `Commits on \`${thread.branch}\` mention #42: \`coppice worktree link ${thread.branch} --conversation <platform:id>\` to share it`,
     )
     expect((await resolved(world, 'issue', 4)).notices).toEqual([])
   })

@@ -453,7 +453,7 @@ describe.concurrent('links', () => {
     expect(pull.environment.id).not.toBe(ours.id)
     expect(gets(world, pull)).toEqual(nothing)
     expect(pull.notices).toContain(
-      'This pull request names issue #50, which has a worktree: `/worktree link issue-50` to share it',
+      'This pull request names issue #50, which has a worktree: `coppice worktree link issue-50 --conversation <platform:id>` to share it',
     )
     const later = await resolved(world, 'issue', 51)
     expect(later.environment.id).not.toBe(pull.environment.id)
@@ -496,7 +496,7 @@ describe.concurrent('links', () => {
       expect(found).toMatchObject({ how: 'created', environment: { branch: named.prBranch } })
       expect(gets(world, found)).toEqual(all)
       expect(found.notices).toContain(
-        'The worktree of PR #98 is not trusted, so it is not reused: `/worktree link pr-98-review` to share it',
+        'The worktree of PR #98 is not trusted, so it is not reused: `coppice worktree link pr-98-review --conversation <platform:id>` to share it',
       )
       expect(await world.context.store.environments.aliases(found.environment.id)).toEqual([])
     }

@@ -11,6 +11,7 @@ import { type ProgramEnd, runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
 import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 export type ClaudeAgentOptions = {
   /** A program on the PATH, or its path. */
@@ -94,7 +95,7 @@ const words = {
   setting: 'COPPICE_CLAUDE_COMMAND (agent.claude.command in config.yaml)',
 }
 
-const LOG_IN = 'Run claude on the server and log in (/login), or set ANTHROPIC_API_KEY.'
+const LOG_IN = 'Start Claude Code on the server and log in (/login), or set ANTHROPIC_API_KEY.'
 
 const ownWords = ({ words: said, apiStatus }: ClaudeEnding): Failure => ({
   problem: `Claude Code failed: ${asClause(said)}.`,
@@ -111,7 +112,11 @@ const availability = async (installed: Installed): Promise<AgentAvailability> =>
   }
   // Only what says so is logged out: a version that does not know the question has its own words for it when it runs.
   if (!/"loggedIn":\s*false/.test(login)) return { state: 'ready', version }
-  return { state: 'logged-out', problem: 'Claude Code is not logged in', remedy: 'run: claude auth login' }
+  return {
+    state: 'logged-out',
+    problem: 'Claude Code is not logged in',
+    remedy: remedy`run: ${shell('claude auth login')}`,
+  }
 }
 
 /** Its keys, where its model is, and how it behaves. Not CLAUDE_CODE_*: a session that we run in has its tokens there. */

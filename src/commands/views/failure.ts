@@ -1,9 +1,10 @@
-import { type AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
-import { ReasonedError, reasonsOf } from '../../domain/reasoned-error.ts'
+import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
+import { reasonsOf } from '../../domain/reasoned-error.ts'
 import type { GateAnswer } from '../../domain/removal/gates.ts'
-import { sentence, withFullStop } from '../../domain/words.ts'
+import { withFullStop } from '../../domain/words.ts'
 import { describeNotice } from './notices.ts'
-import { asProgram, type View } from './view.ts'
+import { describeRemedy, remedySentence } from './remedy.ts'
+import type { View } from './view.ts'
 
 /** A refusal or a failure as programs read it. */
 export type FailureJson = {
@@ -29,13 +30,17 @@ const special: Partial<Record<ErrorCode, number>> = {
 
 export const exitCodeOf = ({ code }: AppError): number => special[code] ?? exitCodes.failed
 
-export const failureJson = (error: AppError, redact: (text: string) => string): FailureJson => {
+export const failureJson = (
+  error: AppError,
+  view: Pick<View, 'say'>,
+  redact: (text: string) => string,
+): FailureJson => {
   const { code, remedy } = error
   const reasons = reasonsOf(error).flatMap((reason) =>
     'gate' in reason ? [{ gate: reason.gate, answer: reason.answer, detail: redact(reason.detail) }] : [],
   )
-  const remedies = remedy === undefined ? [] : [redact(remedy)]
-  return { error: { code, message: redact(faultMessage(error, asProgram)), reasons, remedies } }
+  const remedies = remedy === undefined ? [] : [redact(describeRemedy(remedy, view))]
+  return { error: { code, message: redact(faultMessage(error, view)), reasons, remedies } }
 }
 
 /** The message with its reasons. */
@@ -53,20 +58,8 @@ export const failureText = (
   // A message may begin with a name, which is written as it is.
   const { code, remedy } = error
   const what = withFullStop(faultMessage(error, view))
-  if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
+  if (remedy !== undefined) return `${what}\n${remedySentence(remedy, view)}`
   return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
-}
-
-/** An error knows nothing of how commands are said here; those in its remedy stand in backticks or after a colon. */
-export const withWordsOf = (error: unknown, say: View['say']): unknown => {
-  if (!isAppError(error) || error.remedy === undefined) return error
-  const end = error.remedy.lastIndexOf('`') + 1
-  const remedy =
-    error.remedy.slice(0, end).replaceAll(/`coppice ([^`]+)`/g, (_all, text: string) => `\`${say(text)}\``) +
-    error.remedy.slice(end).replace(/: coppice (.+)$/s, (_all, text: string) => `: ${say(text)}`)
-  return remedy === error.remedy
-    ? error
-    : new ReasonedError(error.code, error.message, reasonsOf(error), { cause: error, remedy })
 }
 
 /** For --verbose: the whole chain of causes. */

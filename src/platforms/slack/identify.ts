@@ -1,6 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
 import type { SlackSelf } from './parse.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 /** Who we are. A token that Slack does not take is a fault of the configuration; anything else may pass. */
 export const identify = async (client: SlackClient): Promise<SlackSelf> => {
@@ -17,5 +18,5 @@ export const identify = async (client: SlackClient): Promise<SlackSelf> => {
 export const refused = (what: string, cause: unknown): AppError =>
   new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
     cause,
-    remedy: 'see what is missing: coppice platforms setup slack',
+    remedy: remedy`see what is missing: ${coppice('platforms setup slack')}`,
   })

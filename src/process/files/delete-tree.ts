@@ -20,6 +20,7 @@ import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { listInPieces } from './list-directory.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 /**
  * The only function that deletes a directory with what is in it. It never leaves the file system it starts on and never
@@ -57,7 +58,7 @@ const refuseLeft = (path: string | Buffer, left: readonly Left[]): void => {
   const mountedAt = left.find(({ reason }) => reason === mounted)
   const more = left.length > 3 ? ` and ${left.length - 3} more` : ''
   throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more} was left`, {
-    remedy: mountedAt === undefined ? 'check what is there' : `umount ${shellWord(mountedAt.path)}`,
+    remedy: mountedAt === undefined ? 'check what is there' : remedy`${shell(`umount ${shellWord(mountedAt.path)}`)}`,
   })
 }
 

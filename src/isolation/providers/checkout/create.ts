@@ -18,6 +18,7 @@ import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
 import { type Plan, planCreation } from './plan.ts'
 import type { CheckoutKind } from './kind.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
@@ -120,7 +121,7 @@ const begin = async (
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }
   throw new AppError('branch-in-use', `another worktree has the same ${made.on} as ${plan.branch}`, {
-    remedy: 'run `coppice worktree list` to see it',
+    remedy: remedy`run ${coppice('worktree list')} to see it`,
   })
 }
 
@@ -141,7 +142,7 @@ const isBack = async (
     return context.store.environments.transition(environment.id, 'missing', 'active')
   }
   throw new IsolationBlockedError(`can't use the worktree of ${environment.branch}: ${presence.detail}`, {
-    remedy: 'run `coppice doctor` for suggestions',
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 

@@ -18,6 +18,7 @@ import { pathCandidates } from '../../paths.ts'
 import { directoryNumber } from './making.ts'
 import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
+import { coppice, type Remedy, remedy } from '../../../domain/remedy.ts'
 
 /**
  * Row and intent first, then git. The caller holds the repository's lock.
@@ -77,26 +78,26 @@ const withWhereabouts = (
 ): unknown => {
   const where = whereWorkIs(undone, environment, entryId)
   if (where === undefined) return error
-  const { code, message, remedy } = toAppError(error)
+  const { code, message, remedy: first } = toAppError(error)
   if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })
-  return new AppError(code, message, { cause: error, remedy: remedy === undefined ? where : `${remedy}. ${where}` })
+  return new AppError(code, message, { cause: error, remedy: first === undefined ? where : remedy`${first}. ${where}` })
 }
 
 const whereWorkIs = (
   undone: Undone | undefined,
   { path }: IsolatedEnvironment,
   pointId: string,
-): string | undefined => {
+): Remedy | undefined => {
   if (undone === undefined)
-    return `The unfinished worktree is still at ${path}: run \`coppice doctor --fix\` to undo it`
+    return remedy`The unfinished worktree is still at ${path}: run ${coppice('doctor --fix')} to undo it`
   if (undone.outcome === 'left') {
-    return `The unfinished worktree is still at ${path}: ${undone.detail}. Run \`coppice doctor --fix\` when it is free`
+    return remedy`The unfinished worktree is still at ${path}: ${undone.detail}. Run ${coppice('doctor --fix')} when it is free`
   }
   switch (undone.work) {
     case 'nothing':
       return undefined
     case 'saved':
-      return `The changes in the unfinished worktree are saved: coppice worktree restore ${shellWord(pointId)}`
+      return remedy`The changes in the unfinished worktree are saved: ${coppice(`worktree restore ${shellWord(pointId)}`)}`
     case 'cannot-keep':
       return `The unfinished worktree was left as it is: it was moved, or holds what can't be saved (${path})`
   }

@@ -16,6 +16,7 @@ import type { IsolationContext } from '../../context.ts'
 import { copiedRecords } from '../../codebases/copied-records.ts'
 import type { CreateRequest } from '../../provider.ts'
 import { fetchBranch, fetchPullRequestHead, prNotFound } from '../../codebases/fetch-pull-request.ts'
+import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
 /** What git has to do for one request, decided before anything is touched. */
 export type Plan = {
@@ -84,7 +85,7 @@ const planPullRequest = async (context: IsolationContext, request: CreateRequest
   const remote = codebase.remote
   if (remote === undefined) {
     throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} can't be fetched`, {
-      remedy: 'add one with `git remote add origin <url>`',
+      remedy: remedy`add one with ${shell('git remote add origin <url>')}`,
     })
   }
   if (hints.prBranch === undefined || hints.isForkPR === true || work.type === 'review') {
@@ -232,10 +233,10 @@ const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Prom
   })
 }
 
-const wayToFree = async (codebase: Codebase, holder: string): Promise<string> => {
+const wayToFree = async (codebase: Codebase, holder: string): Promise<Remedy> => {
   if (holder === codebase.checkoutPath) return 'switch that checkout to another branch, or choose another name'
   const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
   return copied
-    ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
-    : `track it with \`coppice worktree adopt ${shellWord(holder)}\`, or choose another name`
+    ? remedy`that is a worktree of the repository that this one was copied from: ${coppice('doctor')} names the record to delete`
+    : remedy`track it with ${coppice(`worktree adopt ${shellWord(holder)}`)}, or choose another name`
 }

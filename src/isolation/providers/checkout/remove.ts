@@ -38,6 +38,7 @@ import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
 import { moveToTrash } from '../../trash/trash.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
@@ -182,7 +183,7 @@ const removePresent = async (
     if (!isMissing(error)) throw error
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,
-      remedy: 'try again; run `coppice worktree list` to see where it is now',
+      remedy: remedy`try again; run ${coppice('worktree list')} to see where it is now`,
     })
   }
 }
@@ -264,11 +265,11 @@ const current = async (context: Pick<IsolationContext, 'store'>, id: Environment
   if (environment?.status === 'active' || environment?.status === 'missing') return environment
   if (environment?.status === 'creating' || environment?.status === 'removing') {
     throw new AppError('busy', `${environment.branch} is currently ${environment.status}`, {
-      remedy: 'try again in a moment; if that keeps happening, run `coppice doctor --fix`',
+      remedy: remedy`try again in a moment; if that keeps happening, run ${coppice('doctor --fix')}`,
     })
   }
   throw new AppError('not-found', 'that worktree is already gone', {
-    remedy: 'run `coppice worktree list` for a list',
+    remedy: remedy`run ${coppice('worktree list')} for a list`,
   })
 }
 

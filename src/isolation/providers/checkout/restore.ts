@@ -37,6 +37,7 @@ import { restoreDirectory } from '../../restore-points.ts'
 import { makeFull, takeSkippedAway } from './restore-point/restore-skipped.ts'
 import { bringSubmodules } from './restore-point/restore-submodules.ts'
 import type { CheckoutKind } from './kind.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
@@ -124,7 +125,7 @@ const begin = async (
       ? `the limit of ${limit} worktrees is reached`
       : `another worktree has the same ${made.on}`,
     {
-      remedy: 'remove one first; run `coppice worktree list` for a list',
+      remedy: remedy`remove one first; run ${coppice('worktree list')} for a list`,
     },
   )
 }
@@ -136,7 +137,7 @@ const assertWhole = async (
 ): Promise<void> => {
   if ((await context.store.restorePoints.get(id)) === undefined) {
     throw new AppError('restore-failed', 'that restore point has expired', {
-      remedy: 'run `coppice worktree restore --list` for the others',
+      remedy: remedy`run ${coppice('worktree restore --list')} for the others`,
     })
   }
   const directory = restoreDirectory(context, id)
@@ -157,7 +158,7 @@ const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join
 
 const occupied = (live: IsolatedEnvironment): AppError =>
   new AppError('restore-failed', `it already has a worktree again: ${live.branch} at ${live.path}`, {
-    remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}`,
+    remedy: remedy`remove that one first: ${coppice(`worktree remove ${shellWord(live.branch)}`)}`,
   })
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */

@@ -10,6 +10,7 @@ import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
 import { writeRestorePoint } from './restore-point/restore-point.ts'
+import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
  * Lets go of an environment whose directory is away. What git's record still knows (HEAD, index, reflog) is saved
@@ -26,7 +27,7 @@ export const saveMissing = async (
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
     throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
-      remedy: `if whoever locked it is done: git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`,
+      remedy: remedy`if whoever locked it is done: ${shell(`git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`)}`,
     })
   }
   const missing = await asMissing(context, environment)

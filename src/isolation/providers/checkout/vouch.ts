@@ -12,6 +12,7 @@ import { acquireLease, type HeldLease } from '../../lease.ts'
 import type { Vouched, VouchOptions } from '../../provider.ts'
 import { presenceOf } from '../../served-by.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -59,7 +60,7 @@ const treeOf = async (
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'present') return presence.tree
   throw new IsolationBlockedError(`couldn't trust ${environment.branch}: its worktree isn't there`, {
-    remedy: 'run `coppice doctor` for suggestions',
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 

@@ -10,6 +10,7 @@ import { mayRunScripts } from '../../../trust.ts'
 import type { Provisioning } from './provisioning.ts'
 import { portVariables } from '../../../ports.ts'
 import { type ScriptLog, openScriptLog } from './script-log.ts'
+import { remedy, shell } from '../../../../domain/remedy.ts'
 
 export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
   /** For all commands together. */
@@ -78,7 +79,7 @@ const endAll = async (
     remedy:
       pids === ''
         ? "try again; if that doesn't help, restart the machine"
-        : `stop them (kill -9 ${pids}) and try again`,
+        : remedy`stop them (${shell(`kill -9 ${pids}`)}) and try again`,
   })
 }
 
