@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { AppError } from '../domain/errors.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
@@ -11,7 +12,7 @@ export type CleanupReport = {
   readonly skipped: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
-  readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: string }[]
+  readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: AppError }[]
   readonly dryRun: boolean
   /** Offline, what an interrupted operation left. */
   readonly notices: readonly Notice[]

@@ -3,6 +3,7 @@ import { toAppError } from '../domain/errors.ts'
 import type { StaleBase } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
 import type { RemovalReason } from '../domain/removal/branch-note.ts'
+import { reasonsOf } from '../domain/reasoned-error.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from '../isolation/codebases/base.ts'
 import type { Fresh } from '../isolation/codebases/base-branch.ts'
@@ -159,7 +160,7 @@ const removeOne = async (
     if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
     else draft.removed.push(removedRow(outcome, why))
   } catch (error) {
-    draft.errors.push({ environment, error: toAppError(error).message })
+    draft.errors.push({ environment, error: toAppError(error) })
   }
 }
 
@@ -198,7 +199,11 @@ const leaveBehind = async (
       })),
       missing: draft.missing.map(({ id }) => id),
       orphans: draft.orphans,
-      errors: draft.errors.map(({ environment, error }) => ({ id: environment.id, error })),
+      errors: draft.errors.map(({ environment, error }) => ({
+        id: environment.id,
+        error: error.message,
+        reasons: reasonsOf(error),
+      })),
       notices: draft.notices,
     },
   })

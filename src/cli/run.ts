@@ -3,7 +3,15 @@ import { join } from 'node:path'
 import { type AppError, toAppError } from '../domain/errors.ts'
 import type { Values, Workplace } from '../commands/command.ts'
 import { isSet, textOf } from '../commands/command.ts'
-import { exitCodeOf, exitCodes, failureDetails, failureJson, failureText, faultOf } from '../commands/views/failure.ts'
+import {
+  exitCodeOf,
+  exitCodes,
+  failureDetails,
+  failureJson,
+  failureText,
+  faultMessage,
+  faultOf,
+} from '../commands/views/failure.ts'
 import { inWords } from '../commands/views/notices.ts'
 import type { Parsed } from '../commands/grammar/parse.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
@@ -15,7 +23,9 @@ import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import type { Notice } from '../domain/notice.ts'
+import { reasonsOf } from '../domain/reasoned-error.ts'
 import { shellWord } from '../domain/shell-word.ts'
+import { withFullStop } from '../domain/words.ts'
 import { remedySentence } from '../commands/views/remedy.ts'
 import { asProgram, type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
@@ -69,10 +79,12 @@ export const runCli = async (terminal: Terminal): Promise<number> => {
 }
 
 /** A remedy here says what was left, and where. */
-const cancelledText = ({ code, remedy }: AppError, speaker: Speaker): string =>
-  code === 'cancelled' && remedy !== undefined
-    ? `Cancelled. ${remedySentence(remedy, speaker)}`
-    : 'Cancelled: nothing was left half done.'
+const cancelledText = (fault: AppError, speaker: Speaker): string => {
+  const { code, remedy } = fault
+  if (code !== 'cancelled' || remedy === undefined) return 'Cancelled: nothing was left half done.'
+  const left = reasonsOf(fault).length === 0 ? '' : `${withFullStop(faultMessage(fault, speaker))} `
+  return `Cancelled. ${left}${remedySentence(remedy, speaker)}`
+}
 
 const execute = async (terminal: Terminal, parsed: Parsed<CliRow>, verbose: boolean): Promise<number> => {
   switch (parsed.kind) {

@@ -3,6 +3,7 @@ import { sayInChat } from '../commands/chat-table.ts'
 import { faultMessage } from '../commands/views/failure.ts'
 import { describeRemovalReason } from '../commands/views/merged.ts'
 import { describeNotices } from '../commands/views/notices.ts'
+import { describeReasons } from '../commands/views/reasons.ts'
 import { listed } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
@@ -112,7 +113,7 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
 }
 
 const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
-  const kept = `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`
+  const kept = `Worktree \`${branch}\` was not removed: ${describeReasons(reasons)}.`
   return refusals(reasons, true).length > 0
     ? `${kept} Run \`/worktree remove ${shellWord(branch)}\` to see what to do first.`
     : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${shellWord(branch)} --force\` (it can be restored).`

@@ -191,8 +191,14 @@ type UpkeepNotice =
       readonly branches: readonly BranchName[]
     }
 
+/** Why an interrupted operation stays as it is for now. */
 export type LeftAlone =
   /** Whoever works on it may still be alive. */
-  { readonly kind: 'unknown-holder'; readonly pid: number } | Failed
+  | { readonly kind: 'unknown-holder'; readonly pid: number }
+  | { readonly kind: 'git-running' | 'setup-running' | 'changed-meanwhile' }
+  | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
+  /** Something else is where its files have to go back to. */
+  | { readonly kind: 'in-trash'; readonly trash: string; readonly path: string }
+  | Failed
 
 export type Failed = { readonly kind: 'failed'; readonly message: string }

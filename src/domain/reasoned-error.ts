@@ -1,8 +1,8 @@
 import { AppError, type AppErrorOptions, type ErrorCode } from './errors.ts'
-import type { Notice } from './notice.ts'
+import type { LeftAlone, Notice } from './notice.ts'
 import type { GateAnswer } from './removal/gates.ts'
 
-export type Reason = GateAnswer | Notice
+export type Reason = GateAnswer | Notice | { readonly left: LeftAlone }
 
 /** A fault with reasons that are values. They stand behind the message, after a colon, in the words of whoever tells it. */
 export class ReasonedError extends AppError {

@@ -15,3 +15,7 @@ const endsWithCommand = /: (?:chmod|coppice|git|kill|mv|printf|rm|umount|\/[a-z]
 /** A quotation, a program and a key of the configuration are case-sensitive: a sentence that begins with one stays. */
 export const capitalized = (text: string): string =>
   /^(?:`|git |coppice |chmod |\w+\.\w)/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
+
+/** An operation of git: `a merge is in progress`. */
+export const inProgress = (operation: string): string =>
+  `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`

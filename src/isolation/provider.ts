@@ -5,7 +5,7 @@ import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
 import type { Merged, StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
-import type { Notice } from '../domain/notice.ts'
+import type { LeftAlone, Notice } from '../domain/notice.ts'
 import type { Program } from '../domain/program.ts'
 import type { Remedy } from '../domain/remedy.ts'
 import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
@@ -206,7 +206,7 @@ export type IsolationProvider<Context> = {
   vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
 
   /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
-  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>
+  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<LeftAlone | undefined>
   /** Puts right, at a start, what only this member keeps beside its environments. */
   tidy(context: Context, codebase: Codebase): Promise<void>
   /** The codebase's repository is at another place: whatever names it by its path is written anew. */

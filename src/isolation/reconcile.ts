@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { readRestoreData } from '../domain/journal-data.ts'
-import type { Notice } from '../domain/notice.ts'
+import type { LeftAlone, Notice } from '../domain/notice.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
@@ -67,7 +67,7 @@ export const settleInterrupted = async (
     )
     const what = { operation: entry.kind, name: nameOf(entry) }
     if (problem === undefined) settled.push({ kind: 'recovered', ...what, ...(await savedWork(context, entry)) })
-    else left.push({ kind: 'left-alone', ...what, why: { kind: 'failed', message: problem } })
+    else left.push({ kind: 'left-alone', ...what, why: problem })
   }
   return { settled, left }
 }
@@ -82,7 +82,7 @@ const savedWork = async (
 const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
 
-const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<string | undefined> => {
+const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<LeftAlone | undefined> => {
   // Looked up again under the lock: another process may have settled it meanwhile.
   const entry = await context.store.journal.get(id)
   if (entry === undefined) return undefined
@@ -92,7 +92,7 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
     return await (await settlerOf(context, entry)).settle(context, codebase, entry)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
-    return error instanceof Error ? error.message : String(error)
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) }
   }
 }
 

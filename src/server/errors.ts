@@ -2,7 +2,7 @@ import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import { faultMessage } from '../commands/views/failure.ts'
+import { faultMessage, faultReasons } from '../commands/views/failure.ts'
 import { asProgram } from '../commands/views/view.ts'
 import { type ErrorCode, toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
@@ -42,7 +42,9 @@ export const errorAnswer =
     if (status >= 500 && status !== 503)
       log.error('a request failed', { method: c.req.method, path: c.req.path, error })
     const remedies = remedy === undefined ? [] : [redact(remedy)]
-    const body: ErrorBody = { error: { code, message: redact(message), reasons: [], remedies } }
+    const body: ErrorBody = {
+      error: { code, message: redact(message), reasons: faultReasons(error, redact), remedies },
+    }
     return c.json(body, status, headers)
   }
 

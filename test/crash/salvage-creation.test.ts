@@ -14,7 +14,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeDirty, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
-import { remedyIn, said } from '../helpers/words.ts'
+import { messageIn, remedyIn, said } from '../helpers/words.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -262,7 +262,7 @@ test('a failed creation is left to the process that works in it, and the next on
     'create.dressed': async (path) => void (visitor = await stepInto(path)),
   })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(remedyIn(failed)).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
+  expect(messageIn(failed)).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await visitor?.leave()
   // In the same process, which is alive and yet does not work on it any more.
@@ -321,7 +321,7 @@ test.concurrent.each([
       ;[file, content] = write(world, path, trash)
     },
   })
-  expect(remedyIn(failed)).toContain('The unfinished worktree is still at')
+  expect(messageIn(failed)).toContain('The unfinished worktree is still at')
   const path = join(worktreesBase, 'project', 'issue-1')
   const isTaken = existsSync(join(path, 'theirs.ts'))
   if (isTaken) renameSync(path, world.box.path('theirs'))

@@ -15,6 +15,7 @@ import { ask, branchExists, conversation, fingerprint, inside, issue, removed, r
 import { said } from '../helpers/words.ts'
 import { asProgram } from '../../src/commands/views/view.ts'
 import { describeRemovalReason } from '../../src/commands/views/merged.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -358,9 +359,9 @@ describe.concurrent('the sweep', () => {
     inside(world, environment).write('draft', 'draft\n')
     const before = fingerprint(environment.path)
     const report = await sweep(withSettings(world, { staleDays: 0 }))
-    expect(
-      report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map((r) => r.detail)]),
-    ).toEqual([['issue-1', ['1 untracked']]])
+    expect(report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map(describeReason)])).toEqual(
+      [['issue-1', ['1 untracked']]],
+    )
     expect(fingerprint(environment.path)).toBe(before)
   })
 
@@ -415,7 +416,7 @@ describe.concurrent('the sweep', () => {
     for (const n of [1, 2, 3]) await issue(world, n)
     const report = await sweep(world)
     expect(names(report.errors)).toEqual(['issue-2'])
-    expect(report.errors[0]?.error).toContain('teardown')
+    expect(report.errors[0]?.error.message).toContain('teardown')
     expect(names(report.removed).sort()).toEqual(['issue-1', 'issue-3'])
   })
 
@@ -544,7 +545,9 @@ describe.concurrent('the sweep', () => {
     tree.commit('two', '2\n')
     const report = await sweep(world)
     expect(report.removed).toEqual([])
-    expect(report.skipped[0]?.reasons).toMatchObject([{ detail: 'next is checked out in it, not issue-42' }])
+    expect(report.skipped[0]?.reasons).toMatchObject([
+      { fact: { kind: 'other-branch', head: 'next', branch: 'issue-42' } },
+    ])
     expect(existsSync(environment.path)).toBe(true)
   })
 
@@ -733,7 +736,7 @@ describe.concurrent('a closed conversation', () => {
     inside(world, environment).write('draft', 'draft\n')
     expect(await close()).toMatchObject({
       outcome: 'asked',
-      removal: { outcome: 'refused', reasons: [{ detail: '1 untracked' }] },
+      removal: { outcome: 'refused', reasons: [{ fact: { kind: 'untracked', count: 1 } }] },
     })
     expect(inside(world, environment).read('draft')).toBe('draft\n')
   })

@@ -78,7 +78,7 @@ describe('a worktree moved inside a managed root', () => {
     expect((await resolved(world, 'issue', 1)).environment.path).toBe(to)
     expect(await remove(world, made, { force: true })).toMatchObject({
       outcome: 'refused',
-      reasons: [{ gate: 'not-in-use', detail: 'locked by another tool: mine' }],
+      reasons: [{ gate: 'not-in-use', fact: { kind: 'lock', reason: 'mine' } }],
     })
   })
 

@@ -15,6 +15,7 @@ import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { inWords, messageIn, noteInWords } from '../helpers/words.ts'
 import type { World } from '../helpers/world.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 /** Short words for what nearly every test here does. */
 
@@ -105,7 +106,7 @@ export const refusal = async (
   const outcome = await remove(world, environment, options)
   if (outcome.outcome !== 'refused') throw new Error(`it was not refused but ${outcome.outcome}`)
   if (!existsSync(environment.path)) throw new Error('it was refused, and the directory is gone all the same')
-  return outcome.reasons.map(({ gate, answer, detail }) => `${gate} ${answer}: ${detail}`)
+  return outcome.reasons.map((reason) => `${reason.gate} ${reason.answer}: ${describeReason(reason)}`)
 }
 
 /** With its notices and the note about its branch in words. */

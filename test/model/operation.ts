@@ -13,6 +13,7 @@ import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { said } from '../helpers/words.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 /** One thing that Coppice is asked to do, as plain JSON: the same in this process and in one that gets killed. */
 export type Operation =
@@ -120,6 +121,6 @@ const removal = (outcome: RemoveOutcome): Outcome =>
     ? {
         said: 'refused',
         gates: outcome.reasons.map(({ gate }) => gate),
-        detail: outcome.reasons.map(({ gate, detail }) => `${gate}: ${detail}`).join('; '),
+        detail: outcome.reasons.map((reason) => `${reason.gate}: ${describeReason(reason)}`).join('; '),
       }
     : { said: outcome.outcome }

@@ -11,7 +11,7 @@ import { type Call, command, isSet, standsIn, type Workplace } from '../../comma
 import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
-import { exitCodes } from '../../commands/views/failure.ts'
+import { exitCodes, faultMessage } from '../../commands/views/failure.ts'
 import { describeNotices } from '../../commands/views/notices.ts'
 import { asProgram, printable, type View } from '../../commands/views/view.ts'
 import { describeRemedy } from '../../commands/views/remedy.ts'
@@ -75,8 +75,15 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
       )
       failed.push(...describeNotices(left, asProgram).map((what) => problem(name, what, `fix that, then run: ${fix}`)))
     } catch (error) {
-      const { message, remedy } = toAppError(error)
-      failed.push(problem(name, `couldn't repair it: ${message}`, remedy ?? 'run it again with --verbose for details'))
+      const fault = toAppError(error)
+      const { remedy } = fault
+      failed.push(
+        problem(
+          name,
+          `couldn't repair it: ${faultMessage(fault, asProgram)}`,
+          remedy ?? 'run it again with --verbose for details',
+        ),
+      )
     }
   }
   return { fixed, failed }

@@ -1,8 +1,8 @@
 import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
-import { reasonsOf } from '../../domain/reasoned-error.ts'
-import type { GateAnswer } from '../../domain/removal/gates.ts'
+import { type Reason, reasonsOf } from '../../domain/reasoned-error.ts'
 import { withFullStop } from '../../domain/words.ts'
-import { describeNotice } from './notices.ts'
+import { describeNotice, leftAlone } from './notices.ts'
+import { describeReason, type ReasonJson, reasonJson } from './reasons.ts'
 import { describeRemedy, remedySentence } from './remedy.ts'
 import type { View } from './view.ts'
 
@@ -11,7 +11,7 @@ export type FailureJson = {
   readonly error: {
     readonly code: string
     readonly message: string
-    readonly reasons: readonly GateAnswer[]
+    readonly reasons: readonly ReasonJson[]
     readonly remedies: readonly string[]
   }
 }
@@ -36,17 +36,25 @@ export const failureJson = (
   redact: (text: string) => string,
 ): FailureJson => {
   const { code, remedy } = error
-  const reasons = reasonsOf(error).flatMap((reason) =>
-    'gate' in reason ? [{ gate: reason.gate, answer: reason.answer, detail: redact(reason.detail) }] : [],
-  )
   const remedies = remedy === undefined ? [] : [redact(describeRemedy(remedy, view))]
-  return { error: { code, message: redact(faultMessage(error, view)), reasons, remedies } }
+  return { error: { code, message: redact(faultMessage(error, view)), reasons: faultReasons(error, redact), remedies } }
 }
+
+/** Those of its reasons that a gate gave. */
+export const faultReasons = (error: unknown, redact: (text: string) => string): ReasonJson[] =>
+  reasonsOf(error).flatMap((reason) =>
+    'gate' in reason ? [{ ...reasonJson(reason), detail: redact(describeReason(reason)) }] : [],
+  )
 
 /** The message with its reasons. */
 export const faultMessage = (error: AppError, view: Pick<View, 'say' | 'chat'>): string => {
-  const reasons = reasonsOf(error).map((reason) => ('gate' in reason ? reason.detail : describeNotice(reason, view)))
+  const reasons = reasonsOf(error).map((reason) => inWords(reason, view))
   return reasons.length === 0 ? error.message : `${error.message}: ${[...new Set(reasons)].join(', ')}`
+}
+
+const inWords = (reason: Reason, view: Pick<View, 'say' | 'chat'>): string => {
+  if ('gate' in reason) return describeReason(reason)
+  return 'kind' in reason ? describeNotice(reason, view) : leftAlone(reason.left)
 }
 
 /** One sentence of what happened and one of what to do; never a stack. */

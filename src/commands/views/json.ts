@@ -3,7 +3,9 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../../isolation/facts.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
+import { faultMessage } from './failure.ts'
 import { describeNotices } from './notices.ts'
+import { reasonJson } from './reasons.ts'
 import type { View } from './view.ts'
 
 /*
@@ -52,11 +54,14 @@ export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<Vie
   })),
   skipped: report.skipped.map(({ environment, reasons }) => ({
     environment: environmentJson(environment, nameOf),
-    reasons: reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
+    reasons: reasons.map(reasonJson),
   })),
   missing: report.missing.map((environment) => environmentJson(environment, nameOf)),
   orphans: report.orphans.map(({ path, branch }) => ({ path, branch: branch ?? null })),
-  errors: report.errors.map(({ environment, error }) => ({ environment: environmentJson(environment, nameOf), error })),
+  errors: report.errors.map(({ environment, error }) => ({
+    environment: environmentJson(environment, nameOf),
+    error: faultMessage(error, view),
+  })),
   dryRun: report.dryRun,
   notices: describeNotices(report.notices, view),
 })

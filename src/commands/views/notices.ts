@@ -6,13 +6,13 @@ import type {
   Notice,
   SubmoduleNotFetched,
 } from '../../domain/notice.ts'
-import { describeFact } from '../../domain/removal/reason.ts'
 import { describeLeftOut } from '../../domain/removal/restore-point.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import type { Doubt } from '../../domain/trust.ts'
 import { workLabel } from '../../domain/work.ts'
 import { counted, withFullStop } from '../../domain/words.ts'
 import { describeStaleBase } from './merged.ts'
+import { describeFact } from './reasons.ts'
 import type { View } from './view.ts'
 
 type Speaker = Pick<View, 'say' | 'chat'>
@@ -287,8 +287,24 @@ const notFetched = (why: SubmoduleNotFetched, view: Speaker): string => {
   }
 }
 
-const leftAlone = (why: LeftAlone): string =>
-  why.kind === 'failed' ? why.message : `cannot tell whether process ${why.pid} still runs`
+export const leftAlone = (why: LeftAlone): string => {
+  switch (why.kind) {
+    case 'unknown-holder':
+      return `cannot tell whether process ${why.pid} still runs`
+    case 'git-running':
+      return 'another git process is using the repository'
+    case 'setup-running':
+      return 'a process that its setup started is still running'
+    case 'changed-meanwhile':
+      return 'it changed while it was being undone'
+    case 'facts':
+      return why.facts.map(describeFact).join(', ')
+    case 'in-trash':
+      return `its files are in ${why.trash}, because something else is at ${why.path}; move that away`
+    case 'failed':
+      return why.message
+  }
+}
 
 export const describeDoubt = (doubt: Doubt): string => {
   switch (doubt.kind) {

@@ -2,9 +2,10 @@ import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
 import { describeLeftOut } from '../../domain/removal/restore-point.ts'
 import { counted } from '../../domain/words.ts'
 import type { Call } from '../command.ts'
-import { exitCodes } from './failure.ts'
+import { exitCodes, faultMessage } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
 import { describeRemovalReason } from './merged.ts'
+import { describeReasons } from './reasons.ts'
 import { aligned, type Cell, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -65,14 +66,18 @@ const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupR
   ...skipped.map(({ environment: { branch }, reasons }) => [
     cell('kept', 'yellow'),
     cell(branch, 'bold'),
-    { text: reasons.map(({ detail }) => detail).join(', ') },
+    { text: describeReasons(reasons) },
   ]),
   ...missing.map(({ branch, path }) => [
     cell('missing', 'yellow'),
     cell(branch, 'bold'),
     { text: `${tilde(path, view)} doesn't exist` },
   ]),
-  ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
+  ...errors.map(({ environment: { branch }, error }) => [
+    cell('failed', 'red'),
+    cell(branch, 'bold'),
+    { text: faultMessage(error, view) },
+  ]),
   ...orphans.map(({ path, branch }) => [
     cell('untracked', 'dim'),
     { text: branch ?? '(no branch)' },

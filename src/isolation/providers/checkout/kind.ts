@@ -4,7 +4,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import type { Sha } from '../../../domain/names.ts'
 import type { ProcessIdentity } from '../../../domain/process-identity.ts'
 import type { ProviderName } from '../../../domain/provider-name.ts'
-import type { Notice } from '../../../domain/notice.ts'
+import type { LeftAlone, Notice } from '../../../domain/notice.ts'
 import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
@@ -20,7 +20,7 @@ export type Salvaged = 'nothing' | 'saved' | 'cannot-keep'
 
 export type Undone =
   | { readonly outcome: 'undone'; readonly work: Salvaged }
-  | { readonly outcome: 'left'; readonly detail: string }
+  | { readonly outcome: 'left'; readonly why: LeftAlone }
 
 /**
  * `just-made`: the lock was held all along, so there is nobody's work in it. `just-failed`: it failed in this process,
@@ -29,7 +29,7 @@ export type Undone =
 export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
 
 /** It stays as it is for now, and this is why. */
-export type Left = { readonly left: string }
+export type Left = { readonly left: LeftAlone }
 
 export type Undoing = {
   readonly codebase: Codebase

@@ -19,6 +19,8 @@ import { directoryNumber } from './making.ts'
 import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
 import { coppice, type Remedy, remedy } from '../../../domain/remedy.ts'
+import type { LeftAlone } from '../../../domain/notice.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /**
  * Row and intent first, then git. The caller holds the repository's lock.
@@ -76,6 +78,7 @@ const withWhereabouts = (
   undone: Undone | undefined,
   error: unknown,
 ): unknown => {
+  if (undone?.outcome === 'left') return unfinished(environment, undone.why, error, signal)
   const where = whereWorkIs(undone, environment, entryId)
   if (where === undefined) return error
   const { code, message, remedy: first } = toAppError(error)
@@ -83,16 +86,34 @@ const withWhereabouts = (
   return new AppError(code, message, { cause: error, remedy: first === undefined ? where : remedy`${first}. ${where}` })
 }
 
+/** It stays until whoever keeps it from being undone is gone. */
+const unfinished = (
+  { path }: IsolatedEnvironment,
+  why: LeftAlone,
+  error: unknown,
+  signal: AbortSignal | undefined,
+): AppError => {
+  const { code, message, remedy: first } = toAppError(error)
+  const where = `The unfinished worktree is still at ${path}`
+  const way = remedy`run ${coppice('doctor --fix')} when it is free`
+  if (signal?.aborted === true) {
+    return new ReasonedError('cancelled', where, [{ left: why }], { cause: error, remedy: way })
+  }
+  // The output of a script ends without a full stop.
+  const what = `${message}${message.includes('\n') ? '\n' : '. '}${where}`
+  return new ReasonedError(code, what, [{ left: why }], {
+    cause: error,
+    remedy: first === undefined ? way : remedy`${first}; then ${way}`,
+  })
+}
+
 const whereWorkIs = (
-  undone: Undone | undefined,
+  undone: Extract<Undone, { outcome: 'undone' }> | undefined,
   { path }: IsolatedEnvironment,
   pointId: string,
 ): Remedy | undefined => {
   if (undone === undefined)
     return remedy`The unfinished worktree is still at ${path}: run ${coppice('doctor --fix')} to undo it`
-  if (undone.outcome === 'left') {
-    return remedy`The unfinished worktree is still at ${path}: ${undone.detail}. Run ${coppice('doctor --fix')} when it is free`
-  }
   switch (undone.work) {
     case 'nothing':
       return undefined

@@ -5,6 +5,7 @@ import { isMissing } from '../../../domain/missing.ts'
 import { type GateAnswer, refusals, cannotTell, no } from '../../../domain/removal/gates.ts'
 import type { EnvironmentId } from '../../../domain/names.ts'
 import type { Notice } from '../../../domain/notice.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
 import type { Fresh } from '../../codebases/base-branch.ts'
@@ -209,9 +210,9 @@ const afterTeardown = async (
     return { notices: [{ kind: 'teardown-failed', message: toAppError(error).message } as const] }
   })
   const dirt = await readDirt(context, codebase, environment, tree, config)
-  const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
+  const left = refusals(reasonsIn(environment, dirt), options.force === true)
   if (left.length > 0) {
-    throw new AppError('program-failed', `teardown left ${environment.branch} with work in it: ${left.join(', ')}`, {
+    throw new ReasonedError('program-failed', `teardown left ${environment.branch} with work in it`, left, {
       remedy: `check what it wrote: ${environment.path}`,
     })
   }

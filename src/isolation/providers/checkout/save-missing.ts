@@ -1,11 +1,11 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { AppError } from '../../../domain/errors.ts'
 import { readLock } from '../../../git/admin-dir.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
-import { lockedBy } from '../../../domain/removal/reason.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
+import { no } from '../../../domain/removal/gates.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
@@ -26,7 +26,8 @@ export const saveMissing = async (
 ): Promise<Removed> => {
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
-    throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
+    const reasons = [no('not-in-use', { kind: 'lock', reason: lock })]
+    throw new ReasonedError('busy', `${environment.branch} is missing, and can't be given up`, reasons, {
       remedy: remedy`if whoever locked it is done: ${shell(`git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`)}`,
     })
   }

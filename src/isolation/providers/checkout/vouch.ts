@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { IsolationBlockedError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { isTrusted } from '../../../domain/trust.ts'
 import type { Tree } from '../../../git/door.ts'
@@ -89,8 +90,7 @@ const assertNobodyInside = async (
     fact?.kind === 'you' || (fact?.kind === 'lease' && fact.purpose === purpose && fact.pid === holder.pid)
   const uses = (await usesOf(context, environment, tree)).filter((use) => !isOurs(use))
   if (uses.length === 0) return
-  const who = uses.map(({ detail }) => detail).join(', ')
-  throw new IsolationBlockedError(`didn't trust ${environment.branch}: ${who}`, {
+  throw new ReasonedError('isolation-blocked', `didn't trust ${environment.branch}`, uses, {
     remedy: 'what runs there would read the files that a trusted worktree gets: end it, then run this command again',
   })
 }

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
 import { unlessMissingSync } from '../../../../domain/missing.ts'
 import { type RepoPath, toRepoPath } from '../../../../domain/names.ts'
-import { counted } from '../../../../domain/words.ts'
+import { counted, inProgress } from '../../../../domain/words.ts'
 import { halfDone, readAdminDirs } from '../../../../git/admin-dir.ts'
 import { lastValue } from '../../../../git/config-entries.ts'
 import type { Repo } from '../../../../git/door.ts'
@@ -10,7 +10,6 @@ import { lookIntoIndex } from '../../../../git/hidden.ts'
 import { readStatus } from '../../../../git/status.ts'
 import { countOnNoRemote, refsWithoutCommits } from '../../../../git/unreachable.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { inProgress } from '../../../../domain/removal/reason.ts'
 
 /** A repository by its git directory; `path` is where its files are, unless it is bare. */
 export type Checkout = { readonly gitDir: string; readonly path: string | undefined }
