@@ -6,7 +6,7 @@ import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
 
-/** What a cleanup did, and why it did not do the rest. A dry run gives the same report and touches nothing. */
+/** What a cleanup did, and why it skipped the rest. A dry run gives the same report and touches nothing. */
 export type CleanupReport = {
   readonly removed: readonly RemovedRow[]
   readonly skipped: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
@@ -14,7 +14,7 @@ export type CleanupReport = {
   readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
   readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: AppError }[]
   readonly dryRun: boolean
-  /** Offline, what an interrupted operation left. */
+  /** Such as offline, or what an interrupted operation left behind. */
   readonly notices: readonly Notice[]
 }
 
@@ -23,7 +23,7 @@ export type RemovedRow = {
   readonly why: RemovalReason
   readonly restorePoint: string | undefined
   readonly branchDeleted: boolean
-  /** What its restore point does not hold. */
+  /** What its restore point doesn't include. */
   readonly leftOut: readonly LeftOut[]
   readonly letGo: readonly Conversation[]
 }
@@ -38,7 +38,7 @@ export const emptyReport = (dryRun: boolean): CleanupReport => ({
   notices: [],
 })
 
-/** One report of several codebases. */
+/** Merges the reports of several codebases. */
 export const joinReports = (reports: readonly CleanupReport[], dryRun: boolean): CleanupReport => ({
   removed: reports.flatMap((report) => report.removed),
   skipped: reports.flatMap((report) => report.skipped),

@@ -21,9 +21,9 @@ import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
 export type SweepOptions = {
   readonly dryRun?: boolean
-  /** Only what is merged, or only what is stale; both without it. */
+  /** Only merged or only stale ones (default: both). */
   readonly only?: 'merged' | 'stale'
-  /** The conversation that asks does not hold its own environment against itself. */
+  /** The conversation that asks doesn't block the removal of its own environment. */
   readonly askedBy?: string
 }
 
@@ -34,8 +34,8 @@ type Candidate = {
 }
 
 /**
- * One cycle over a codebase: merged → remove, stale → remove, missing → record, orphans → report. Everything goes
- * through the one removal function and its gates. One failing environment never stops the cycle.
+ * One cycle over a codebase: removes merged and stale environments, records missing ones, reports orphans. Everything
+ * goes through the one removal function and its gates. One failing environment never stops the cycle.
  */
 export const runScheduledCleanup = async (
   context: IsolationContext,
@@ -46,7 +46,7 @@ export const runScheduledCleanup = async (
   assertRepository(known)
   const dryRun = options.dryRun === true
   const codebase = dryRun ? known : await followLink(context, known)
-  const draft = writable(emptyReport(dryRun))
+  const draft = mutableReport(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(...moved.map(movedNotice), ...settled, ...left)
@@ -59,7 +59,7 @@ export const runScheduledCleanup = async (
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
       draft.notices.push({ kind: 'restore-points-not-expired', message: toAppError(error).message })
     })
-    await leaveBehind(context, codebase, draft)
+    await recordReport(context, codebase, draft)
   }
   return draft
 }
@@ -82,9 +82,9 @@ const sweepLive = async (
   for (const mergeStatus of all) {
     if (await isMissing(context, codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
     else {
-      const candidate = judge(
+      const candidate = removalCandidate(
         context,
-        stale === undefined ? mergeStatus : unproven(mergeStatus, stale),
+        stale === undefined ? mergeStatus : withoutMergeProof(mergeStatus, stale),
         options,
         base.name,
       )
@@ -93,8 +93,8 @@ const sweepLive = async (
   }
 }
 
-/** On a stale base nothing is merged: the work may have been taken back there since. */
-const unproven = (mergeStatus: MergeStatus, why: StaleBase): MergeStatus => ({
+/** On a stale base nothing counts as merged: the work may have been reverted since. */
+const withoutMergeProof = (mergeStatus: MergeStatus, why: StaleBase): MergeStatus => ({
   ...mergeStatus,
   merged: { value: 'cannot-tell', why },
 })
@@ -107,7 +107,7 @@ const staleNotice = (why: StaleBase, { detail }: Fresh, all: readonly MergeStatu
 type Draft = {
   -readonly [K in keyof CleanupReport]: CleanupReport[K] extends readonly (infer T)[] ? T[] : CleanupReport[K]
 }
-const writable = (report: CleanupReport): Draft => ({
+const mutableReport = (report: CleanupReport): Draft => ({
   removed: [...report.removed],
   skipped: [...report.skipped],
   missing: [...report.missing],
@@ -124,8 +124,8 @@ const isMissing = async (
 ): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
-/** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
-const judge = (
+/** Skips adopted ones: Coppice never deletes them, and to stop tracking one unasked would only confuse. */
+const removalCandidate = (
   context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
   { only }: SweepOptions,
@@ -173,8 +173,7 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 
-/** Every cycle leaves a report. */
-const leaveBehind = async (
+const recordReport = async (
   context: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   codebase: Codebase,
   draft: Draft,

@@ -1,6 +1,6 @@
 import type { Grammar } from '../commands/command.ts'
 import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
-import { aboutConversations } from '../commands/table.ts'
+import { chatOnly } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 
@@ -12,7 +12,7 @@ const grammar: Grammar<CliRow> = {
   everywhere,
   say: (command) => `coppice ${command}`,
   elsewhere: (word) =>
-    aboutConversations.has(word)
+    chatOnly.some(({ name }) => name === word)
       ? remedy`send it to a conversation: ${coppice(`chat "/${word}" --conversation <id>`)}`
       : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),

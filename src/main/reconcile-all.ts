@@ -4,7 +4,7 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { movedNotice } from '../isolation/moved.ts'
 import { reconcile } from '../isolation/reconcile.ts'
 
-/** Before anything is accepted: what a crash left half done is finished or undone. */
+/** Runs before any message is accepted: finishes or undoes what a crash interrupted. */
 export const reconcileAll = async (context: IsolationContext): Promise<Notice[]> => {
   const notices: Notice[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
@@ -12,7 +12,7 @@ export const reconcileAll = async (context: IsolationContext): Promise<Notice[]>
       const { settled, left, moved } = await reconcile(context, codebase)
       notices.push(...settled, ...left, ...moved.map(movedNotice))
     } catch (error) {
-      // A repository that is gone must not keep the others from being served.
+      // A missing repository must not block the others.
       notices.push({ kind: 'not-recovered', codebase: codebase.name, message: toAppError(error).message })
     }
   }

@@ -12,7 +12,7 @@ import { describeRemedy } from '../commands/views/remedy.ts'
 
 export type ErrorBody = z.infer<typeof errorBody>
 
-/** What only HTTP knows: who may ask, how much, how often. */
+/** Errors that only HTTP has: authentication, size and rate limits. */
 export class HttpError extends Error {
   readonly status: ContentfulStatusCode
   readonly code: string
@@ -34,8 +34,8 @@ export class HttpError extends Error {
   }
 }
 
-/** Every failure becomes one of these: a code, a sentence, what to do. Never a stack, never what an exception said. */
-export const errorAnswer =
+/** Turns every failure into a code, a message and a remedy. Never a stack or an exception's own text. */
+export const errorHandler =
   (log: Logger, redact: Redact) =>
   (error: unknown, c: Context): Response => {
     const { status, code, message, remedy, headers } = describe(error)
@@ -56,7 +56,7 @@ const describe = (error: unknown): Described => {
   const fault = toAppError(error)
   const { code, remedy } = fault
   const status = statuses[code] ?? 500
-  // Whatever was thrown by what we did not write may say anything.
+  // An error thrown by code that isn't ours may contain anything.
   if (code === 'unexpected' || code === 'store-failed') {
     return {
       status,

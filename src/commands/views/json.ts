@@ -9,7 +9,7 @@ import { reasonJson } from './reasons.ts'
 import type { View } from './view.ts'
 
 /*
- * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never
+ * The shapes that programs read. Fields are listed by hand, so that a new field in a record never
  * becomes part of the interface by accident. What is not known is null, times are ISO 8601.
  */
 

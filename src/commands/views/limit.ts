@@ -4,7 +4,7 @@ import type { FailureJson } from './failure.ts'
 import { describeStaleBase } from './merged.ts'
 import { type View } from './view.ts'
 
-/** The limit message of SPEC.md section 3, the same on every platform. */
+/** The same on every platform. */
 export const limitMessage = (report: LimitReport, staleDays: number): string =>
   [
     `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,

@@ -168,7 +168,7 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     case 'not-recovered':
       return `couldn't recover ${notice.codebase}: ${notice.message}`
     case 'restore-points-not-expired':
-      return `restore points could not be expired: ${notice.message}`
+      return `couldn't expire restore points: ${notice.message}`
     case 'nothing-removed-as-merged': {
       const { why, message, branches } = notice
       const stale = message === undefined ? describeStaleBase(why) : `${describeStaleBase(why)} (${message})`

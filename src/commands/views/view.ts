@@ -20,7 +20,7 @@ export type Paint = (style: Style, text: string) => string
 export const coloured: Paint = (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
 export const plain: Paint = (_style, text) => text
 
-/** As programs read it: plain, whole paths, the words of the command line. */
+/** For programs: no formatting, absolute paths, command-line wording. */
 export const asProgram: Omit<View, 'now'> = {
   paint: plain,
   userHome: undefined,

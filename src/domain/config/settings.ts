@@ -15,27 +15,27 @@ import type { Rule } from './rules.ts'
 export type Settings = {
   /** PostgreSQL; undefined: SQLite in the home. */
   readonly databaseUrl: string | undefined
-  /** Absolute; undefined: `worktrees/` in the home. Ask `worktreeBase`. */
+  /** Absolute; undefined: `worktrees/` in the home. Use `worktreeBase`. */
   readonly worktreesBase: string | undefined
-  /** Who makes new environments. A repository may ask for a stricter one. */
+  /** Creates new environments. A repository may choose a stricter one. */
   readonly isolationProvider: ProviderName
   readonly spares: number
-  /** A fetch this young is fresh enough to create from. */
+  /** A fetch younger than this is fresh enough to create from. */
   readonly fetchFreshSeconds: number
   readonly worktreesPerCodebase: number
   readonly concurrentConversations: number
-  /** A run that works for longer is ended. Waiting for a person does not count. */
+  /** Longer runs are stopped. Time waiting for a person doesn't count. */
   readonly runMinutes: number
   /** 0: everything idle is stale. */
   readonly staleDays: number
   readonly cleanupIntervalHours: number
   readonly restoreDays: number
-  /** Ignored files are kept, smallest first, up to this. */
+  /** Ignored files are kept, smallest first, up to this size. */
   readonly restoreIgnoredBytes: number
   /** A conversation holds its environment this long after its last message; the second is for merged work. */
   readonly holdDays: number
   readonly holdMergedHours: number
-  /** Names of ignored directories that no restore point keeps, since a command makes them again. */
+  /** Ignored directories that restore points skip, since a command can recreate them. */
   readonly regenerable: readonly string[]
   readonly agentDefault: string | undefined
   readonly agentCommand: string | undefined
@@ -43,12 +43,12 @@ export type Settings = {
   readonly claudeCommand: string
   readonly claudePermissionMode: ClaudePermissionMode
   readonly codexCommand: string
-  /** undefined: writing where the work is, unless a container is the only fence there can be. */
+  /** undefined: `workspace-write`, or none where only a container can isolate it. */
   readonly codexSandbox: CodexSandbox | undefined
   readonly acpAgents: readonly AcpAgentSettings[]
-  /** What an agent that asks before it acts is told, where it stays inside its environment. */
+  /** The answer to an agent's permission request inside its environment. */
   readonly agentPermissions: Permissions
-  /** An agent that says nothing for so long, with no tool at work, has stalled. */
+  /** An agent silent for this long, with no tool running, has stalled. */
   readonly agentSilenceMinutes: number
   /** Undefined: no limit. */
   readonly budgetConversationUsd: number | undefined
@@ -73,7 +73,7 @@ export const defaultSettings: Settings = {
   restoreIgnoredBytes: 50 * 1024 * 1024,
   holdDays: 14,
   holdMergedHours: 1,
-  // Only names that tools make and people do not: `dist`, `build` and `vendor` are sometimes written by hand.
+  // Only names that tools create and people don't: `dist`, `build` and `vendor` are sometimes written by hand.
   regenerable: [
     'node_modules',
     'bower_components',
@@ -96,7 +96,7 @@ export const defaultSettings: Settings = {
   agentDefault: undefined,
   agentCommand: undefined,
   claudeCommand: 'claude',
-  // The one that works as root too, where the program refuses to bypass its permissions.
+  // The one that also works as root, where Claude Code refuses to bypass permissions.
   claudePermissionMode: 'acceptEdits',
   codexCommand: 'codex',
   codexSandbox: undefined,
@@ -114,7 +114,7 @@ export type Setting<T> = {
   readonly key?: string
   readonly variable?: string
   readonly rule: Rule<T>
-  /** What it does, in docs/configuration.md, which a test writes from this table. */
+  /** Shown in docs/configuration.md, which a test generates from this table. */
   readonly about: string
 }
 
@@ -123,7 +123,7 @@ const days = (min: number, example: number): Rule<number> => rule.number(min, 36
 const dollars = rule.number(0, 1_000_000, 5)
 const turns = rule.wholeNumber(0, 10_000_000, 200)
 
-/** Every setting of the home: its key in `config.yaml`, its variable, what is valid. */
+/** Every setting in the home: its key in `config.yaml`, its variable, its rule. */
 export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNullable<Settings[Name]>> } = {
   databaseUrl: {
     key: 'database.url',
@@ -141,17 +141,17 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     key: 'isolation.provider',
     rule: rule.oneOf(providerNames),
     about:
-      'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone with its own refs, configuration and hooks, so that git commands run in it never change your repository.',
+      'What a new environment is: `worktree`, a linked worktree that shares the git directory of your repository, or `clone`, a clone with its own refs, configuration and hooks, so git commands run in it never change your repository.',
   },
   spares: {
     key: 'worktrees.spares',
     rule: rule.wholeNumber(0, 100, 1),
-    about: 'How many worktrees to keep ready per codebase, so that the next one is ready at once.',
+    about: 'How many spare worktrees to keep ready per codebase, so that creating one is instant.',
   },
   fetchFreshSeconds: {
     key: 'worktrees.fetchSeconds',
     rule: rule.number(0, 86_400, 60),
-    about: 'A new worktree starts from the last fetch if that is younger than this, and fetches otherwise.',
+    about: 'How old the last fetch may be, in seconds, before creating a worktree fetches again.',
   },
   worktreesPerCodebase: {
     key: 'limits.worktreesPerCodebase',
@@ -165,7 +165,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     rule: rule.wholeNumber(1, 10_000, 10),
     about: 'The maximum number of agents running at once. Further messages wait.',
   },
-  // No 0 for "no limit": a run that never ends keeps its place. 20 days is near what a timer can count.
+  // No 0 for "no limit": a run that never ends holds its slot. 20 days is close to a timer's maximum.
   runMinutes: {
     key: 'limits.runMinutes',
     rule: rule.number(0.01, 30_000, 120),
@@ -175,17 +175,21 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     key: 'cleanup.staleDays',
     variable: 'STALE_THRESHOLD_DAYS',
     rule: days(0, 14),
-    about: 'A worktree that nobody has used for this long is stale, and may be cleaned up.',
+    about: 'A worktree unused for this many days is stale and may be cleaned up.',
   },
-  // A timer of more than 2^31 ms (596 hours) fires at once, over and over.
+  // A timer of more than 2^31 ms (596 hours) fires immediately, over and over.
   cleanupIntervalHours: {
     key: 'cleanup.intervalHours',
     variable: 'CLEANUP_INTERVAL_HOURS',
     rule: rule.number(0.01, 500, 6),
-    about: 'How often the server cleans up.',
+    about: 'How often the server cleans up, in hours.',
   },
-  // Less than a day would let a removal be final before anybody has seen it.
-  restoreDays: { key: 'cleanup.restoreDays', rule: days(1, 30), about: 'How long a removed worktree can be restored.' },
+  // With less than a day, a removal could be final before anybody has seen it.
+  restoreDays: {
+    key: 'cleanup.restoreDays',
+    rule: days(1, 30),
+    about: 'How many days a removed worktree can be restored.',
+  },
   restoreIgnoredBytes: {
     key: 'cleanup.restoreIgnoredMegabytes',
     rule: rule.mapped(rule.number(0, 1_000_000, 50), (megabytes) => Math.round(megabytes * 1024 * 1024)),
@@ -194,24 +198,24 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
   holdDays: {
     key: 'cleanup.holdDays',
     rule: days(0, 14),
-    about: 'A conversation keeps its worktree for this long after its last message.',
+    about: 'How many days a conversation keeps its worktree after its last message.',
   },
   holdMergedHours: {
     key: 'cleanup.holdMergedHours',
     rule: rule.number(0, 876_000, 1),
-    about: 'The same for a worktree whose work has been merged.',
+    about: 'The same for merged work, in hours.',
   },
   regenerable: {
     key: 'cleanup.regenerable',
     rule: rule.list(rule.directoryName, 200),
-    about: 'Ignored directories that a command can make again. Restore points leave them out.',
+    about: 'Ignored directories that a command can recreate. Restore points leave them out.',
   },
   agentDefault: {
     key: 'agent.default',
     variable: 'COPPICE_AGENT',
     rule: rule.text,
     about:
-      'The agent for conversations and codebases that have not chosen one. Without it, Coppice uses the first one that is ready.',
+      'The agent for conversations and codebases that have no agent set. By default, Coppice uses the first one that is ready.',
   },
   agentCommand: {
     key: 'agent.command',
@@ -240,7 +244,7 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
     key: 'agent.codex.sandbox',
     rule: rule.oneOf(codexSandboxes),
     about:
-      'The sandbox that Codex runs its commands in. Default: `workspace-write`, except in a container that cannot run it.',
+      'The sandbox that Codex runs its commands in. Default: `workspace-write`, except in a container where it cannot run.',
   },
   acpAgents: {
     key: 'agent.acp',
@@ -260,20 +264,24 @@ export const settingTable: { readonly [Name in keyof Settings]: Setting<NonNulla
   budgetConversationUsd: {
     key: 'budget.conversationUsd',
     rule: dollars,
-    about: 'The most that one conversation may cost, in US dollars.',
+    about: 'The maximum cost of one conversation, in US dollars.',
   },
   budgetDayUsd: {
     key: 'budget.dayUsd',
     rule: dollars,
-    about: 'The most that all conversations together may cost in a day, in US dollars.',
+    about: 'The maximum cost of all conversations per day, in US dollars.',
   },
   budgetConversationTurns: {
     key: 'budget.conversationTurns',
     rule: turns,
-    about: 'The most turns of an agent in one conversation.',
+    about: 'The maximum number of agent turns in one conversation.',
   },
-  budgetDayTurns: { key: 'budget.dayTurns', rule: turns, about: 'The most turns of all agents together in a day.' },
-  // No key: a token in a file that people show each other is a token that leaks.
+  budgetDayTurns: {
+    key: 'budget.dayTurns',
+    rule: turns,
+    about: 'The maximum number of agent turns per day, in all conversations.',
+  },
+  // No key: people share config files, and the token would leak.
   githubToken: {
     variable: 'GITHUB_TOKEN',
     rule: { ...rule.text, secret: true },
