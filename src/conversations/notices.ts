@@ -19,6 +19,8 @@ import type { Resolution } from '../isolation/resolution.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
 import { coppice, remedy } from '../domain/remedy.ts'
 import { remedySentence } from '../commands/views/remedy.ts'
+import { describeChange } from '../commands/views/checkout-changes.ts'
+import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /*
  * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
@@ -119,17 +121,23 @@ const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
     : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${shellWord(branch)} --force\` (it can be restored).`
 }
 
-export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+export const trippedNotice = (
+  { checkoutPath }: Pick<Codebase, 'checkoutPath'>,
+  changes: readonly CheckoutChange[],
+): string =>
   [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed during the run (by the agent or someone else):`,
-    ...listed(lines, MOST_LINES),
+    ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
 /** The tripwire of a run that is over and left something running, or that was interrupted. */
-const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+const lateChangesNotice = (
+  { checkoutPath }: Pick<Codebase, 'checkoutPath'>,
+  changes: readonly CheckoutChange[],
+): string =>
   [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed while processes of an earlier run may still have been running. The change may be yours:`,
-    ...listed(lines, MOST_LINES),
+    ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
 /** What runs did after they had ended. */
