@@ -1,6 +1,6 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
 import { describeBranchOutcome } from '../commands/views/merged.ts'
-import { describeLeftOut } from '../domain/removal/restore-point.ts'
+import { describeLeftOut } from '../commands/views/left-out.ts'
 import { sentence } from '../domain/words.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
 import { say, type Speaker } from './outbox/replies.ts'

@@ -6,7 +6,7 @@ import type {
   Notice,
   SubmoduleNotFetched,
 } from '../../domain/notice.ts'
-import { describeLeftOut } from '../../domain/removal/restore-point.ts'
+import { describeLeftOut } from './left-out.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { workLabel } from '../../domain/work.ts'
 import { counted, withFullStop } from '../../domain/words.ts'

@@ -1,5 +1,5 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
-import { describeLeftOut } from '../../domain/removal/restore-point.ts'
+import { describeLeftOut } from './left-out.ts'
 import { counted } from '../../domain/words.ts'
 import type { Call } from '../command.ts'
 import { exitCodes, faultMessage } from './failure.ts'
