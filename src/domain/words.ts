@@ -15,7 +15,3 @@ const endsWithCommand = /: (?:chmod|coppice|git|kill|mv|printf|rm|umount|\/[a-z]
 /** Quotations, programs and configuration keys are case-sensitive: leave a sentence that starts with one. */
 export const capitalized = (text: string): string =>
   /^(?:`|git |coppice |chmod |\w+\.\w)/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
-
-/** An operation of git: `a merge is in progress`. */
-export const inProgress = (operation: string): string =>
-  `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`

@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { type GateAnswer, type GateName, cannotTell, no, yes } from '../domain/removal/gates.ts'
-import type { Uncommitted } from '../domain/removal/reason.ts'
+import type { RepositoryWork, Uncommitted } from '../domain/removal/reason.ts'
 import type { Unreachable } from '../domain/removal/unreachable.ts'
 import type { Merged } from '../domain/merge-proof.ts'
 import type { Notice } from '../domain/notice.ts'
@@ -23,7 +23,7 @@ export type Contents = {
   /** Uncommitted work, one reason each. */
   readonly problems: readonly Uncommitted[]
   readonly worktrees: readonly { readonly path: string; readonly repository: string }[]
-  readonly repositories: readonly { readonly path: string; readonly work: string | undefined }[]
+  readonly repositories: readonly { readonly path: string; readonly work: RepositoryWork | undefined }[]
 }
 
 /** How whoever serves the environment looks at it. Each throws when it cannot look. */

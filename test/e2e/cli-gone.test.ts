@@ -252,8 +252,8 @@ describe('doctor names a remedy that works', () => {
       const known = new Set((await look()).map(({ detail }) => detail))
       break_(record(repo, made.environment), path, world)
       // A FIFO also keeps doctor from looking at the records of others, and that is told too.
-      const isNew = ({ detail, remedy = '' }: Finding): boolean =>
-        !known.has(detail) && remedy !== 'fix that, then run `coppice doctor` again'
+      const isNew = (finding: Finding): boolean =>
+        !known.has(finding.detail) && remedyIn(finding) !== 'fix that, then run `coppice doctor` again'
       const found = (await look()).filter(isNew)
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
       const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./

@@ -1,7 +1,7 @@
 import type { GateAnswer } from '../../domain/removal/gates.ts'
-import type { Fact } from '../../domain/removal/reason.ts'
+import type { Fact, RepositoryWork } from '../../domain/removal/reason.ts'
 import type { Unreachable, UnpushedCommits, UnpushedTip } from '../../domain/removal/unreachable.ts'
-import { counted, inProgress } from '../../domain/words.ts'
+import { counted } from '../../domain/words.ts'
 
 /** A reason as programs read it: SPEC.md section 8. */
 export type ReasonJson = Pick<GateAnswer, 'gate' | 'answer'> & { readonly detail: string }
@@ -61,7 +61,7 @@ export const describeFact = (fact: Fact): string => {
     case 'worktree-inside':
       return `it contains a worktree: ${fact.name}`
     case 'repository-inside':
-      return `it contains a repository: ${fact.name} (${fact.work})`
+      return `it contains a repository: ${fact.name} (${describeWork(fact.work)})`
     case 'kept-file':
       return `${fact.path} differs from its source`
     case 'unknown':
@@ -80,6 +80,39 @@ export const describeFact = (fact: Fact): string => {
     case 'submodule-refs':
     case 'submodule-worktrees':
       return describeUnreachable(fact)
+  }
+}
+
+const describeWork = (work: RepositoryWork): string => {
+  switch (work.kind) {
+    case 'borrows-objects':
+      return 'it borrows objects from another repository'
+    case 'has-worktrees':
+      return 'it has worktrees of its own'
+    case 'partial-clone':
+      return 'it is a partial clone'
+    case 'operation':
+      return inProgress(work.operation)
+    case 'commits':
+      return `${counted(work.count, 'commit')} on no remote`
+    case 'changed':
+      return `${counted(work.count, 'file')} changed`
+    case 'untracked':
+      return `${work.count} untracked`
+    case 'ref':
+      return `${work.ref} is on no remote`
+    case 'name-not-utf8':
+      return 'unknown: its name is not UTF-8'
+    case 'copied-worktree':
+      return 'unknown: it is a copy of a worktree'
+    case 'too-many':
+      return 'unknown: too many repositories to check'
+    case 'leads-nowhere':
+      return `unknown: ${work.path} leads nowhere`
+    case 'unknown':
+      return `unknown: ${work.message}`
+    case 'inside':
+      return `${work.name}: ${describeWork(work.work)}`
   }
 }
 
@@ -125,3 +158,6 @@ const describeCommits = ({
   if (areAll('reflog')) return `${count} that only the reflog of submodule ${name} has`
   return `${count} in submodule ${name} that no remote has${unasked}`
 }
+
+/** An operation of git: `a merge is in progress`. */
+const inProgress = (operation: string): string => `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`

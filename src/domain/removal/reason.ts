@@ -15,13 +15,27 @@ export type Fact =
   | Unreachable
   /** `repository`: the one that it belongs to. */
   | { readonly kind: 'worktree-inside'; readonly path: string; readonly name: string; readonly repository: string }
-  | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: string }
+  | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: RepositoryWork }
   /** A file that the configuration says to keep, and that differs from its source. */
   | { readonly kind: 'kept-file'; readonly path: string }
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'unknown-lease'; readonly purpose: string }
   | { readonly kind: 'unknown-files' }
   | { readonly kind: 'unknown-instance' }
+
+/** What a repository holds that nothing else has, or why nobody knows. */
+export type RepositoryWork =
+  /** It shares something with other directories. */
+  | { readonly kind: 'borrows-objects' | 'has-worktrees' | 'partial-clone' }
+  | { readonly kind: 'operation'; readonly operation: string }
+  | { readonly kind: 'commits' | 'changed' | 'untracked'; readonly count: number }
+  /** One that leads to no commit, such as a tag on a file. */
+  | { readonly kind: 'ref'; readonly ref: string }
+  | { readonly kind: 'name-not-utf8' | 'copied-worktree' | 'too-many' }
+  | { readonly kind: 'leads-nowhere'; readonly path: string }
+  | { readonly kind: 'unknown'; readonly message: string }
+  /** In a repository inside of it. */
+  | { readonly kind: 'inside'; readonly name: string; readonly work: RepositoryWork }
 
 export type Use =
   | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
