@@ -7,6 +7,7 @@ import { environmentAround, followed, type Moved, movedNotice } from '../isolati
 import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
@@ -23,8 +24,9 @@ export const resolveTarget = async (call: Call, cwd = standsIn(call)): Promise<T
 /** The same for commands that change something: what was interrupted is finished or undone first. */
 export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<Target> => {
   const found = await resolveTarget(call, cwd)
-  const { recoveryNotices, settleInterrupted } = await import('../isolation/reconcile.ts')
-  for (const notice of recoveryNotices(await settleInterrupted(found.context, found.codebase))) call.notice(notice)
+  const { settleInterrupted } = await import('../isolation/reconcile.ts')
+  const { settled, left } = await settleInterrupted(found.context, found.codebase)
+  for (const notice of [...settled, ...left]) call.notice(notice)
   return found
 }
 
@@ -108,7 +110,7 @@ const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebas
   throw new AppError('not-found', message, {
     remedy:
       names.length === 0
-        ? 'clone one with `/clone <url>`'
-        : `choose one with \`/codebase <name>\` (registered: ${names.join(', ')}), or clone one with \`/clone <url>\``,
+        ? remedy`clone one with ${coppice('clone <url>')}`
+        : remedy`choose one with ${coppice('codebase <name>')} (registered: ${names.join(', ')}), or clone one with ${coppice('clone <url>')}`,
   })
 }

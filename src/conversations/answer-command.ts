@@ -1,5 +1,6 @@
 import { toAppError } from '../domain/errors.ts'
 import type { Lane } from '../domain/message.ts'
+import type { Notice } from '../domain/notice.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
@@ -7,7 +8,8 @@ import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-com
 import { atOnce, chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
-import { failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
+import { failureText, faultOf } from '../commands/views/failure.ts'
+import { inWords } from '../commands/views/notices.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
@@ -15,6 +17,7 @@ import { nearest } from '../commands/grammar/suggest.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import { markdown, printable, type View } from '../commands/views/view.ts'
 import { splitWords } from '../commands/grammar/split-words.ts'
+import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }
@@ -44,7 +47,7 @@ const nameIn = (text: string): string => (called.exec(text)?.[1] ?? '').toLowerC
  */
 export const answerCommand = async (context: ConversationsContext, request: ChatRequest): Promise<ChatAnswer> => {
   const view = viewOf(context)
-  const notices: string[] = []
+  const notices: (Notice | string)[] = []
   try {
     const name = nameIn(request.text)
     const own = firstWords.has(name) ? undefined : await ownCommand(context, request, name)
@@ -55,13 +58,14 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
-    const told = toAppError(withWordsOf(forChat(fault), view.say))
-    const failure = begun(failureText(told, 'See the log for details.'))
-    return { kind: 'answer', text: printable([failure, ...notesOf(notices)].join('\n')) }
+    const told = toAppError(forChat(fault))
+    const failure = begun(failureText(told, view, 'See the log for details.'))
+    return { kind: 'answer', text: printable([failure, ...notesOf(notices, view)].join('\n')) }
   }
 }
 
-const notesOf = (notices: readonly string[]): string[] => notices.map((notice) => `Note: ${notice}`)
+const notesOf = (notices: readonly (Notice | string)[], view: View): string[] =>
+  notices.map((notice) => `Note: ${inWords(notice, view)}`)
 
 /** A message may begin with a name, which is written as it is; these words are none. */
 const begun = (text: string): string =>
@@ -80,7 +84,7 @@ const answerTo = async (
   context: ConversationsContext,
   request: ChatRequest,
   view: View,
-  notices: string[],
+  notices: (Notice | string)[],
 ): Promise<string> => {
   const parsed = parseWith(chatGrammar, wordsOf(request.text))
   switch (parsed.kind) {
@@ -100,7 +104,7 @@ const execute = async (
   { conversation, controls, signal }: ChatRequest,
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
-  notices: string[],
+  notices: (Notice | string)[],
 ): Promise<string> => {
   const { reach } = capabilitiesOf(await context.platforms(), conversation.platform)
   const call: Call = {
@@ -117,10 +121,10 @@ const execute = async (
       platforms: context.platforms,
       databaseName: context.isolation.store.engine,
     }),
-    notice: (text) => notices.push(text),
+    notice: (notice) => notices.push(notice),
   }
   const answered = await (await row.load()).execute(call)
-  return [answered.text(view), ...notesOf(notices)].filter((part) => part !== '').join('\n')
+  return [answered.text(view), ...notesOf(notices, view)].filter((part) => part !== '').join('\n')
 }
 
 /** First the repository's own command, then the nearest one that there is. */
@@ -140,7 +144,7 @@ const ownCommand = async (
   const guess = nearest(name, [...firstWords, ...(own?.commands.keys() ?? [])])
   throw usage(
     `unknown command "/${name}"`,
-    `${guess === undefined ? '' : `did you mean \`/${guess}\`? `}Run \`/help\` for a list of commands`,
+    remedy`${guess === undefined ? '' : remedy`did you mean ${shell(`/${guess}`)}? `}Run ${coppice('help')} for a list of commands`,
   )
 }
 

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, toAppError } from '../domain/errors.ts'
 import { readRestoreData } from '../domain/journal-data.ts'
-import { describeSaved } from '../domain/removal/restore-point.ts'
+import type { Notice } from '../domain/notice.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
@@ -20,9 +20,9 @@ import { emptyTrash } from './trash/trash.ts'
 
 export type Reconciled = {
   /** Half-done operations that were finished or undone. */
-  readonly settled: readonly string[]
+  readonly settled: readonly Notice[]
   /** Left alone, and why: cannot tell is never treated as dead. */
-  readonly left: readonly string[]
+  readonly left: readonly Notice[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly returned: readonly IsolatedEnvironment[]
   /** Somebody had moved these; their records say where they are now. */
@@ -53,50 +53,45 @@ export const settleInterrupted = async (
   context: IsolationContext,
   codebase: Codebase,
 ): Promise<Pick<Reconciled, 'settled' | 'left'>> => {
-  const settled: string[] = []
-  const left: string[] = []
+  const settled: Notice[] = []
+  const left: Notice[] = []
   for (const entry of await context.store.journal.open(context.host, codebase.id)) {
     const state = isAbandoned(entry) ? 'dead' : liveness(entry.holder)
     if (state === 'alive') continue
     if (state === 'cannot-tell') {
-      left.push(`${entry.kind}: cannot tell whether process ${entry.holder.pid} still runs`)
+      const why = { kind: 'unknown-holder', pid: entry.holder.pid } as const
+      left.push({ kind: 'left-alone', operation: entry.kind, why })
       continue
     }
     const end = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
       settle(context, codebase, entry.id),
     )
-    const what = `${entry.kind} ${nameOf(entry)}`
-    if (end.outcome === 'left') left.push(`${what}: ${end.why}`)
+    const what = { operation: entry.kind, name: nameOf(entry) }
+    if (end.outcome === 'left') left.push({ kind: 'left-alone', ...what, why: end.why })
     else {
-      settled.push(`${what}${await whereWorkIs(context, entry, end)}`)
+      const recovered = { ...what, ...(await whereWorkIs(context, entry, end)) }
+      settled.push({ kind: 'recovered', ...recovered })
       // Whoever caused this may fail before they can tell anybody.
-      context.log.warn('recovered from an interrupted operation', { what: settled.at(-1) })
+      context.log.warn('recovered from an interrupted operation', recovered)
     }
   }
   return { settled, left }
 }
-
-/** What whoever caused a recovery is told about it, whatever else they asked for. */
-export const recoveryNotices = ({ settled, left }: Pick<Reconciled, 'settled' | 'left'>): string[] => [
-  ...settled.map((what) => `recovered from an interrupted ${what}`),
-  ...left.map((what) => `left alone: ${what}`),
-]
 
 /** A creation that was undone may have held somebody's work: where that is now. */
 const whereWorkIs = async (
   { store }: Pick<IsolationContext, 'store'>,
   { id, kind, data }: JournalEntry,
   { outcome }: SettledEntry,
-): Promise<string> => {
+): Promise<Pick<Recovered, 'saved' | 'notSaved' | 'leftAt'>> => {
   const point = kind === 'remove' ? undefined : await store.restorePoints.get(id)
-  const said = [
-    ...(point === undefined ? [] : [`its changes are saved: ${describeSaved(point)}`]),
-    ...(outcome === 'left-to-user'
-      ? [`it was left as it is: it was moved, or holds what can't be saved (${String(data['path'])})`]
-      : []),
-  ]
-  return said.length === 0 ? '' : ` (${said.join('; ')})`
+  return {
+    ...(point !== undefined && { saved: id, notSaved: point.contents.leftOut }),
+    ...(outcome === 'left-to-user' && { leftAt: String(data['path']) }),
+  }
 }
+
+type Recovered = Extract<Notice, { kind: 'recovered' }>
 
 const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
@@ -115,7 +110,7 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
     const { message, remedy } = toAppError(error)
-    return { outcome: 'left', why: remedy === undefined ? message : `${message} (${remedy})` }
+    return { outcome: 'left', why: { kind: 'failed', message, ...(remedy !== undefined && { remedy }) } }
   }
 }
 

@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { IsolationBlockedError } from '../domain/errors.ts'
+import { type AppError, IsolationBlockedError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
+import { ReasonedError } from '../domain/reasoned-error.ts'
 import { liveness } from '../process/identity.ts'
 import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
-import { recoveryNotices, settleInterrupted } from './reconcile.ts'
+import { settleInterrupted } from './reconcile.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** As long as a setup script may take, and some more. */
 const patienceMs = 20 * 60_000
@@ -12,7 +15,7 @@ const patienceMs = 20 * 60_000
 export type WaitOptions = {
   readonly signal?: AbortSignal | undefined
   /** Told what was recovered on the way. */
-  readonly tell: (notice: string) => void
+  readonly tell: (notice: Notice) => void
 }
 
 /**
@@ -32,7 +35,7 @@ export const whenSettled = async (
     if (context.clock() > until) throw stuck(environment)
     if (pauseMs === 500) context.progress(`waiting until ${environment.branch} is no longer ${environment.status}`)
     const { settled, left } = await settleInterrupted(context, codebase)
-    for (const notice of recoveryNotices({ settled, left: [] })) tell(notice)
+    for (const notice of settled) tell(notice)
     environment = await context.store.environments.get(known.id)
     if (!isUnderWay(environment)) break
     const holder = await holderOf(context, environment)
@@ -59,10 +62,14 @@ const holderOf = async (
   return (await context.store.environments.get(id))?.status === status ? 'nobody' : 'alive'
 }
 
-const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly string[] = []): IsolationBlockedError =>
-  new IsolationBlockedError(
-    left.length === 0
-      ? `${branch} is ${status}, and no process is working on it`
-      : `${branch} is ${status}: an interrupted operation couldn't be finished or undone (${left.join('; ')})`,
-    { remedy: 'run `coppice doctor --fix` to try again' },
-  )
+const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly Notice[] = []): AppError =>
+  left.length === 0
+    ? new IsolationBlockedError(`${branch} is ${status}, and no process is working on it`, tryAgain)
+    : new ReasonedError(
+        'isolation-blocked',
+        `${branch} is ${status}, and an interrupted operation couldn't be finished or undone`,
+        left,
+        tryAgain,
+      )
+
+const tryAgain = { remedy: remedy`run ${coppice('doctor --fix')} to try again` }

@@ -20,6 +20,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
+import { messageIn, remedyIn, said } from '../helpers/words.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -231,7 +232,7 @@ test.concurrent.each([
     }
     const early = await takeInventory(world)
     let before = early
-    const { code, remedy = '' } = await failAt(world, operation, {
+    const failed = await failAt(world, operation, {
       [unlocked[operation].failpoint]: async (path) => {
         meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
         before = { ...(await takeInventory(world)), branches: early.branches }
@@ -239,8 +240,8 @@ test.concurrent.each([
     })
     const expectations = { before, mayKeep: ['issue-1', 'issue-5'], temporary: temporaryOf(world) }
     expect(await checkInvariants(world, expectations)).toEqual([])
-    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedy)?.[1]
-    expect({ code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
+    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedyIn(failed))?.[1]
+    expect({ code: failed.code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
     const point = await world.context.store.restorePoints.get(kept ?? '')
     const { environment } = await world.provider.restore(point!)
     const file = join(environment.path, fileOf[what])
@@ -266,7 +267,7 @@ test.concurrent.each([
   async (what, rev) => {
     await using world = await makeScenarioWorld({})
     let found = ''
-    const { remedy = '' } = await failAt(world, 'create-fresh', {
+    const failed = await failAt(world, 'create-fresh', {
       'create.dressed': (path) => {
         meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
         found = world.box.raw(path, 'rev-parse', rev)
@@ -275,7 +276,7 @@ test.concurrent.each([
       },
     })
     const path = join(world.context.worktreesBase, 'project', 'issue-1')
-    expect(remedy).toContain('are saved: coppice worktree restore')
+    expect(remedyIn(failed)).toContain('are saved: coppice worktree restore')
     expect(world.repo.git('rev-list', '--objects', '--all').split(/[ \n]/)).toContain(found)
     expect(world.repo.git('worktree', 'list')).not.toContain(path)
     expect(readFileSync(join(path, 'new.ts'), 'utf8')).toBe('somebody’s\n')
@@ -307,13 +308,15 @@ test('a spare whose directory is away leaves its record to whoever committed or 
 
 test('a file that is too large to compare or to keep is no obstacle, and the error says that it is not saved', async () => {
   await using world = await makeScenarioWorld({})
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': (path) => {
       writeIn(path, 'data.local/model.bin', '')
       truncateSync(join(path, 'data.local/model.bin'), 600 * 1024 * 1024)
     },
   })
-  expect(remedy).toMatch(/worktree restore \S+\. Not saved: data\.local\/model\.bin \(over the limit of .+\)$/)
+  expect(remedyIn(failed)).toMatch(
+    /worktree restore \S+\. Not saved: data\.local\/model\.bin \(over the limit of .+\)$/,
+  )
 })
 
 test.each(['undo.checked', 'undo.discarded'])(
@@ -343,7 +346,7 @@ test.each(['worktree', 'clone'] as const)(
     const path = join(context.worktreesBase, 'project', 'issue-1')
     world.box.raw(path, 'worktree', 'add', '-q', '--detach', join(path, 'inner'))
     const { settled, left } = await reconcile(context, codebase)
-    expect([settled, left]).toEqual([[expect.stringContaining(`holds what can't be saved (${path})`)], []])
+    expect([said(settled), left]).toEqual([[expect.stringContaining(`holds what can't be saved (${path})`)], []])
     const named = async () => {
       const findings = [...(await examineCodebase(context, codebase)), ...(await examineHome(context, [codebase]))]
       return findings.map(({ detail }) => detail).filter((detail) => detail.startsWith(`${path} `))
@@ -496,7 +499,7 @@ test.concurrent.each([
   const path = String(entry?.data['path'])
   const { pid, leave } = await stepInto(path)
   const { left } = await reconcile(world.context, world.codebase)
-  expect(left.join()).toContain(`process ${pid} (cat) is inside it`)
+  expect(said(left).join()).toContain(`process ${pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await leave()
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])
@@ -507,11 +510,11 @@ test.concurrent.each([
 test('a failed creation is left to the process that works in it, and the next one undoes it', async () => {
   await using world = await makeScenarioWorld({})
   let visitor: Awaited<ReturnType<typeof stepInto>> | undefined
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': async (path) => void (visitor = await stepInto(path)),
   })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(remedy).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
+  expect(messageIn(failed)).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await visitor?.leave()
   // In the same process, which is alive and yet does not work on it any more.
@@ -562,7 +565,7 @@ test.concurrent.each([
   const { at, write } = lateWrites[what]!
   let [file, content]: string[] = []
   let trash = ''
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': (path) => writeIn(path, 'found.ts', 'found\n'),
     [at]: async (path) => {
       const [entry] = await store.journal.open(world.context.host)
@@ -570,7 +573,7 @@ test.concurrent.each([
       ;[file, content] = write(world, path, trash)
     },
   })
-  expect(remedy).toContain('The unfinished worktree is still at')
+  expect(messageIn(failed)).toContain('The unfinished worktree is still at')
   const path = join(worktreesBase, 'project', 'issue-1')
   const isTaken = existsSync(join(path, 'theirs.ts'))
   if (isTaken) renameSync(path, world.box.path('theirs'))

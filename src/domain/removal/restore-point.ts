@@ -1,6 +1,5 @@
 import type { IsolatedEnvironment } from '../environment.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../names.ts'
-import { shellWord } from '../shell-word.ts'
 import type { Work } from '../work.ts'
 
 /** Everything a removed environment held. Git objects are held by `ref`; the rest is in its directory below `restore/` in the home. */
@@ -66,18 +65,3 @@ export type Permissions = {
 export type LargeFile = { readonly path: string; readonly oid: string }
 
 export type LeftOut = { readonly path: string; readonly reason: string }
-
-const MOST_LINES = 5
-
-/** A line for each thing that was not kept; a long list ends with how many more there are. */
-export const describeLeftOut = (leftOut: readonly LeftOut[]): string[] => {
-  const shown = leftOut.slice(0, MOST_LINES).map(({ path, reason }) => `${path} (${reason})`)
-  const more = leftOut.length - shown.length
-  return more > 0 ? [...shown, `and ${more} more`] : shown
-}
-
-/** Where saved work is and what is not in it, to finish "The changes are saved: …". */
-export const describeSaved = ({ id, contents: { leftOut } }: RestorePoint): string => {
-  const restore = `coppice worktree restore ${shellWord(id)}`
-  return leftOut.length === 0 ? restore : `${restore}. Not saved: ${describeLeftOut(leftOut).join(', ')}`
-}

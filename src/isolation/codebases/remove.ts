@@ -8,15 +8,17 @@ import { baseAndConfig } from './base-and-config.ts'
 import { deleted, reposDirectory } from './clone.ts'
 import { givenUpName } from '../trash/given-up.ts'
 import { type KeptDirectory, releaseCodebase } from './release.ts'
+import type { Notice } from '../../domain/notice.ts'
 import type { IsolationContext } from '../context.ts'
 import { locked } from '../lock/locked.ts'
 import { followLink } from './recognise.ts'
 import { onlyHere } from './only-here.ts'
-import { recoveryNotices, settleInterrupted } from '../reconcile.ts'
+import { settleInterrupted } from '../reconcile.ts'
 import { restorePointsOf } from '../restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from '../trust.ts'
 import { allProviders } from '../served-by.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type Trusted = {
   readonly codebase: Codebase
@@ -44,7 +46,7 @@ export type CodebaseRemoved = {
   /** Set when the repository was gone: the directories of its worktrees, which stay. */
   readonly released?: readonly KeptDirectory[]
   /** What was recovered first. */
-  readonly notices?: readonly string[]
+  readonly notices?: readonly Notice[]
 }
 
 /**
@@ -72,7 +74,8 @@ export const removeCodebase = async (
       live.map(({ branch }) => branch),
     )
   const restorePoints = (await restorePointsOf(context, codebase)).length
-  const notices = recoveryNotices(await settleInterrupted(context, codebase))
+  const recovery = await settleInterrupted(context, codebase)
+  const notices = [...recovery.settled, ...recovery.left]
   return locked(context, codebase, `unregistering ${codebase.name}`, async () => {
     for (const provider of await allProviders(context)) await provider.dropSpares(context, codebase)
     const cloneKept = codebase.cloned ? await onlyHere(context, codebase) : []
@@ -88,7 +91,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
   return new AppError('codebase-in-use', `${name} still has worktrees: ${shown}${more}`, {
-    remedy: `remove each first: coppice worktree remove ${branches[0] === undefined ? '<branch>' : shellWord(branches[0])} --codebase ${shellWord(name)}`,
+    remedy: remedy`remove each first: ${coppice(`worktree remove ${branches[0] === undefined ? '<branch>' : shellWord(branches[0])} --codebase ${shellWord(name)}`)}`,
   })
 }
 

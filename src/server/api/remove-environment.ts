@@ -1,12 +1,13 @@
+import { describeNotices } from '../../commands/views/notices.ts'
 import type { FailureJson } from '../../commands/views/failure.ts'
 import { refusalJson } from '../../commands/views/refusal.ts'
-import { plain, type View } from '../../commands/views/view.ts'
+import { asProgram, type View } from '../../commands/views/view.ts'
 import { type RemovalJson, removalJson, removeWorktree } from '../../commands/worktree-remove.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { toEnvironmentId } from '../../domain/names.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
-import { recoveryNotices, settleInterrupted } from '../../isolation/reconcile.ts'
+import { settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { ErrorBody } from '../errors.ts'
 
@@ -20,7 +21,8 @@ export const removeEnvironment = async (
 > => {
   const { isolation, provider, changes } = context
   const { environment, codebase } = await environmentAndCodebase(isolation, id)
-  const notices = recoveryNotices(await settleInterrupted(isolation, codebase)).map(redact)
+  const recovery = await settleInterrupted(isolation, codebase)
+  const notices = describeNotices([...recovery.settled, ...recovery.left], asProgram).map(redact)
   const place = { context: isolation, provider, codebase }
   const result = await removeWorktree(place, environment, { forced, by: 'the API' })
   if (result.outcome === 'refused') {
@@ -52,11 +54,4 @@ const redacted = ({ error }: FailureJson, redact: (text: string) => string): Err
   },
 })
 
-/** For programs: no formatting, absolute paths, command-line wording. */
-const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({
-  paint: plain,
-  now: clock(),
-  userHome: undefined,
-  say: (command) => `coppice ${command}`,
-  columns: undefined,
-})
+const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({ ...asProgram, now: clock() })

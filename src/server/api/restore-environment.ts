@@ -1,6 +1,8 @@
+import { asProgram } from '../../commands/views/view.ts'
+import { describeNotices } from '../../commands/views/notices.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import { restoreWorktree } from '../../commands/worktree-restore.ts'
-import { recoveryNotices, settleInterrupted } from '../../isolation/reconcile.ts'
+import { settleInterrupted } from '../../isolation/reconcile.ts'
 import type { ServerDeps } from '../deps.ts'
 import { environmentAndCodebase } from './remove-environment.ts'
 
@@ -9,8 +11,11 @@ export const restoreEnvironment = async (
   id: string,
 ): Promise<ReturnType<typeof environmentJson> & { readonly notices: string[] }> => {
   const { codebase } = await environmentAndCodebase(isolation, id)
-  const recovered = recoveryNotices(await settleInterrupted(isolation, codebase))
+  const { settled, left } = await settleInterrupted(isolation, codebase)
   const { environment, notices } = await restoreWorktree({ context: isolation, provider, codebase }, id, '/')
   changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: environment.status })
-  return { ...environmentJson(environment, () => codebase.name), notices: [...recovered, ...notices].map(redact) }
+  return {
+    ...environmentJson(environment, () => codebase.name),
+    notices: describeNotices([...settled, ...left, ...notices], asProgram).map(redact),
+  }
 }

@@ -5,7 +5,8 @@ import { basename } from 'node:path'
 import { unlessMissing } from '../../../domain/missing.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
-import { describeSaved, type RestorePoint } from '../../../domain/removal/restore-point.ts'
+import type { LeftOut } from '../../../domain/removal/restore-point.ts'
+import { shellWord } from '../../../domain/shell-word.ts'
 import { readAdminDirs, writeToken } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { upstreamSettings, writeBranchSettings } from '../../../git/upstream.ts'
@@ -18,6 +19,9 @@ import { pathCandidates } from '../../paths.ts'
 import { directoryNumber, provisioning } from './making.ts'
 import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
+import { coppice, type Remedy, remedy } from '../../../domain/remedy.ts'
+import type { LeftAlone } from '../../../domain/notice.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /**
  * Row and intent first, then git. The caller holds the repository's lock.
@@ -77,32 +81,57 @@ const withWhereabouts = async (
   undone: Undone | undefined,
   error: unknown,
 ): Promise<unknown> => {
+  if (undone?.outcome === 'left') return unfinished(environment, undone.why, error, signal)
   const point = await context.store.restorePoints.get(entryId).catch(() => undefined)
-  const where = whereWorkIs(undone, environment, point)
+  const where = whereWorkIs(undone, environment, { pointId: entryId, notSaved: point?.contents.leftOut ?? [] })
   if (where === undefined) return error
-  const { code, message, remedy } = toAppError(error)
+  const { code, message, remedy: first } = toAppError(error)
   if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })
-  return new AppError(code, message, { cause: error, remedy: remedy === undefined ? where : `${remedy}. ${where}` })
+  return new AppError(code, message, { cause: error, remedy: first === undefined ? where : remedy`${first}. ${where}` })
+}
+
+/** It stays until whoever keeps it from being undone is gone. */
+const unfinished = (
+  { path }: IsolatedEnvironment,
+  why: LeftAlone,
+  error: unknown,
+  signal: AbortSignal | undefined,
+): AppError => {
+  const { code, message, remedy: first } = toAppError(error)
+  const where = `The unfinished worktree is still at ${path}`
+  const way = remedy`run ${coppice('doctor --fix')} when it is free`
+  if (signal?.aborted === true) {
+    return new ReasonedError('cancelled', where, [{ left: why }], { cause: error, remedy: way })
+  }
+  // The output of a script ends without a full stop.
+  const what = `${message}${message.includes('\n') ? '\n' : '. '}${where}`
+  return new ReasonedError(code, what, [{ left: why }], {
+    cause: error,
+    remedy: first === undefined ? way : remedy`${first}; then ${way}`,
+  })
 }
 
 const whereWorkIs = (
-  undone: Undone | undefined,
+  undone: Extract<Undone, { outcome: 'undone' }> | undefined,
   { path }: IsolatedEnvironment,
-  point: RestorePoint | undefined,
-): string | undefined => {
+  { pointId, notSaved }: { readonly pointId: string; readonly notSaved: readonly LeftOut[] },
+): Remedy | undefined => {
   if (undone === undefined)
-    return `The unfinished worktree is still at ${path}: run \`coppice doctor --fix\` to undo it`
-  if (undone.outcome === 'left') {
-    return `The unfinished worktree is still at ${path}: ${undone.detail}. Run \`coppice doctor --fix\` when it is free`
-  }
+    return remedy`The unfinished worktree is still at ${path}: run ${coppice('doctor --fix')} to undo it`
   switch (undone.work) {
     case 'nothing':
       return undefined
     case 'saved':
-      return `The changes in the unfinished worktree are saved${point === undefined ? '' : `: ${describeSaved(point)}`}`
+      return remedy`The changes in the unfinished worktree are saved: ${coppice(`worktree restore ${shellWord(pointId)}`)}${listed(notSaved)}`
     case 'cannot-keep':
       return `The unfinished worktree was left as it is: it was moved, or holds what can't be saved (${path})`
   }
+}
+
+const listed = (notSaved: readonly LeftOut[]): string => {
+  if (notSaved.length === 0) return ''
+  const shown = notSaved.slice(0, 5).map(({ path, reason }) => `${path} (${reason})`)
+  return `. Not saved: ${shown.join(', ')}${notSaved.length > 5 ? ` and ${notSaved.length - 5} more` : ''}`
 }
 
 /** Everything is laid: the row becomes active and the intent is done, in one transaction. */

@@ -42,7 +42,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     }
     const { undoMaking } = await import('./undo.ts')
     const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
-    if (undone.outcome === 'left') return { outcome: 'left', why: undone.detail }
+    if (undone.outcome === 'left') return { outcome: 'left', why: undone.why }
     return { outcome: undone.work === 'cannot-keep' ? 'left-to-user' : 'settled' }
   },
 

@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { IsolationBlockedError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import type { CallOptions, Tree } from '../../../git/door.ts'
 import { resolveCommit } from '../../../git/refs.ts'
@@ -12,6 +13,7 @@ import type { Vouched, VouchOptions } from '../../provider.ts'
 import { presenceOf } from '../../served-by.ts'
 import { isVouchedCommit } from './content-trust.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -78,7 +80,7 @@ const treeOf = async (
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'present') return presence.tree
   throw new IsolationBlockedError(`couldn't trust ${environment.branch}: its worktree isn't there`, {
-    remedy: 'run `coppice doctor` for suggestions',
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 
@@ -112,8 +114,7 @@ const assertNobodyInside = async (
   const matters = ({ fact }: GateAnswer): boolean => environment.owned || fact?.kind === 'lease'
   const uses = (await usesOf(context, environment, tree)).filter((use) => matters(use) && !isOurs(use))
   if (uses.length === 0) return
-  const who = uses.map(({ detail }) => detail).join(', ')
-  throw new IsolationBlockedError(`didn't trust ${environment.branch}: ${who}`, {
+  throw new ReasonedError('isolation-blocked', `didn't trust ${environment.branch}`, uses, {
     remedy: 'end what runs there, which was started without trust, then run this command again',
   })
 }
