@@ -14,9 +14,8 @@ const temporary = (): string => {
 }
 
 /**
- * A process is started by copying the page tables of the one that starts it: a small worker starts git faster. Each
- * megabyte costs about 50 µs per process, and the suite starts tens of thousands. The variables are for glibc: free
- * memory goes back to the system, and threads share what they allocate from.
+ * Starting a process copies the page tables of its parent: each megabyte of a worker costs about 50 µs, and the suite
+ * starts tens of thousands of processes. The variables make glibc give memory back and let threads share one arena.
  */
 const smallWorkers = {
   execArgv: ['--max-semi-space-size=1', '--optimize-for-size'],

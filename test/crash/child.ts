@@ -15,7 +15,7 @@ const main = async ({ root, operation, killAt, spares, isolationProvider }: Chil
         const wanted = typeof killAt === 'number' ? killAt === reached : killAt === name
         reached += 1
         if (!wanted) return
-        // Whoever is killed writes nothing at its end, and half of a start is reading sources.
+        // A killed process saves no compiled code when it exits, and half of its start is compiling.
         flushCompileCache()
         process.kill(process.pid, 'SIGKILL')
         // Death takes a moment; nothing may happen in it.

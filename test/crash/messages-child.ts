@@ -22,7 +22,7 @@ const main = async ({ root, store, double, messages, killAt }: ServerOrder): Pro
   let passed = 0
   const failpoint = async (name: string): Promise<void> => {
     if (name !== killAt?.name || passed++ !== killAt.nth) return
-    // Whoever is killed writes nothing at its end, and half of a start is reading sources.
+    // A killed process saves no compiled code when it exits, and half of its start is compiling.
     flushCompileCache()
     process.kill(process.pid, 'SIGKILL')
     // Death takes a moment; nothing may happen in it.

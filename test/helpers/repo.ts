@@ -73,7 +73,7 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
   }
 }
 
-/** Without the maintenance that git starts after most commands, only to find that there is nothing to do. */
+/** Without automatic maintenance: git would start it after most commands, only to find nothing to do. */
 export const plainGit = (args: readonly string[], { cwd, env }: { cwd: string; env: Record<string, string> }): string =>
   runInSmallShell('git', ['-c', 'maintenance.auto=false', ...args], {
     cwd,
@@ -104,7 +104,7 @@ const originalOf = (template: Template): string => {
 
 let bareOriginal: string | undefined
 
-/** What is pushed to it starts no maintenance either: `-c` does not reach the other side of a push. */
+/** A push to it starts no maintenance either: `-c` does not reach the receiving side. */
 const originalBare = (): string => {
   if (bareOriginal !== undefined) return bareOriginal
   const box = makeSandbox(runDirectory())

@@ -10,15 +10,15 @@ export type Command = {
 }
 
 /**
- * Runs a program to its end, like `execFileSync`. A process is started by copying the page tables of the one that starts
- * it, which for a test worker takes longer than most git commands: a shell that stays open starts it instead.
+ * Runs a program and waits for it, like `execFileSync`. Starting a process copies the page tables of its parent, which
+ * takes a test worker longer than most git commands run: a small shell that stays open starts the program instead.
  */
 export const runInSmallShell = (program: string, args: readonly string[], command: Command): string => {
   const shell = (open ??= openShell())
   const words = [program, ...args].map(quoted).join(' ')
   const variables = Object.entries(command.env).map(([name, value]) => `${name}=${quoted(value)}`)
   const file = (name: string): string => join(shell.directory, name)
-  // Never the file of the command before: the shell may not have read to its end yet, and would go on in the next.
+  // Not the file of the previous command: the shell may not have read to its end yet, and would continue in this one.
   const name = `command-${(shell.ran += 1) % 2}`
   writeFileSync(file('status'), '')
   writeFileSync(
@@ -49,7 +49,7 @@ type Shell = {
 
 let open: Shell | undefined
 
-/** It ends when this process does: then nobody has its commands open for writing. */
+/** It exits when this process does: nobody has its commands open for writing any more. */
 const openShell = (): Shell => {
   const directory = mkdtempSync(join(runDirectory(), 'shell-'))
   const commands = join(directory, 'commands')

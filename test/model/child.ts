@@ -41,7 +41,7 @@ const context = await makeContext(
     failpoint: async (name) => {
       reached += 1
       if (reached < orders.dieAt) return
-      // Whoever is killed writes nothing at its end, and half of a start is reading sources.
+      // A killed process saves no compiled code when it exits, and half of its start is compiling.
       flushCompileCache()
       process.stdout.write(name)
       process.kill(process.pid, 'SIGKILL')
