@@ -18,7 +18,7 @@ export const agentOverhead: Bench = {
   name: 'agent-overhead',
   title: 'an agent through Coppice, against the same program by hand',
   inside:
-    'Ours: `run` of the agent, from the message to the first piece of text and to the result, with its own process group, the gate until it is written down, the allow-listed environment and every event read. Raw: the same program with the same arguments and input, started by hand in a session of its own as in a terminal, from its start to the first line with text and to its exit. Both against a scripted model on loopback that answers at once. The real programs, in a linked worktree of a repository with one file.',
+    'Ours: `run` of the agent, from the message to the first piece of text and to the result, with its own process group, the gate until it is recorded, the allow-listed environment and every event parsed. Raw: the same program with the same arguments and input, started by hand in its own session, as in a terminal, from its start to the first line with text and to its exit. Both against a scripted model on loopback that answers at once. The real programs, in a linked worktree of a repository with one file.',
   measure: async (stage) => [...(await claudeRows(stage)), ...(await codexRows(stage))],
 }
 

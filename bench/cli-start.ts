@@ -13,7 +13,7 @@ export const cliStart: Bench = {
   name: 'cli-start',
   title: 'the built command line',
   inside:
-    'Ours: `coppice worktree list --json` from start to exit, as an installed package runs it (`bin/coppice.js` and the built `dist/`), in a repository of 3,000 files with 3 environments made by the same program, without a server. Raw: `node -e 0`. The figure that counts is with trees in which `git status` has run once, as a person, an editor or a commit does; in trees just made every file is as young as the index, and git reads them all again. Both with the same Node binary and the same environment.',
+    'Ours: `coppice worktree list --json` from start to exit, as an installed package runs it (`bin/coppice.js` and the built `dist/`), in a repository of 3,000 files with 3 environments made by the same program, without a server. Raw: `node -e 0`. The figure that counts is for worktrees in which `git status` has run once, as a person, an editor or a commit does; in newly created worktrees, every file is as new as the index, and git reads them all again. Both with the same Node binary and the same environment.',
   measure: async (stage) => {
     if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first')
     const root = stage.copy(3_000)

@@ -7,7 +7,7 @@ export const createWithSpare: Bench = {
   name: 'create-with-spare',
   title: 'create with a warm spare',
   inside:
-    'The same two sides as without a spare. One spare is prepared before each of our runs, off the clock; making the next one is off the clock too, as it is for the user (it happens in the background).',
+    'The same two sides as without a spare. One spare is prepared before each of our runs, off the clock; so is creating the next one, which happens in the background for users too.',
   measure: async (stage) => [...(await at(stage, 30_000, 0.1)), ...(await at(stage, 3_000, 0.4))],
 }
 

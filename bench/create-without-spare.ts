@@ -6,7 +6,7 @@ export const createWithoutSpare: Bench = {
   name: 'create-without-spare',
   title: 'create without a spare',
   inside:
-    'Ours: `resolveIsolation` for a new issue, from the call to the active environment, in a warm process: all six steps of the resolver, base and settings from the base commit, journal, `git worktree add`, record, activation, and the look for commits that mention the issue. No remote, no spares. Raw: `git worktree add --no-track -b issue-N <path> main` in the same repository. Both sides leave their trees in place, so both see the same growing number of worktrees.',
+    'Ours: `resolveIsolation` for a new issue, from the call to the active environment, in a warm process: all six steps of the resolver, base and settings from the base commit, journal, `git worktree add`, record, activation, and the search for commits that mention the issue. No remote, no spares. Raw: `git worktree add --no-track -b issue-N <path> main` in the same repository. Both sides leave their trees in place, so both see the same growing number of worktrees.',
   measure: async (stage) => [...(await at(stage, 3_000)), ...(await at(stage, 30_000))],
 }
 

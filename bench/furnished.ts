@@ -11,7 +11,7 @@ import type { Stage, World } from './stage.ts'
 /**
  * Many environments at once, each with its branch, git's record, its directory, its token and its row, as creation
  * leaves them, but without files: a thousand real checkouts would take minutes and change nothing about what is measured.
- * Every second branch has one commit of its own that is not on main; main has gone on since.
+ * Every second branch has one commit of its own that is not on main; main has moved since.
  */
 export const furnish = async (stage: Stage, world: World, from: number, to: number): Promise<void> => {
   const { context, codebase } = world

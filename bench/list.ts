@@ -12,7 +12,7 @@ export const list: Bench = {
   name: 'list',
   title: 'list 50 worktrees with all facts',
   inside:
-    'Ours: `listWithFacts` with the look at the files: dirt, ahead and behind, merged with proof, last activity, conversations, leases and processes inside, health. *First call*: a door to git that has asked nothing yet, and no merge answer in the store, as after base has moved. *Following calls*: merge answers are in the store, which is what `list` usually finds. Raw: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with a commit of their own, main has gone on since. `git status` ran once in each before the first measurement, so that every index is fresh for both sides (ours never writes an index).',
+    'Ours: `listWithFacts` including the check of the files: changes, ahead and behind, merged with proof, last activity, conversations, leases and processes inside, health. *First call*: nothing cached from git, and no merge result in the store, as after base has moved. *Following calls*: merge results are in the store, as they usually are for `list`. Raw: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with a commit of their own, main has moved since. `git status` ran once in each before the first measurement, so every index is fresh for both sides (ours never writes an index).',
   measure: async (stage) => {
     await using world = await stage.world(3_000)
     const paths = await furnishWithFiles(stage, world)

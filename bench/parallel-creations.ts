@@ -14,7 +14,7 @@ export const parallelCreations: Bench = {
   name: 'parallel-creations',
   title: '64 creations from two processes at once',
   inside:
-    'Ours: two processes with one store and one repository of 3,000 files, warm, told to begin at the same moment; each asks `resolveIsolation` for 32 issues at once; until the last of the 64 is active. Afterwards, off the clock: no call failed, 64 different ids, paths and branches, 64 active rows, 64 worktrees known to git. Raw: 64 times `git worktree add --no-track -b`, one after the other. Every run has a fresh copy of the repository.',
+    'Ours: two processes with one store and one repository of 3,000 files, warm, started at the same moment; each calls `resolveIsolation` for 32 issues at once; until the last of the 64 is active. Afterwards, off the clock: no call failed, 64 different ids, paths and branches, 64 active rows, 64 worktrees known to git. Raw: 64 times `git worktree add --no-track -b`, one after the other. Every run has a fresh copy of the repository.',
   measure: async (stage) => {
     let root = ''
     let creators: ChildProcess[] = []

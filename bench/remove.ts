@@ -10,7 +10,7 @@ export const remove: Bench = {
   name: 'remove',
   title: 'remove a clean environment',
   inside:
-    "Ours: `provider.destroy` from the call to the answer, in a warm process: the merge proof, all gates (dirt, hidden edits, half-done operations, mounts, repositories and worktrees inside, live processes, leases, reachability, kept files), the restore point synced to disk, the rename into the trash, the second look at dirt and use, git's record, the row, and the start of the detached deletion (its end is waited for off the clock). Raw: `git worktree remove`, which looks at `git status` and deletes the files itself. Both trees are made the same way, more than a second before a commit of one new file is made in them with plain `git add` and `git commit`, so both indexes are in the state that a commit leaves.",
+    "Ours: `provider.destroy` from the call to the result, in a warm process: the merge proof, all gates (changes, hidden edits, unfinished operations, mounts, repositories and worktrees inside, live processes, leases, reachability, kept files), the restore point synced to disk, the rename into the trash, the second check for changes and use, git's record, the row, and the start of the detached deletion (waiting for its end is off the clock). Raw: `git worktree remove`, which checks `git status` and deletes the files itself. Both worktrees are created the same way, more than a second before one new file is committed in them with plain `git add` and `git commit`, so both indexes are in the state that a commit leaves.",
   measure: async (stage) => [...(await at(stage, 30_000, 0.5)), ...(await at(stage, 3_000))],
 }
 

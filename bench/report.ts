@@ -30,21 +30,21 @@ export const report = (measured: readonly Measured[]): string => {
   return `${[
     '# Performance',
     'Written by `npm run bench`; do not edit by hand.',
-    'What matters to a user is not how many milliseconds a machine takes but whether Coppice is faster than doing the same by hand. So every figure is a ratio to something in the same run: to plain git on the same repository, or to the same program without the part that is measured. Where there is nothing to compare with, it is a count.',
+    'What matters to users isn’t how many milliseconds a machine takes, but whether Coppice is faster than doing the same by hand. So every figure is a ratio to something in the same run: to plain git on the same repository, or to the same program without the measured part. If there is nothing to compare with, it is a count.',
     missed.length === 0
       ? 'Every figure that was set is reached.'
       : `Not reached: ${missed.map(({ figure, result, toReach }) => `${figure} (${result}; to reach: ${toReach})`).join('; ')}.`,
     ...(never.length === 0 ? [] : [`Not measured yet: ${never.join('; ')}.`]),
     table(rows),
-    'Times are medians with the smallest and the largest sample in brackets. The ratio is that of the medians.',
+    'Times are medians, with the smallest and largest sample in brackets. Ratios are of the medians.',
     '## How it is measured',
-    'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and who goes first alternates. The first round of each figure is thrown away; what was written is synced to the disk before each measurement that writes files, off the clock. Plain git runs with a configuration that holds nothing but an identity. Ours runs with SQLite.',
+    'Repositories of 3,000 and 30,000 files are generated for the run: directories up to five levels deep, file sizes with a long tail (median 2 kB), 30 commits, packed by `git gc`, checked out, without a remote. The two sides take turns, and the order alternates. The first round of each figure is discarded; data is synced to disk before each measurement that writes files, off the clock. Plain git runs with a configuration that contains only an identity. Ours runs with SQLite.',
     ...measured.map(({ bench, result }) =>
       [`### ${capital(bench.title)}`, bench.inside, ...(result === undefined ? [] : [measuredOn(result)])].join('\n\n'),
     ),
     '## Run it',
-    '```sh\nnpm run build              # for the figures of the built program\nnpm run bench              # all figures\nnpm run bench -- create remove   # only those whose name has one of these words; the others stay as they were\n```',
-    `The names are ${measured.map(({ bench }) => `\`${bench.name}\``).join(', ')}. It needs about 6 GB in the temporary directory (\`TMPDIR\`) and a machine that does nothing else meanwhile.`,
+    '```sh\nnpm run build              # for the figures of the built program\nnpm run bench              # all figures\nnpm run bench -- create remove   # only benchmarks whose names contain one of these words; the others are unchanged\n```',
+    `The names are ${measured.map(({ bench }) => `\`${bench.name}\``).join(', ')}. It needs about 6 GB in the temporary directory (\`TMPDIR\`) and an otherwise idle machine.`,
   ].join('\n\n')}\n`
 }
 

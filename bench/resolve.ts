@@ -11,7 +11,7 @@ const calls = 2_000
 export const resolve: Bench = {
   name: 'resolve',
   title: 'resolve an existing environment among 1,000',
-  inside: `\`resolveIsolation\` for an issue that has an environment, ${calls.toLocaleString('en-US')} calls over ${environments.toLocaleString('en-US')} environments in mixed order, in a warm process: the look-up in the store and the look at the directory, git's record and its token. The environments have branch, record, directory, token and row, but no files: resolving does not look at files. Processes are counted at the door that starts git. There is no counterpart in git.`,
+  inside: `\`resolveIsolation\` for an issue that has an environment, ${calls.toLocaleString('en-US')} calls over ${environments.toLocaleString('en-US')} environments in mixed order, in a warm process: the lookup in the store and the check of the directory, git's record and its token. The environments have branch, record, directory, token and row, but no files: resolving doesn't read files. Processes are counted where git is started. Git has no counterpart.`,
   measure: async (stage) => {
     await using world = await stage.world(3_000)
     const { context, codebase, provider } = world

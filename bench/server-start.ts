@@ -9,7 +9,7 @@ export const serverStart: Bench = {
   name: 'server-start',
   title: 'start of the server with 1,000 environments to reconcile',
   inside:
-    'Ours: `coppice serve` of the built program, from the start of the process until `/healthz` says that messages are accepted, with 1,000 active environments in one codebase: the store, the lock of the home, half-done operations, leases and locks of dead processes, presence of every directory with git’s record and its token, spares, restore points and trash, messages that a crash interrupted. Against: the same with none. The environments have branch, record, directory, token and row, but no files. Each start follows an orderly stop.',
+    'Ours: `coppice serve` of the built program, from the start of the process until `/healthz` reports that messages are accepted, with 1,000 active environments in one codebase: the store, the home’s lock, unfinished operations, leases and locks of dead processes, presence of every directory with git’s record and its token, spares, restore points and trash, messages that a crash interrupted. Against: the same with none. The environments have branch, record, directory, token and row, but no files. Each start follows a clean shutdown.',
   measure: async (stage) => {
     using many = await furnishedHome(stage, (world) => furnish(stage, world, 1, environments + 1))
     using none = await furnishedHome(stage, async () => undefined)

@@ -33,7 +33,7 @@ const metrics = createMetrics(engine.changes)
 const { token } = ensureToken(world.context.home)
 await startPlatforms(
   platforms.values(),
-  metrics.counting((message) => conversations.accept(message)),
+  metrics.countAccepted((message) => conversations.accept(message)),
   world.context,
 )
 if (kind === 'works') await conversations.start()

@@ -7,7 +7,7 @@ export const sweep: Bench = {
   name: 'sweep',
   title: 'sweep over 300 environments where nothing changed',
   inside:
-    '`runScheduledCleanup` of one codebase, after one sweep that has seen everything: journal and leases, presence of every directory, base and settings, all branches, merge answers, orphans, expired restore points, the report. Half of the branches have one commit of their own that is not on main, half have none. Measured with 100 and with 300 environments; git processes are counted at the door. There is no counterpart in git.',
+    '`runScheduledCleanup` of one codebase, after one sweep that has checked everything: journal and leases, presence of every directory, base and settings, all branches, merge answers, orphans, expired restore points, the report. Half of the branches have one commit of their own that is not on main, half have none. Measured with 100 and with 300 environments; git processes are counted where they are started. Git has no counterpart.',
   measure: async (stage) => {
     await using world = await stage.world(3_000)
     await furnish(stage, world, 1, 101)

@@ -95,7 +95,7 @@ const listsAtOnce: Record<string, string> = {
   'src/process/inside-linux.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads a cgroup',
-  'src/git/clone.ts': 'asks whether the directory that a person named is empty',
+  'src/git/clone-bare.ts': 'asks whether the directory that a person named is empty',
   'src/git/blobs.ts': "syncs git's object directories, while nothing else may happen",
   'src/runs/wires/git-places.ts': 'answers at once, and refuses more than 500 hooks',
 }

@@ -1,6 +1,6 @@
 import type { Grammar } from '../commands/command.ts'
 import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
-import { aboutConversations } from '../commands/table.ts'
+import { chatOnly } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
 
 /** Which command of the command line, with which words and options. */
@@ -11,6 +11,8 @@ const grammar: Grammar<CliRow> = {
   everywhere,
   say: (command) => `coppice ${command}`,
   elsewhere: (word) =>
-    aboutConversations.has(word) ? `send it to a conversation: coppice chat "/${word}" --conversation <id>` : undefined,
+    chatOnly.some(({ name }) => name === word)
+      ? `send it to a conversation: coppice chat "/${word}" --conversation <id>`
+      : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),
 }

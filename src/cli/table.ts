@@ -1,6 +1,6 @@
 import type { CliCall } from './cli-call.ts'
 import type { CommandRow, OptionRow } from '../commands/command.ts'
-import { dryRun, shared } from '../commands/table.ts'
+import { dryRun, grouped, shared } from '../commands/table.ts'
 import { worktreeList } from '../commands/worktree-list.ts'
 
 /** Every command takes these. */
@@ -28,8 +28,7 @@ export const groups: Readonly<Record<string, string>> = {
   import: 'import worktrees and conversations from other tools',
 }
 
-/** All commands, in the order in which the help shows them. */
-export const commands: readonly CliRow[] = [
+const first: readonly CliRow[] = [
   {
     name: 'serve',
     usage: '[--port <port>] [--host <address>]',
@@ -68,11 +67,13 @@ export const commands: readonly CliRow[] = [
     ],
     load: async () => (await import('./commands/chat.ts')).chat,
   },
-  shared.worktreeCreate,
-  // Loaded with the table: one file more to read takes half a millisecond.
-  { ...shared.worktreeList, load: async () => worktreeList },
-  shared.worktreeRemove,
-  shared.worktreeRestore,
+]
+
+/** Loaded with the table: one more file to read takes half a millisecond. */
+const loaded = (row: CommandRow): CliRow =>
+  row.name === 'worktree list' ? { ...row, load: async () => worktreeList } : row
+
+const cliOnly: readonly CliRow[] = [
   {
     name: 'worktree adopt',
     usage: '<path or name>',
@@ -91,9 +92,6 @@ export const commands: readonly CliRow[] = [
     examples: ['coppice worktree trust pr-99-review'],
     load: async () => (await import('./commands/worktree-trust.ts')).worktreeTrust,
   },
-  shared.worktreeOrphans,
-  shared.worktreeLink,
-  shared.worktreeCleanup,
   {
     name: 'cleanup',
     usage: '[--dry-run]',
@@ -103,8 +101,6 @@ export const commands: readonly CliRow[] = [
     examples: ['coppice cleanup --dry-run'],
     load: async () => (await import('./commands/cleanup.ts')).cleanup,
   },
-  shared.codebaseAdd,
-  shared.codebaseList,
   {
     name: 'codebase trust',
     usage: '<name>',
@@ -125,9 +121,6 @@ export const commands: readonly CliRow[] = [
     examples: ['coppice codebase remove project'],
     load: async () => (await import('./commands/codebase-remove.ts')).codebaseRemove,
   },
-  shared.status,
-  shared.agents,
-  shared.diff,
   {
     name: 'platforms',
     usage: '',
@@ -190,3 +183,6 @@ export const commands: readonly CliRow[] = [
     load: async () => (await import('./commands/keep-spares.ts')).keepSparesCommand,
   },
 ]
+
+/** All commands, in the order in which help lists them. */
+export const commands: readonly CliRow[] = grouped([...first, ...shared.map(loaded), ...cliOnly])

@@ -34,6 +34,8 @@ export type CommandWords = {
 export type ChatForm = Partial<Pick<CommandWords, 'name' | 'aliases' | 'usage' | 'summary' | 'words' | 'examples'>> & {
   /** Those of its options that mean something there (default: all). */
   readonly options?: readonly string[]
+  /** Answered at once. The others wait until the agent has finished. */
+  readonly atOnce?: true
 }
 
 export type OptionRow = {

@@ -1,16 +1,15 @@
 import type { CommandRow, OptionRow } from './command.ts'
 
+/*
+ * The commands, each a row here and a file beside this one: `/help`, `--help`, the menus of chats and both parsers read
+ * these rows. A command's code is loaded when it is called. Those that need a terminal are in `cli/table.ts`.
+ */
+
 export const dryRun: OptionRow = { type: 'boolean', summary: 'report only, change nothing' }
 
-/** Those that only a conversation can be asked for, and that somebody may type on a command line. */
-export const aboutConversations: ReadonlySet<string> = new Set(['agent', 'allow', 'budget', 'deny', 'reset', 'stop'])
-
-/**
- * The commands that a chat and the command line share: each exists once. `/help` and `--help` are this table, read out;
- * a command's code is loaded when it is called.
- */
-export const shared = {
-  worktreeCreate: {
+/** The commands of a chat and of the command line, in the order in which help lists them. */
+export const shared: readonly CommandRow[] = [
+  {
     name: 'worktree create',
     usage: '[branch] [--issue <number> | --pr <number> | --review <number> | --thread <id> | --task <text>]',
     summary: 'create a worktree, or reuse an existing one',
@@ -48,7 +47,7 @@ export const shared = {
     },
     load: async () => (await import('./worktree-create.ts')).worktreeCreate,
   },
-  worktreeList: {
+  {
     name: 'worktree list',
     usage: '',
     summary: 'list worktrees and their status',
@@ -58,7 +57,7 @@ export const shared = {
     chat: { examples: ['coppice worktree list'] },
     load: async () => (await import('./worktree-list.ts')).worktreeList,
   },
-  worktreeRemove: {
+  {
     name: 'worktree remove',
     usage: '<ref> [--force]',
     summary: 'remove a worktree if that is provably safe',
@@ -72,7 +71,7 @@ export const shared = {
     },
     load: async () => (await import('./worktree-remove.ts')).worktreeRemove,
   },
-  worktreeRestore: {
+  {
     name: 'worktree restore',
     usage: '[ref] [--list]',
     summary: 'restore a removed worktree (default: the most recent)',
@@ -82,7 +81,7 @@ export const shared = {
     chat: { usage: '[name] [--list]' },
     load: async () => (await import('./worktree-restore.ts')).worktreeRestore,
   },
-  worktreeOrphans: {
+  {
     name: 'worktree orphans',
     usage: '',
     summary: 'list worktrees that Coppice does not track',
@@ -92,7 +91,7 @@ export const shared = {
     chat: {},
     load: async () => (await import('./worktree-orphans.ts')).worktreeOrphans,
   },
-  worktreeLink: {
+  {
     name: 'worktree link',
     usage: '<ref> --conversation <platform:id>',
     summary: 'attach a conversation to a worktree',
@@ -107,7 +106,7 @@ export const shared = {
     },
     load: async () => (await import('./worktree-link.ts')).worktreeLink,
   },
-  worktreeCleanup: {
+  {
     name: 'worktree cleanup',
     usage: 'merged|stale [--dry-run]',
     summary: 'remove merged or stale worktrees',
@@ -117,7 +116,7 @@ export const shared = {
     chat: {},
     load: async () => (await import('./worktree-cleanup.ts')).worktreeCleanup,
   },
-  codebaseAdd: {
+  {
     name: 'codebase add',
     aliases: ['clone'],
     usage: '<path|url> [--name <name>] [--github <owner/name>]',
@@ -138,7 +137,7 @@ export const shared = {
     },
     load: async () => (await import('./codebase-add.ts')).codebaseAdd,
   },
-  codebaseList: {
+  {
     name: 'codebase list',
     aliases: ['codebases'],
     usage: '',
@@ -149,7 +148,7 @@ export const shared = {
     chat: { name: 'codebases', aliases: ['codebase list'], examples: [] },
     load: async () => (await import('./codebase-list.ts')).codebaseList,
   },
-  agents: {
+  {
     name: 'agents',
     usage: '',
     summary: 'list agents, their versions and login state',
@@ -159,17 +158,17 @@ export const shared = {
     chat: { examples: [] },
     load: async () => (await import('./agents.ts')).agents,
   },
-  status: {
+  {
     name: 'status',
     usage: '',
     summary: 'show the repository, its worktrees, limits and paths',
     options: {},
     words: [0, 0],
     examples: ['coppice status'],
-    chat: { summary: 'show repository, worktree, branch, session and agent', examples: [] },
+    chat: { summary: 'show repository, worktree, branch, session and agent', examples: [], atOnce: true },
     load: async () => (await import('./status.ts')).status,
   },
-  diff: {
+  {
     name: 'diff',
     usage: '[ref]',
     summary: 'show changes since base (default: current worktree)',
@@ -182,4 +181,94 @@ export const shared = {
     },
     load: async () => (await import('./diff.ts')).diff,
   },
-} as const satisfies Readonly<Record<string, CommandRow>>
+]
+
+/** The commands that only a conversation can be asked for. */
+export const chatOnly: readonly CommandRow[] = [
+  {
+    name: 'help',
+    usage: '[command]',
+    summary: 'list commands, or show help for one',
+    options: {},
+    words: [0, 2],
+    examples: [],
+    chat: { atOnce: true },
+    load: async () => (await import('./help.ts')).help,
+  },
+  {
+    name: 'stop',
+    usage: '',
+    summary: 'stop the agent and everything it started',
+    options: {},
+    words: [0, 0],
+    examples: [],
+    chat: { atOnce: true },
+    load: async () => (await import('./stop.ts')).stop,
+  },
+  {
+    name: 'reset',
+    usage: '',
+    summary: 'end the session; the next message starts a new one',
+    options: {},
+    words: [0, 0],
+    examples: [],
+    chat: {},
+    load: async () => (await import('./reset.ts')).reset,
+  },
+  {
+    name: 'agent',
+    usage: '[name]',
+    summary: 'show or change the agent (changing it ends the session)',
+    options: {},
+    words: [0, 1],
+    examples: ['coppice agent demo'],
+    chat: {},
+    load: async () => (await import('./agent.ts')).agent,
+  },
+  {
+    name: 'allow',
+    usage: '',
+    summary: "allow the agent's pending request, once",
+    options: {},
+    words: [0, 0],
+    examples: [],
+    chat: { atOnce: true },
+    load: async () => (await import('./allow.ts')).allow,
+  },
+  {
+    name: 'deny',
+    usage: '',
+    summary: "deny the agent's pending request",
+    options: {},
+    words: [0, 0],
+    examples: [],
+    chat: { atOnce: true },
+    load: async () => (await import('./allow.ts')).deny,
+  },
+  {
+    name: 'budget',
+    usage: '[raise <amount>]',
+    summary: 'show spending, or raise the limit to continue',
+    options: {},
+    words: [0, 3],
+    examples: ['coppice budget raise 5', 'coppice budget raise 20 turns'],
+    chat: {},
+    load: async () => (await import('./budget.ts')).budget,
+  },
+  {
+    name: 'codebase',
+    usage: '<name>',
+    summary: 'switch to another repository (ends the session)',
+    options: {},
+    words: [1, 1],
+    examples: ['coppice codebase project'],
+    chat: {},
+    load: async () => (await import('./codebase-bind.ts')).codebaseBind,
+  },
+]
+
+/** Commands that share a first word, side by side: at the first one's place. */
+export const grouped = <Row extends { readonly name: string }>(rows: readonly Row[]): readonly Row[] =>
+  [...Map.groupBy(rows, ({ name }) => firstWord(name)).values()].flat()
+
+export const firstWord = (name: string): string => name.split(' ', 1)[0] ?? name

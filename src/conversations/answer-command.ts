@@ -4,7 +4,7 @@ import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
 import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-commands.ts'
-import { chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
+import { atOnce, chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
 import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
@@ -32,9 +32,6 @@ export type ChatRequest = {
 const called = /^\/([A-Za-z][\w-]*)(?:@[\w.-]+)?(?:\s+(\S[\s\S]*)?)?$/
 
 export const isChatCommand = (text: string): boolean => called.test(text)
-
-/** These do not wait their turn; a command that changes the conversation keeps its place in the order. */
-const atOnce: ReadonlySet<string> = new Set(['help', 'status', 'stop', 'allow', 'deny'])
 
 export const laneOf = (text: string): Lane => (atOnce.has(nameIn(text)) ? 'at-once' : 'turn')
 

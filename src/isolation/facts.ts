@@ -48,7 +48,7 @@ export type FactsOptions = {
 /**
  * Every live environment of the codebase with what is to be said about it. Git is asked once for all branches, the
  * process table is walked once for all directories, the store is asked once per question; only the look at the files is
- * one process each, two at a time. An environment that cannot be looked at has facts that say so; the list goes on.
+ * one process each, a few at a time. An environment that cannot be looked at has facts that say so; the list goes on.
  */
 export const listWithFacts = async (
   context: IsolationContext,

@@ -22,7 +22,10 @@ type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prS
 /** Its origin is settled: `isForkPR` says what is proven. `told`: what was noticed on the way, for the user. */
 type Settled = ResolveRequest & { readonly doubt: string | undefined; readonly told: string[] }
 
-/** Which environment is this message for? The only authority, in the order of SPEC.md 2.2. */
+/**
+ * Decides which environment a message is for: the conversation's own, the one of the same work, a linked one, one that can
+ * be adopted, else a new one. Nothing else decides this.
+ */
 export const resolveIsolation = async (
   context: IsolationContext,
   isolation: Isolation,

@@ -56,7 +56,7 @@ export const limitReport = async (
 const looksStale = (context: Pick<IsolationContext, 'clock' | 'settings'>, { lastActivityAt }: MergeStatus): boolean =>
   isStale(lastActivityAt, context.settings.staleDays, context.clock())
 
-/** The limit message of SPEC.md section 3, the same on every platform. */
+/** The same on every platform. */
 export const limitMessage = (report: LimitReport, staleDays: number): string =>
   [
     `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,

@@ -33,7 +33,7 @@ const targetOf = async (call: Call, given: string | undefined): Promise<ArchonTa
   const word = call.words[0]
   const text = word === '-' ? await firstLine(process.stdin) : (word ?? given ?? '')
   if (text.trim() === '') {
-    const where = word === '-' ? 'standard input is empty' : `there is no argument, and ${variable} is not set`
+    const where = word === '-' ? 'standard input is empty' : `no argument was given, and ${variable} is not set`
     throw new AppError('usage', `no database given: ${where}`, {
       remedy: "pass the path of Archon's SQLite file, or its PostgreSQL URL",
     })

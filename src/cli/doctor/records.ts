@@ -116,7 +116,7 @@ const unknownTrash = async (
   root: string,
   open: readonly JournalEntry[],
 ): Promise<Finding[]> => {
-  // Of a spare, which is no environment, it lies under the id of the operation.
+  // A spare is not an environment: its directory in the trash is named after the operation.
   const wanted = new Set<string>(open.map(({ environmentId, id }) => environmentId ?? id))
   const unknown: string[] = []
   let gone = 0

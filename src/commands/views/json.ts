@@ -5,7 +5,7 @@ import type { EnvironmentFacts } from '../../isolation/facts.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
 
 /*
- * The shapes that programs read: SPEC.md section 8. Fields are listed by hand, so that a new field in a record never
+ * The shapes that programs read. Fields are listed by hand, so that a new field in a record never
  * becomes part of the interface by accident. What is not known is null, times are ISO 8601.
  */
 

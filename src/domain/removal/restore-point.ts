@@ -2,7 +2,7 @@ import type { IsolatedEnvironment } from '../environment.ts'
 import type { CodebaseId, EnvironmentId, Sha } from '../names.ts'
 import type { Work } from '../work.ts'
 
-/** Everything a removed environment held. Git objects hang on `ref`; what git must not hold lies in `directory`. */
+/** Everything a removed environment held. Git objects are held by `ref`; the rest is in its directory below `restore/` in the home. */
 export type RestorePoint = {
   readonly id: string
   readonly host: string

@@ -27,8 +27,7 @@ export type Removal = {
   readonly options: RemoveOptions
 }
 
-/** The intent of a removal, and how to take it back or carry it through from wherever it stopped. */
-
+/** Writes down that the removal begins: from here on recovery finishes it or takes it back. */
 export const beginRemoval = async (
   context: IsolationContext,
   codebase: Codebase,

@@ -3,7 +3,7 @@ import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { branchCheckedOut, readAdminDirs } from '../../../git/admin-dir.ts'
-import { branchMoves } from '../../../git/branch-log.ts'
+import { branchReflog } from '../../../git/reflog.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { branchNames, listRefs, readRef, type Ref, updateRefs } from '../../../git/refs.ts'
 import { writeBranchSettings } from '../../../git/upstream.ts'
@@ -140,7 +140,7 @@ const dropDelivered = async (
 ): Promise<void> => {
   const repo = repoOf(codebase)
   if ((await readRef(context.git, repo, `refs/heads/${branch}`))?.sha !== tip) return
-  const moves = await branchMoves(repo, branch)
+  const moves = await branchReflog(repo, branch)
   if (moves.every(({ message }) => message === delivery)) await dropBranch(context, codebase, branch, tip)
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { Repo, Tree } from '../../../domain/tree.ts'
-import { endsEarlier } from '../../../git/borrowing-clone.ts'
+import { hasShorterHistory } from '../../../git/borrowing-clone.ts'
 import { objectTypes } from '../../../git/named-objects.ts'
 import type { Git } from '../../../git/door.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
@@ -32,7 +32,7 @@ const maxPackedBytes = 16 * 1024 * 1024
 /** The commits that the clone's own refs lead to. */
 export const tipsToKeep: Keeping['tipsToKeep'] = async ({ git }, codebase, tree): Promise<Sha[]> => {
   // After `git fetch --depth=1` what was fetched has no history here; the remote has it.
-  const isFetched = endsEarlier(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
+  const isFetched = hasShorterHistory(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
   const refs = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
   const commits = refs.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
   const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => `${sha}^{commit}`)

@@ -6,6 +6,7 @@ import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
 import { identifySync, liveness } from '../../../../process/identity.ts'
 import { killRun } from '../../../../process/kill.ts'
 import { scriptMark } from '../../../../process/run-mark.ts'
+import type { Program } from '../../../../domain/program.ts'
 import type { ProcessIdentity } from '../../../../domain/process-identity.ts'
 import { leasePorts } from '../../../ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
@@ -29,6 +30,21 @@ describe('setup', () => {
     expect(readFileSync(join(made.tree.path, 'where'), 'utf8').trim()).toBe(made.tree.path)
     expect(readFileSync(join(made.tree.path, 'port'), 'utf8').trim()).toMatch(/^(?:2\d{4}|3[01]\d{3})$/)
     expect(made.progress).toContain('running setup: echo "$PORT" > port')
+  })
+
+  it('is started as the provider of its environment starts programs', async () => {
+    await using made = await makeDressed(approving)
+    const { provider } = made.environment
+    const own = await made.context.providers.get(provider)!()
+    const launch = (_environment: unknown, program: Program): Program => ({
+      ...program,
+      env: { ...program.env, LAUNCHED: 'inside' },
+    })
+    const inside = { ...own, launch }
+    const context = { ...made.context, providers: new Map([[provider, () => Promise.resolve(inside)]]) }
+    await runSetup(context, made.provisioning({ setup: ['echo "$LAUNCHED" > setup'] }))
+    await runTeardown(context, made.provisioning({ teardown: ['echo "$LAUNCHED" > teardown'] }))
+    for (const name of ['setup', 'teardown']) expect(readFileSync(join(made.tree.path, name), 'utf8')).toBe('inside\n')
   })
 
   it('keeps all output for its owner alone, and shows the last 40 lines when it fails', async () => {

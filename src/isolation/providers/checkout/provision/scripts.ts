@@ -6,6 +6,7 @@ import { killRun } from '../../../../process/kill.ts'
 import { lingeringProcesses } from '../../../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../../../process/run-mark.ts'
 import { type ProgramResult, runProgram } from '../../../../process/spawn.ts'
+import { providerOf } from '../../../served-by.ts'
 import { mayRunScripts } from '../../../trust.ts'
 import type { Provisioning } from './provisioning.ts'
 import { portVariables } from '../../../ports.ts'
@@ -107,15 +108,18 @@ type Command = {
 }
 
 const runOne = async (
-  { clock, secrets }: Pick<IsolationContext, 'clock' | 'secrets'>,
-  { tree, signal, onSpawn }: ScriptRun,
+  context: Pick<IsolationContext, 'clock' | 'secrets' | 'providers'>,
+  { environment, tree, signal, onSpawn }: ScriptRun,
   { command, env, mark, log, timeoutMs }: Command,
 ): Promise<ProgramResult> => {
+  const { clock, secrets } = context
+  const provider = await providerOf(context, environment)
   log.write(`$ ${secrets.redact(command)}\n`)
   const result = await runProgram({
     shell: command,
     cwd: tree.path,
     env,
+    launch: (program) => provider.launch(environment, program),
     mark,
     clock,
     timeoutMs: Math.max(1, timeoutMs),

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { withoutMachine } from './without-machine.ts'
+import { hideLocalDetails } from './hide-local-details.ts'
 
 const platforms = new Map([
   ['slack', { reach: 'server', persistent: false }],
@@ -25,9 +25,9 @@ test.each([
   ['fix-x/y/z · http://localhost:3000/a/b', 'fix-x/y/z · http://localhost:3000/a/b'],
   ['github:acme/app#99 still uses it', 'github:acme/app#99 still uses it'],
 ])('what everybody can read names no path and no other conversation: %s', (text, shown) => {
-  expect(withoutMachine(text, platforms)).toBe(shown)
+  expect(hideLocalDetails(text, platforms)).toBe(shown)
 })
 
 test('without any platform of this server there is no conversation to hide', () => {
-  expect(withoutMachine('slack:C1 and :x', new Map())).toBe('slack:C1 and :x')
+  expect(hideLocalDetails('slack:C1 and :x', new Map())).toBe('slack:C1 and :x')
 })

@@ -18,7 +18,7 @@ const slack = slackReplies(unused)
 const unitOf = <Place>(port: ReplyPort<Place, never>, conversationId: string, call: Call): string => {
   const place = port.placeOf(conversationId)
   if (place === undefined) throw new Error(`${conversationId} is not a conversation there`)
-  return port.unitOf(place, call).name
+  return port.rateLimitOf(place, call).name
 }
 
 type AnyPort = ReplyPort<never, never>
@@ -52,7 +52,7 @@ test('conversations that show previews share the pace of their unit', async () =
   const edited: string[] = []
   const port: ReplyPort<string, string> = {
     placeOf: (id) => id,
-    unitOf: (place) => ({ name: place.slice(0, 1), everyMs: 1_000 }),
+    rateLimitOf: (place) => ({ name: place.slice(0, 1), everyMs: 1_000 }),
     render: (text) => text,
     post: async (place) => place,
     edit: async (place) => void edited.push(place),

@@ -1,19 +1,19 @@
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 import type { Clock } from '../../domain/clock.ts'
-import type { Unit } from './port.ts'
+import type { RateLimit } from './port.ts'
 
-/** Limits are the service's: a pause, and how much is under way, counts for all conversations of a unit. */
-export type Units = {
-  /** Throws while the service has asked us to wait: whatever is tried meanwhile makes it longer. */
-  assertOpen(unit: Unit): void
-  pause(unit: Unit, ms: number): void
-  /** One more is on its way, until the function that it answers is called; throws when there are enough. */
-  enter(unit: Unit): () => void
+/** Pauses and in-flight counts apply to all conversations under a limit, as they do at the service. */
+export type RateLimits = {
+  /** Throws while the service has asked us to wait: trying anyway would extend the wait. */
+  assertOpen(limit: RateLimit): void
+  pause(limit: RateLimit, ms: number): void
+  /** Counts a reply as in flight until the returned function is called; throws when there are too many. */
+  enter(limit: RateLimit): () => void
 }
 
-export const createUnits = (clock: Clock): Units => {
+export const createRateLimits = (clock: Clock): RateLimits => {
   const pausedUntil = new Map<string, number>()
-  const underWay = new Map<string, number>()
+  const inFlight = new Map<string, number>()
   return {
     assertOpen: ({ name }) => {
       const until = pausedUntil.get(name)
@@ -30,16 +30,16 @@ export const createUnits = (clock: Clock): Units => {
       pausedUntil.set(name, Math.max(pausedUntil.get(name) ?? 0, now + ms))
     },
     enter: ({ name, queue }) => {
-      const count = underWay.get(name) ?? 0
+      const count = inFlight.get(name) ?? 0
       if (queue !== undefined && count >= queue.most) {
         const retryAfterMs = count * queue.eachMs
         throw new DeliveryError('unreachable', 'too many replies at once', { retryAfterMs })
       }
-      underWay.set(name, count + 1)
+      inFlight.set(name, count + 1)
       return () => {
-        const left = (underWay.get(name) ?? 1) - 1
-        if (left === 0) underWay.delete(name)
-        else underWay.set(name, left)
+        const left = (inFlight.get(name) ?? 1) - 1
+        if (left === 0) inFlight.delete(name)
+        else inFlight.set(name, left)
       }
     },
   }

@@ -7,26 +7,26 @@ import { type AdminDir, readAdminDir } from './admin-dir.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 
 /**
- * Deletes git's record of one worktree whose directory is already gone, and nothing else. Never `prune`, which takes
- * every record whose directory cannot be seen at the moment: one unmounted disk, and all its worktrees are forgotten.
- * A locked record stays: git refuses.
+ * Deletes git's record of one worktree whose directory is already gone, and nothing else. Never `prune`, which deletes
+ * every record whose directory isn't visible right now: one unmounted disk, and all its worktrees are lost.
+ * Git refuses to delete a locked record.
  */
-export const forgetWorktree = async (
+export const removeWorktreeRecord = async (
   git: Git,
   repo: Repo,
   { dir }: Pick<AdminDir, 'dir'>,
   { onSpawn, signal }: CallOptions & { onSpawn?: (identity: ProcessIdentity) => void } = {},
 ): Promise<void> => {
-  // Read again: the record may have been given to another worktree since the caller looked.
+  // Read again: the record may belong to another worktree by now.
   const record = await readAdminDir(dir)
   if (record === undefined) return
   const path = record.worktreePath
-  if (path === undefined) throw new AppError('git-failed', `git's record ${dir} does not say where its files are`)
-  // `git worktree remove` on a directory that is there would delete it, ignored files and all.
+  if (path === undefined) throw new AppError('git-failed', `git's worktree record ${dir} has no path`)
+  // `git worktree remove` would delete an existing directory, ignored files and all.
   if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new AppError('path-taken', `${path} is still there, so git's record of it stays`)
+    throw new AppError('path-taken', `${path} still exists, so git's record of it was kept`)
   }
-  // Git deletes the record's directory file by file, and would empty what is mounted in it.
+  // Git deletes the record file by file, and would empty anything mounted in it.
   const [mount] = await mountsInside([dir])
   if (mount !== undefined) {
     throw new AppError('path-taken', `something is mounted inside git's record: ${mount.path} (${mount.what})`, {
@@ -42,6 +42,6 @@ export const forgetWorktree = async (
     ...(signal && { signal }),
   })
   if ((await readAdminDir(dir)) !== undefined) {
-    throw new AppError('git-failed', `git still has a record of ${path} after being told to forget it`)
+    throw new AppError('git-failed', `couldn't delete git's record of ${path}`)
   }
 }

@@ -13,8 +13,8 @@ import { validateRemoteUrl } from './remote-url.ts'
 const cloneTimeoutMs = 6 * 60 * 60_000
 
 /**
- * A bare repository whose remote branches are remote-tracking refs: `git clone --bare` makes them local heads and sets
- * no refspec, so that a later fetch updates nothing. Of a clone that fails the caller removes what is there.
+ * A bare repository with remote-tracking refs: `git clone --bare` would create local heads and no refspec, so later
+ * fetches would update nothing. If cloning fails, the caller removes what is there.
  */
 export const cloneBare = async (
   git: Git,
@@ -26,7 +26,7 @@ export const cloneBare = async (
     onProgress,
     onSpawn,
   }: CallOptions & {
-    /** More settings for the calls that speak to the remote. */
+    /** More settings for calls to the remote. */
     settings?: readonly Setting[]
     onProgress?: (progress: Progress) => void
     onSpawn?: (identity: ProcessIdentity) => void
@@ -49,14 +49,14 @@ export const cloneBare = async (
       remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
     })
   }
-  await noteHead(git, repo, url, run, { signal, settings })
+  await setDefaultBranch(git, repo, url, run, { signal, settings })
   return repo
 }
 
 const branches = '+refs/heads/*:refs/remotes/origin/*'
 
-/** Both HEADs name the default branch, though no local branch of that name exists until somebody needs one. */
-const noteHead = async (
+/** Sets both HEADs to the default branch, although that local branch doesn't exist until it's needed. */
+const setDefaultBranch = async (
   git: Git,
   repo: Repo,
   url: string,
@@ -74,7 +74,7 @@ const assertFree = (path: string): void => {
   try {
     if (readdirSync(path).length === 0) return
   } catch (error) {
-    // Not ENOTDIR: a file in its place is in the way.
+    // Not ENOTDIR: a file there is in the way.
     if (hasCode(error, 'ENOENT')) return
     throw error
   }
