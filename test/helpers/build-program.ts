@@ -7,11 +7,11 @@ import { plainBuiltins } from '../../scripts/plain-builtins.ts'
  */
 const unused: Plugin = {
   name: 'unused',
-  setup: ({ onResolve, onLoad }) => {
+  setup: (bundle) => {
     const filter =
       /^(?:discord\.js|grammy|octokit|markdown-it|hono|@hono\/.+|hono\/.+|@slack\/.+|@octokit\/.+|@agentclientprotocol\/.+)$/
-    onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
-    onLoad({ filter: /^/, namespace: 'unused' }, ({ path }) => ({
+    bundle.onResolve({ filter }, ({ path }) => ({ path, namespace: 'unused' }))
+    bundle.onLoad({ filter: /^/, namespace: 'unused' }, ({ path }) => ({
       contents: `module.exports = {}; throw new Error('${path} is not part of the test programs: see build-program.ts')`,
     }))
   },
