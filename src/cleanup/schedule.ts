@@ -150,8 +150,8 @@ const forgetOld = async ({
   const before = clock() - DELIVERY_RETENTION_MS
   try {
     // Replies first: they reference their message.
-    const replies = await store.outbox.forgetSent(before)
-    return { messages: await store.inbox.forgetDone(before), replies }
+    const replies = await store.outbox.deleteSent(before)
+    return { messages: await store.inbox.deleteDone(before), replies }
   } catch (error) {
     log.warn("couldn't delete old messages", { error: toAppError(error).message })
     return { messages: 0, replies: 0 }

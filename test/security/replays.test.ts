@@ -44,7 +44,7 @@ const workAndForget = async (): Promise<void> => {
   for (let message = await queue().claim('turn'); message !== undefined; message = await queue().claim('turn')) {
     await queue().finish(message, async () => undefined)
   }
-  await world.context.store.inbox.forgetDone(now - DELIVERY_RETENTION_MS)
+  await world.context.store.inbox.deleteDone(now - DELIVERY_RETENTION_MS)
 }
 
 const repository = { full_name: 'acme/app' }

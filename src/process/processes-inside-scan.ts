@@ -1,7 +1,9 @@
-/** `cwd`: works there. `root`: chrooted there. `exe`: its program lies there. `file`: has a file there open or mapped. */
+/**
+ * `cwd`: works there. `root`: chrooted there. `exe`: its executable is there. `file`: a file there is open or mapped.
+ */
 export type HowInside = 'cwd' | 'root' | 'exe' | 'file'
 
-/** What one process touches. `links` may yield more than needed; the caller stops when it has seen enough. */
+/** What one process uses. `links` is lazy; the caller stops when it has enough. */
 export type Scan = {
   readonly pid: number
   readonly command: () => string
@@ -11,8 +13,8 @@ export type Scan = {
 export type ScanOptions = {
   readonly skip: (pid: number) => boolean
   readonly mappings: boolean
-  /** How the real paths of all directories asked for begin, to look through long lists cheaply */
-  readonly within: string
+  /** Common prefix of the real paths of all directories, to filter long lists cheaply */
+  readonly prefix: string
   readonly unreadable: (process: UnreadableProcess) => void
 }
 

@@ -1,6 +1,6 @@
 /**
- * The sending process of `accept`: messages over connections that stay open, one in flight on each. By plain sockets:
- * an HTTP client would cost as much as the server and be what is measured.
+ * The client process of `accept`: sends messages over persistent connections, one in flight on each. Uses plain
+ * sockets: an HTTP client would cost as much as the server and distort the result.
  */
 import { connect, type Socket } from 'node:net'
 
@@ -9,22 +9,22 @@ export type SendRequest = {
   readonly token: string
   readonly connections: number
   readonly conversations: number
-  /** To each conversation, one after the other: the next one when the one before is accepted. */
+  /** Messages per conversation, each sent once the previous one is accepted. */
   readonly each: number
-  /** Tells the rounds apart: a delivery that is known would not be written. */
+  /** Unique per round: a known delivery wouldn't be written. */
   readonly round: string
 }
 
-export type SendAnswer = { readonly accepted: number; readonly refused: readonly string[]; readonly ms: number }
+export type SendResult = { readonly accepted: number; readonly refused: readonly string[]; readonly ms: number }
 
 process.on('message', (request) => {
   void send(request as SendRequest).then((answer) => process.send?.(answer))
 })
 process.send?.('ready')
 
-async function send(request: SendRequest): Promise<SendAnswer> {
+async function send(request: SendRequest): Promise<SendResult> {
   const { port, connections, conversations, each } = request
-  const sockets = await Promise.all(Array.from({ length: connections }, () => opened(port)))
+  const sockets = await Promise.all(Array.from({ length: connections }, () => openSocket(port)))
   const answers: string[] = []
   const began = performance.now()
   await Promise.all(
@@ -59,7 +59,7 @@ function requestText({ port, token, round }: SendRequest, conversation: number, 
   ].join('\r\n')
 }
 
-function opened(port: number): Promise<Socket> {
+function openSocket(port: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true }, () => resolve(socket))
     socket.once('error', reject)
@@ -76,7 +76,7 @@ function exchange(socket: Socket, text: string): Promise<string> {
       socket.off('close', onClose)
       resolve(answer)
     }
-    const onClose = (): void => reject(new Error(`the connection ended: ${answer}`))
+    const onClose = (): void => reject(new Error(`the connection closed: ${answer}`))
     socket.on('data', onData)
     socket.once('close', onClose)
     socket.write(text)

@@ -10,8 +10,8 @@ import type { Stage, World } from './stage.ts'
 const program = fileURLToPath(new URL('../bin/coppice.js', import.meta.url))
 const built = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 
-/** The server as an installed package runs it: a process of its own, on a home of its own. */
-export type Served = {
+/** The server as an installed package runs it: in its own process, with its own home. */
+export type ServerProcess = {
   readonly child: ChildProcess
   readonly url: string
   /** With the token. */
@@ -19,15 +19,15 @@ export type Served = {
   stop(): Promise<void>
 }
 
-/** A home with a registered repository and so many environments, closed again: whoever serves it opens it. */
-export const furnishedHome = async (
+/** A home with a registered repository and its environments, closed so that a server can open it. */
+export const createPopulatedHome = async (
   stage: Stage,
-  furnish: (world: World) => Promise<void>,
+  populate: (world: World) => Promise<void>,
 ): Promise<{ readonly root: string } & Disposable> => {
   if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first')
   const world = await stage.world(3_000)
-  await furnish(world)
-  // The server finds itself on the host that the rows are of.
+  await populate(world)
+  // Makes the server use the host id of the rows.
   writeFileSync(join(world.context.home, 'host'), `${world.context.host}\n`)
   await world.context.store.close()
   return {
@@ -36,12 +36,12 @@ export const furnishedHome = async (
   }
 }
 
-/** Answers at the moment in which `/healthz` says that messages are accepted. */
-export const startServed = async (
+/** Resolves as soon as `/healthz` reports that messages are accepted. */
+export const startServerProcess = async (
   { box }: Stage,
   root: string,
   options: { readonly port: number; readonly nodeArguments?: readonly string[] },
-): Promise<Served> => {
+): Promise<ServerProcess> => {
   const { port, nodeArguments = [] } = options
   const home = join(root, 'state')
   const temporary = join(root, 'tmp')
@@ -49,12 +49,12 @@ export const startServed = async (
   const env = { ...box.env, TMPDIR: temporary, WORKTREE_BASE: join(root, 'trees'), SPARES: '0' }
   const args = [...nodeArguments, program, 'serve', '--port', `${port}`, '--home', home, '--test-platform']
   const child = spawn(process.execPath, args, { cwd: root, env, stdio: ['ignore', 'ignore', 'pipe', 'ipc'] })
-  let complaints = ''
+  let stderr = ''
   child.stderr?.on('data', (chunk: Buffer) => {
-    complaints += chunk.toString()
+    stderr += chunk.toString()
   })
   while (!(await isHealthy(port))) {
-    if (child.exitCode !== null) throw new Error(`the server ended before it listened: ${complaints}`)
+    if (child.exitCode !== null) throw new Error(`the server exited before it was listening: ${stderr}`)
     await delay(1)
   }
   const url = `http://127.0.0.1:${port}`
@@ -73,7 +73,7 @@ export const startServed = async (
   }
 }
 
-/** One that nobody listens on at the moment. */
+/** A port that nobody listens on right now. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -83,7 +83,7 @@ export const freePort = async (): Promise<number> => {
   return typeof address === 'object' && address !== null ? address.port : 0
 }
 
-/** By a plain socket: nobody listening is known in a tenth of a millisecond. */
+/** A plain socket detects a closed port in 0.1 ms. */
 const isHealthy = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () =>

@@ -8,34 +8,34 @@ import { isMissing } from '../../domain/missing.ts'
 import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 
 /*
- * What an agent asks us to do with files, done inside its environment or not at all. Containment is by real path: a
- * symbolic link that leads out is out, however its path reads.
+ * File access on behalf of an agent, confined to its environment. Containment is checked on the real path, so a symlink
+ * that points outside is outside.
  */
 
-/** Larger than any source file; an answer is one message, held in memory on both sides. */
-const MOST_BYTES = 10 * 1024 * 1024
+/** Larger than any source file; a response is one message, held in memory on both sides. */
+const MAX_BYTES = 10 * 1024 * 1024
 
 export type TextRange = { readonly line?: number | null | undefined; readonly limit?: number | null | undefined }
 
 export const readTextInside = async (root: string, path: string, range: TextRange): Promise<string> => {
-  const place = await placeInside(root, path)
-  const text = await readUntrustedText(place, { maxBytes: MOST_BYTES }).catch((error: unknown) => {
-    throw refused(path, isAppError(error, 'unusable-file') ? 'is not a file of at most 10 MB' : cannotBeOpened(error))
+  const place = await resolveInside(root, path)
+  const text = await readUntrustedText(place, { maxBytes: MAX_BYTES }).catch((error: unknown) => {
+    throw refused(path, isAppError(error, 'unusable-file') ? "isn't a file of at most 10 MB" : openFailure(error))
   })
   if (text === undefined) throw RequestError.resourceNotFound(path)
   return linesOf(text, range)
 }
 
 export const writeTextInside = async (root: string, path: string, content: string): Promise<void> => {
-  const place = await placeInside(root, path)
+  const place = await resolveInside(root, path)
   const parts = relative(await realpath(root), place).split(sep)
   if (parts.some(isGitName)) throw refused(path, 'belongs to git')
   await mkdir(dirname(place), { recursive: true })
   const { O_WRONLY, O_CREAT, O_NOFOLLOW, O_NONBLOCK } = constants
-  // Not truncated by opening: what turns out not to be a file stays as it is.
-  const file = await opened(place, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, path)
+  // No O_TRUNC: if this isn't a regular file, it must stay untouched.
+  const file = await openOrRefuse(place, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, path)
   try {
-    if (!(await file.stat()).isFile()) throw refused(path, 'is not a file')
+    if (!(await file.stat()).isFile()) throw refused(path, "isn't a file")
     await file.truncate(0)
     await file.writeFile(content)
   } finally {
@@ -43,23 +43,24 @@ export const writeTextInside = async (root: string, path: string, content: strin
   }
 }
 
-/** A directory in which something may be run. */
+/** A directory that a command may run in. */
 export const directoryInside = async (root: string, path: string): Promise<string> => {
-  const place = await placeInside(root, path)
-  const file = await opened(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY, path)
+  const place = await resolveInside(root, path)
+  const file = await openOrRefuse(place, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_DIRECTORY, path)
   await file.close()
   return place
 }
 
 /**
- * The real path, which need not exist: of the deepest directory that does, with the rest of the name after it. Nothing
- * of that rest exists, so no link can be among it; the last name of all is opened without following one.
+ * The real path of the deepest existing directory, plus the rest. The rest doesn't exist, so it can't contain a link;
+ * the last component is opened with O_NOFOLLOW.
  */
-export const placeInside = async (root: string, path: string): Promise<string> => {
-  if (!isAbsolute(path) || path.includes('\0')) throw refused(path, 'is not an absolute path')
+export const resolveInside = async (root: string, path: string): Promise<string> => {
+  if (!isAbsolute(path) || path.includes('\0')) throw refused(path, "isn't an absolute path")
   const real = await realPathOf(resolve(path))
-  const way = relative(await realpath(root), real)
-  if (way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way)) throw refused(path, 'is outside the worktree')
+  const relativePath = relative(await realpath(root), real)
+  if (relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath))
+    throw refused(path, 'is outside the worktree')
   return real
 }
 
@@ -72,21 +73,21 @@ const realPathOf = async (path: string): Promise<string> => {
   }
 }
 
-/** `.GIT` is `.git` on a Mac, and so is one with characters in it that its file system leaves out. */
+/** macOS ignores case and these characters in names. */
 const isGitName = (name: string): boolean =>
   name.replaceAll(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '').toLowerCase() === '.git'
 
-const opened = async (place: string, flags: number, asked: string) => {
+const openOrRefuse = async (place: string, flags: number, requestedPath: string) => {
   try {
     return await open(place, flags, 0o666)
   } catch (error) {
-    if (isMissing(error)) throw RequestError.resourceNotFound(asked)
-    if (hasCode(error, 'ELOOP')) throw refused(asked, 'is a dangling symbolic link')
-    throw refused(asked, cannotBeOpened(error))
+    if (isMissing(error)) throw RequestError.resourceNotFound(requestedPath)
+    if (hasCode(error, 'ELOOP')) throw refused(requestedPath, 'is a dangling symbolic link')
+    throw refused(requestedPath, openFailure(error))
   }
 }
 
-const cannotBeOpened = (error: unknown): string =>
+const openFailure = (error: unknown): string =>
   `can't be opened (${error instanceof Error && 'code' in error ? String(error.code) : 'fault'})`
 
 const refused = (path: string, why: string): RequestError =>

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import type { HowInside, Scan, ScanOptions } from './inside-scan.ts'
+import type { HowInside, Scan, ScanOptions } from './processes-inside-scan.ts'
 import { isForbidden, isGone, parseStat } from './proc.ts'
 import { listProcPids } from './table.ts'
 
 /**
- * Everything from links in /proc, read synchronously: 300 processes with 1,300 descriptors take 14 ms that way, while
- * asynchronous calls spend longer on the thread pool than in the kernel. Mappings add 11 ms (40 µs a process).
+ * Reads links in /proc synchronously: 300 processes with 1,300 descriptors take 14 ms, while async calls spend longer
+ * in the thread pool than in the kernel. Mappings add 11 ms (40 µs per process).
  */
 export function* scanLinux(options: ScanOptions): Iterable<Scan> {
   for (const pid of listProcPids()) {
@@ -13,7 +13,7 @@ export function* scanLinux(options: ScanOptions): Iterable<Scan> {
     const command = () => readStat(pid)?.command ?? ''
     const forbidden = () => {
       const stat = readStat(pid)
-      // Gone meanwhile, or a thread of the kernel (which only root may look at): nobody to name.
+      // Skip exited processes and kernel threads (readable only by root).
       if (stat !== undefined && !stat.kernelThread) options.unreadable({ pid, command: stat.command })
     }
     yield { pid, command, links: links(pid, options, forbidden) }
@@ -25,21 +25,21 @@ function* links(pid: number, options: ScanOptions, forbidden: () => void): Itera
   try {
     yield ['cwd', readlinkSync(`${base}/cwd`)]
     yield ['root', readlinkSync(`${base}/root`)]
-    const exe = unlessGone(() => readlinkSync(`${base}/exe`)) // a kernel thread has none
+    const exe = unlessGone(() => readlinkSync(`${base}/exe`)) // none for a kernel thread
     if (exe === undefined) return
     yield ['exe', exe]
     for (const descriptor of readdirSync(`${base}/fd`)) {
-      const file = unlessGone(() => readlinkSync(`${base}/fd/${descriptor}`)) // closed meanwhile
+      const file = unlessGone(() => readlinkSync(`${base}/fd/${descriptor}`)) // may be closed by now
       if (file !== undefined) yield ['file', file]
     }
-    if (options.mappings) for (const file of mappedFiles(base, options.within)) yield ['file', file]
+    if (options.mappings) for (const file of mappedFiles(base, options.prefix)) yield ['file', file]
   } catch (error) {
     if (isForbidden(error)) forbidden()
     else if (!isGone(error)) throw error
   }
 }
 
-/** Searched as bytes first: of the hundreds of lines of a process hardly ever one is in a directory of ours. */
+/** Searches the raw bytes first: hardly any of the hundreds of lines per process is in our directories. */
 const mappedFiles = (base: string, within: string): readonly string[] => {
   const maps = readFileSync(`${base}/maps`)
   if (!maps.includes(escaped(within))) return []
@@ -52,7 +52,7 @@ const mappedFiles = (base: string, within: string): readonly string[] => {
     })
 }
 
-/** proc(5): a newline in a mapped file's name is written \012, nothing else is escaped. */
+/** proc(5): only newlines are escaped in a mapped file's name, as \012. */
 const escaped = (path: string): string => path.replaceAll('\n', String.raw`\012`)
 
 const unlessGone = <T>(read: () => T): T | undefined => {

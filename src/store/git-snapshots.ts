@@ -3,25 +3,25 @@ import type { CodebaseId, EnvironmentId } from '../domain/names.ts'
 import { fromJson, orNull, toJson } from './rows.ts'
 import type { Tables } from './tables.ts'
 
-/** What git's own files of a codebase, or of one of its environments, looked like. */
-export type GitLookRow = {
+/** A snapshot of git's own files in a codebase or one of its environments. */
+export type GitSnapshot = {
   readonly host: string
-  /** Of what: opaque here. */
+  /** Opaque here. */
   readonly scope: string
   readonly codebaseId: CodebaseId
   readonly environmentId: EnvironmentId | undefined
   /** Plain JSON. */
-  readonly look: unknown
+  readonly snapshot: unknown
   readonly at: number
 }
 
-export type GitLookStore = {
+export type GitSnapshotStore = {
   get(host: string, scope: string): Promise<unknown>
-  /** In place of the former one. Those of environments that are gone go with it. */
-  put(look: GitLookRow): Promise<void>
+  /** Replaces the previous one, and deletes those of removed environments. */
+  put(snapshot: GitSnapshot): Promise<void>
 }
 
-export const gitLookStore = (db: Kysely<Tables>): GitLookStore => ({
+export const gitSnapshotStore = (db: Kysely<Tables>): GitSnapshotStore => ({
   get: async (host, scope) => {
     const row = await db
       .selectFrom('git_looks')
@@ -31,8 +31,8 @@ export const gitLookStore = (db: Kysely<Tables>): GitLookStore => ({
       .executeTakeFirst()
     return row === undefined ? undefined : fromJson(row.look)
   },
-  put: async ({ host, scope, codebaseId, environmentId, look, at }) => {
-    const values = { look: toJson(look), at }
+  put: async ({ host, scope, codebaseId, environmentId, snapshot, at }) => {
+    const values = { look: toJson(snapshot), at }
     await db
       .insertInto('git_looks')
       .values({ host, scope, codebase_id: codebaseId, environment_id: orNull(environmentId), ...values })

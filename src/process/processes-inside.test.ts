@@ -15,8 +15,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { parseLsof } from './inside-darwin.ts'
-import { processesInside } from './inside.ts'
+import { parseLsof } from './processes-inside-darwin.ts'
+import { processesInside } from './processes-inside.ts'
 
 /** Some states of the system cannot be made by a shell alone, or not without rights. */
 const works = (command: string, args: string[]) => spawnSync(command, args).status === 0
@@ -145,7 +145,7 @@ test.runIf(process.getuid?.() === 0)(
   "another user's process is named as unreadable, and the kernel's threads are not",
   async () => {
     const pid = await staying(join(dir, 'a'), '')
-    const module = fileURLToPath(new URL('inside.ts', import.meta.url))
+    const module = fileURLToPath(new URL('processes-inside.ts', import.meta.url))
     const code = `import { processesInside } from ${JSON.stringify(module)}
     process.setgid(65534); process.setuid(65534)
     console.log(JSON.stringify(await processesInside(['/nowhere'])))`
@@ -162,12 +162,12 @@ test.runIf(process.getuid?.() === 0)(
 test.runIf(works('unshare', ['-m', 'mount', '-t', 'tmpfs', 'none', '/proc']))(
   'without a readable /proc it throws instead of answering "nobody"',
   () => {
-    const module = fileURLToPath(new URL('inside.ts', import.meta.url))
+    const module = fileURLToPath(new URL('processes-inside.ts', import.meta.url))
     const code = `import { processesInside } from ${JSON.stringify(module)}
     await processesInside(['/tmp']).then(() => console.log('answered'), (e) => console.log(e.name, e.message))`
     const script = 'mount -t tmpfs none /proc && exec "$0" --no-warnings --input-type=module -e "$1"'
     const out = execFileSync('unshare', ['-m', 'sh', '-c', script, process.execPath, code], { encoding: 'utf8' })
-    expect(out).toMatch(/^AppError the list of processes/)
+    expect(out).toMatch(/^AppError couldn't read the process list/)
   },
 )
 

@@ -9,11 +9,11 @@ import { fastImport } from './plain-git.ts'
 import type { Stage, World } from './stage.ts'
 
 /**
- * Many environments at once, each with its branch, git's record, its directory, its token and its row, as creation
- * leaves them, but without files: a thousand real checkouts would take minutes and change nothing about what is measured.
- * Every second branch has one commit of its own that is not on main; main has moved since.
+ * Adds many environments with branch, git record, directory, token and row, as creation leaves them, but without files:
+ * a thousand real checkouts would take minutes and change nothing in what is measured. Every second branch has one
+ * commit that isn't on main; main has moved on.
  */
-export const furnish = async (stage: Stage, world: World, from: number, to: number): Promise<void> => {
+export const populate = async (stage: Stage, world: World, from: number, to: number): Promise<void> => {
   const { context, codebase } = world
   const start = world.raw('rev-parse', 'main~1')
   const numbers = Array.from({ length: to - from }, (_, i) => from + i)

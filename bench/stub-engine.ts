@@ -5,8 +5,8 @@ import { createEngine, type Engine } from '../src/main/engine.ts'
 import { createSecrets } from '../src/process/redaction/redact.ts'
 import type { World } from './stage.ts'
 
-/** The product's engine with one agent that answers at once and starts no process: what is measured is ours alone. */
-export const answeringEngine = (
+/** The product's engine with an agent that answers at once and starts no process, so only our own work is measured. */
+export const createStubEngine = (
   { context: isolation, provider }: World,
   deliveries: ReadonlyMap<string, Delivery>,
   onRun: (prompt: string, directory: string) => void,
@@ -19,12 +19,12 @@ export const answeringEngine = (
     databaseName: 'SQLite',
   }
   const engine = createEngine(workplace, { deliveries })
-  const agent = answeringAgent(onRun)
+  const agent = createStubAgent(onRun)
   const context = { ...engine.context, agents: new Map([[agent.name, agent]]) }
   return { ...engine, context, conversations: createConversations(context, { outbox: engine.outbox }) }
 }
 
-const answeringAgent = (onRun: (prompt: string, directory: string) => void): Agent => ({
+const createStubAgent = (onRun: (prompt: string, directory: string) => void): Agent => ({
   name: 'answering',
   availability: async () => ({ state: 'ready', version: undefined }),
   run: async ({ prompt, directory }) => {

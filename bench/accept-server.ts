@@ -1,6 +1,6 @@
 /**
- * The server processes of `accept`: the product's routes and guards over the product's engine, told what to do with a
- * message. `answers`: nothing is written. `accepts`: recorded durably, worked on by nobody. `works`: the whole of it.
+ * The server process of `accept`: the product's routes and guards over its engine. `answers` writes nothing. `accepts`
+ * records durably but processes nothing. `works` does everything.
  */
 import { randomUUID } from 'node:crypto'
 import type { Conversations } from '../src/conversations/conversations.ts'
@@ -10,13 +10,13 @@ import { startServer } from '../src/server/listen.ts'
 import { createMetrics } from '../src/server/metrics.ts'
 import { ensureToken } from '../src/server/token-file.ts'
 import { makeSandbox } from '../test/helpers/repo.ts'
-import { answeringEngine } from './answering.ts'
+import { createStubEngine } from './stub-engine.ts'
 import { openWorld } from './stage.ts'
 
-export type ServingKind = 'answers' | 'accepts' | 'works'
-export type ServingSays =
+export type ServerKind = 'answers' | 'accepts' | 'works'
+export type ServerMessage =
   | { readonly port: number; readonly token: string }
-  /** What the agent was given, in the order in which it was. */
+  /** The agent's prompts, in order. */
   | { readonly prompts: readonly string[] }
 
 const [root = '', kind = 'answers'] = process.argv.slice(2)
@@ -24,7 +24,7 @@ const box = makeSandbox()
 const world = await openWorld(box, root)
 const prompts: string[] = []
 const platforms = new Map([['web', localPlatforms.web()] as const])
-const engine = answeringEngine(world, platforms, (prompt) => prompts.push(prompt))
+const engine = createStubEngine(world, platforms, (prompt) => prompts.push(prompt))
 const conversations: Conversations =
   kind === 'answers'
     ? { ...engine.conversations, accept: async () => ({ outcome: 'accepted', id: randomUUID() }) }
@@ -53,12 +53,12 @@ const server = await startServer(
   { host: '127.0.0.1', port: 0 },
 )
 
-const say = (what: ServingSays): void => void process.send?.(what)
+const send = (what: ServerMessage): void => void process.send?.(what)
 process.on('message', (asked) => {
-  if (asked === 'prompts') say({ prompts })
+  if (asked === 'prompts') send({ prompts })
   if (asked === 'stop') void stop()
 })
-say({ port: server.port, token })
+send({ port: server.port, token })
 
 async function stop(): Promise<void> {
   await conversations.stop(10_000)

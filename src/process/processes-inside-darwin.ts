@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process'
 import { AppError } from '../domain/errors.ts'
-import type { HowInside, Scan, ScanOptions } from './inside-scan.ts'
+import type { HowInside, Scan, ScanOptions } from './processes-inside-scan.ts'
 
-/** macOS: `lsof` lists the open files of all processes we may see (all as root); foreign ones it leaves out by itself. */
+/** macOS: `lsof` lists open files of the processes we may see (all as root) and omits the others. */
 export async function* scanDarwin(options: ScanOptions): AsyncIterable<Scan> {
   const text = await lsof()
   for (const { pid, command, links } of parseLsof(text)) {
@@ -16,7 +16,7 @@ export type LsofProcess = {
   readonly links: readonly (readonly [HowInside, string])[]
 }
 
-/** `-F pcfn`: a line per field, its first letter says which; p begins a process, f a file. */
+/** `-F pcfn`: one field per line, tagged by its first letter; p starts a process, f a file. */
 export const parseLsof = (text: string): readonly LsofProcess[] => {
   const processes: { pid: number; command: string; links: (readonly [HowInside, string])[] }[] = []
   let how: HowInside = 'file'
@@ -38,9 +38,9 @@ const lsof = (): Promise<string> =>
   new Promise((resolve, reject) => {
     const options = { env: { LC_ALL: 'C', PATH: '/usr/sbin:/usr/bin:/bin' }, maxBuffer: 256 * 1024 * 1024 }
     execFile('lsof', ['-n', '-P', '-w', '-F', 'pcfn'], options, (error, stdout) => {
-      // lsof exits with 1 whenever something could not be read; without any output it has told us nothing
+      // lsof exits with 1 if anything was unreadable; only empty output means it failed
       if (stdout === '') {
-        reject(new AppError('unexpected', 'lsof could not list the open files', { cause: error }))
+        reject(new AppError('unexpected', "lsof couldn't list open files", { cause: error }))
       } else resolve(stdout)
     })
   })
