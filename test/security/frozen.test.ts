@@ -113,7 +113,7 @@ const questions: Record<string, () => Promise<unknown>> = {
  */
 const askedWith = (kind: string): (keyof typeof questions)[] => {
   if (kind === 'a FIFO' || process.env['COPPICE_FROZEN'] === 'all') return Object.keys(questions)
-  return kind === 'a file of 1 GB' || kind === 'a link that leads nowhere'
+  return kind === 'a file of 1 GB'
     ? ['presence', '/worktree remove']
     : ['presence', '/diff', '/worktree remove', 'restart']
 }
