@@ -401,7 +401,7 @@ test.each(Object.entries(tellers))('%s and recovers somebody’s work says where
   const put = (path: string): void => writeIn(path, 'found.ts', 'found\n')
   await failAt(world, 'create-fresh', { 'create.dressed': put, 'undo.saved': interrupt })
   expect(await ask(world)).toMatch(
-    /recovered from an interrupted create issue-1 \(its changes are saved: coppice worktree restore/,
+    /recovered from an interrupted create issue-1 \(its changes are saved: `?(?:coppice |\/)worktree restore /,
   )
 })
 

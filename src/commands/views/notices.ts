@@ -241,8 +241,8 @@ const notFollowed = (why: HeadNotFollowed, view: Speaker): string => {
     case 'not-on-branch':
       return `that commit is not on ${why.remote}/${why.branch}`
     case 'not-vouched': {
-      const trust = view.say(`worktree trust ${shellWord(why.branch)}`)
-      const merge = lastCommand(`git merge --ff-only ${short(why.commit)} && ${trust}`, view)
+      const steps = [`git merge --ff-only ${short(why.commit)}`, view.say(`worktree trust ${shellWord(why.branch)}`)]
+      const merge = lastCommand(steps.join(' && '), view)
       return `nobody has vouched for that commit. Review it, then move the worktree yourself and vouch for it: ${merge}`
     }
     case 'facts':
