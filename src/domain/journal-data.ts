@@ -40,6 +40,8 @@ const spareData = {
   spareId: nonEmptyString,
   /** Device and inode of the created directory: the path may hold another by now. */
   directory: optional(nonEmptyString),
+  /** Where an undoing took the directory from when it moved it to the trash. */
+  trashedFrom: optional(nonEmptyString),
 } satisfies Schema
 
 const creationData = {
@@ -52,6 +54,7 @@ const creationData = {
   adminNamesBefore: nonEmptyStrings,
   spare: optional(object({ path: nonEmptyString, adminName: nonEmptyString })),
   directory: optional(nonEmptyString),
+  trashedFrom: optional(nonEmptyString),
 } satisfies Schema
 
 const restoreData = {

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
@@ -12,7 +12,7 @@ import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { makeDirty, makeScenarioWorld } from './arrange.ts'
+import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
@@ -116,6 +116,9 @@ test('what a checkout wrote is nobody’s work, whatever it was converted to and
   await using world = await makeScenarioWorld({ options: filtered })
   addSubmodule(world)
   await killAt(world, 'create-fresh', 'create.dressed')
+  const [entry] = await world.context.store.journal.open(world.context.host)
+  // As if git had been killed in the middle of it.
+  await world.context.store.journal.advance(entry?.id ?? '', { step: 'adding' })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
   expect(readFileSync(join(path, 'lib/a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
   expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
@@ -155,6 +158,27 @@ test.each([
   expect(existsSync(join(made, 'found.ts'))).toBe(false)
   for (const name of ['a.nb', 'a.low']) expect(readFileSync(join(made, name), 'utf8')).toBe('two\n')
   expect(readFileSync(join(path, file), 'utf8')).toBe(content)
+})
+
+test('a spare that an interrupted undoing had moved to the trash comes back to where it came from', async () => {
+  await using world = await makeScenarioWorld({ options: spared })
+  const { context, codebase } = world
+  await keepSpares(context, codebase)
+  const [spare] = await context.store.spares.list(codebase.id)
+  await killAt(world, 'create-fresh', 'create.spare-locked')
+  const at = (stop: string, act: () => void) => async (name: string) => {
+    if (name === stop) act()
+  }
+  const interrupt = at('undo.moved', () => {
+    throw new Error('interrupted')
+  })
+  await reconcile({ ...context, failpoint: interrupt }, codebase).catch(() => undefined)
+  expect(existsSync(spare?.path ?? '')).toBe(false)
+  let isBack: boolean | undefined
+  const look = at('undo.saved', () => (isBack = existsSync(join(spare?.path ?? '', 'README'))))
+  expect((await reconcile({ ...context, failpoint: look }, codebase)).left).toEqual([])
+  expect(isBack).toBe(true)
+  expect(await checkRecoveredOnce(world)).toEqual([])
 })
 
 const served = (isolationProvider: ProviderName): WorldOptions => ({ settings: { isolationProvider } })
@@ -226,6 +250,81 @@ const fileOf = {
   'a commit': 'found.ts',
   'content that is only staged': 'found.ts',
 }
+
+/** Each leaves no byte that the commit doesn't have, and is a change all the same. */
+const withoutNewBytes = (path: string, git: (...args: string[]) => string): void => {
+  chmodSync(join(path, 'README'), 0o755)
+  rmSync(join(path, 'src/code.ts'))
+  writeIn(path, 'a.txt', 'one\r\n')
+  writeIn(path, 'a.low', '')
+  git('rm', '-q', '--cached', 'a.nb')
+  git('update-index', '--chmod=+x', '.gitignore')
+}
+const theirChanges = [
+  ' M README',
+  ' D src/code.ts',
+  ' M a.txt',
+  ' M a.low',
+  'D  a.nb',
+  '?? a.nb',
+  'MM .gitignore',
+].toSorted()
+
+test.concurrent.each([
+  ['create-fresh', 'worktree', 'failed'],
+  ['create-fresh', 'clone', 'failed'],
+  ['create-fresh', 'worktree', 'was killed'],
+  ['restore', 'worktree', 'failed'],
+] as const)(
+  'modes, deletions and shortened files in a complete checkout are kept when %s (%s) %s',
+  async (operation, by, how) => {
+    await using world = await makeScenarioWorld({ options: { ...filtered, ...served(by) } })
+    const { failpoint, leaf } = unlocked[operation]
+    if (operation === 'restore') {
+      await operations['take-up-again'](world.context, world.codebase)
+      await operations['remove-forced'](world.context, world.codebase)
+    }
+    const change = (path: string): void => withoutNewBytes(path, (...args) => world.box.raw(path, ...args))
+    if (how === 'failed') await failAt(world, operation, { [failpoint]: change })
+    else {
+      await killAt(world, operation, failpoint)
+      change(join(world.context.worktreesBase, 'project', leaf))
+      await reconcile(world.context, world.codebase)
+    }
+    const points = await world.context.store.restorePoints.list(world.codebase.id)
+    const newest = points.toSorted((a, b) => a.createdAt - b.createdAt).at(-1)
+    const { environment } = await world.provider.restore(newest!)
+    const status = world.box.raw(environment.path, 'status', '--porcelain').split('\n')
+    expect(status.toSorted()).toEqual(theirChanges)
+    expect(readFileSync(join(environment.path, 'a.txt'), 'utf8')).toBe('one\r\n')
+  },
+)
+
+const sparse: WorldOptions = { prepare: (repo) => void repo.git('sparse-checkout', 'set', 'docs') }
+const dirtyFive = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  writeIn(path, 'new.ts', 'new\n')
+  chmodSync(join(path, 'README'), 0o755)
+  rmSync(join(path, 'src/code.ts'))
+  world.box.raw(path, 'rm', '-q', '--cached', 'a.nb')
+  await operations['remove-forced'](world.context, world.codebase)
+}
+
+test.concurrent.each([
+  ['create-fresh', 'filters', filtered, undefined],
+  ['create-fresh', 'a sparse checkout', sparse, undefined],
+  ['restore', 'changes', filtered, dirtyFive],
+] as const)(
+  'when %s fails in a repository with %s, nothing of it is taken for work',
+  async (operation, _what, options, arrange) => {
+    await using world = await makeScenarioWorld({ options })
+    await arrange?.(world)
+    const list = () => world.context.store.restorePoints.list(world.codebase.id)
+    const before = await list()
+    const { remedy } = await failAt(world, operation, {})
+    expect([remedy, await list()]).toEqual(['try again', before])
+  },
+)
 
 /** Stands in the directory until it is told to go. */
 const stepInto = async (path: string): Promise<{ pid: number | undefined; leave: () => Promise<unknown> }> => {

@@ -216,6 +216,22 @@ describe('same tree', () => {
   })
 })
 
+const hostileSettings = [
+  ['merge.default', 'union'],
+  ['merge.renames', 'copies'],
+  ['merge.directoryRenames', 'true'],
+  ['merge.renormalize', 'true'],
+  ['diff.algorithm', 'patience'],
+  ['diff.renames', 'copies'],
+  ['diff.noprefix', 'true'],
+  ['diff.relative', 'true'],
+  ['diff.external', 'true'],
+  ['log.follow', 'true'],
+  ['log.diffMerges', 'off'],
+  ['i18n.logOutputEncoding', 'UTF-16'],
+  ['core.useReplaceRefs', 'true'],
+] as const
+
 describe('merging changes nothing', () => {
   it('proves a rebased-and-merged branch and a squashed one after base has moved on', async () => {
     branchWith('work', ['a', 'a\n'], ['lines', numbered(40, { 5: 'five' })])
@@ -270,6 +286,20 @@ describe('merging changes nothing', () => {
     // Plain git would have run it, and found that merging changes nothing.
     expect(repo.git('merge-tree', '--write-tree', 'main', 'work')).toBe(repo.git('rev-parse', 'main^{tree}'))
     expect(existsSync(marker)).toBe(true)
+  })
+
+  it('is the same whatever the settings say about merges, differences, logs and history', async () => {
+    branchWith('landed', ['lines', numbered(40, { 20: 'landed' })])
+    branchWith('open', ['lines', numbered(40).replace('line 5\n', '')])
+    squash('landed')
+    repo.commit('lines', numbered(40, { 5: 'theirs', 20: 'landed' }))
+    for (const [key, value] of hostileSettings) repo.git('config', key, value)
+    // Each makes plain git find the open branch in main.
+    const [main, open] = [repo.sha('main'), repo.sha('open')]
+    repo.git('update-ref', `refs/replace/${open}`, main)
+    writeFileSync(join(repo.commonDir, 'info', 'grafts'), `${main} ${start} ${open}\n`)
+    expect(await ask('landed')).toMatchObject({ value: 'yes' })
+    expect(await ask('open')).toEqual({ value: 'no', own: 1 })
   })
 
   it("believes no merge driver of the user's own either", async () => {

@@ -9,7 +9,8 @@ import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
 import { isTrusted } from '../../../domain/trust.ts'
 import type { Work } from '../../../domain/work.ts'
-import { hasFilesOf, moveBranch } from '../../../git/checkout.ts'
+import { branchReflog, type ReflogEntry } from '../../../git/reflog.ts'
+import { followReason, hasFilesOf, moveBranch } from '../../../git/checkout.ts'
 import type { CallOptions, Tree } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { resolveCommit } from '../../../git/refs.ts'
@@ -88,15 +89,15 @@ const follow = async (
     notices: [`PR #${number} is at \`${short(target)}\`, this worktree stays at \`${short(here)}\`: ${why}`],
     current: false,
   })
-  const isUntouched = isUntouchedReview(environment, here)
+  const isUntouched = await isUntouchedReview(environment, tree, here)
   let how: string
   try {
     if (await hasCommit(context, tree, target, { signal })) {
       return { ...left("it has commits that the PR doesn't have"), current: true }
     }
-    const refused = await bring(context, codebase, environment, target)
+    const refused = await bring(context, codebase, environment, target, { signal })
     if (refused !== undefined) return left(refused)
-    const { config } = await baseAndConfig(context, codebase)
+    const { config } = await baseAndConfig(context, codebase, undefined, { signal })
     const looked = await look(context, codebase, environment, tree, { config, here, target })
     if ('why' in looked) return left(looked.why)
     const isBehind = await isAncestor(git, tree, here, target, { signal })
@@ -160,28 +161,45 @@ const bring = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   target: Sha,
+  options: CallOptions,
 ): Promise<string | undefined> => {
+  const { git } = context
   const { trust, prNumber, prBranch } = environment
   const remote = codebase.remote ?? 'origin'
   if (prNumber === undefined) return "this worktree's pull request isn't known"
   if (trust === 'own' && prBranch !== undefined) {
-    const { sha: tip } = await fetchBranch(context, codebase, remote, {
-      number: prNumber,
-      branch: toBranchName(prBranch),
-    })
-    const isThere = tip !== undefined && (await resolveCommit(context.git, repoOf(codebase), target)) !== undefined
-    const isOn = isThere && (await isAncestor(context.git, repoOf(codebase), target, tip))
+    const asked = { number: prNumber, branch: toBranchName(prBranch) }
+    const { sha: tip } = await fetchBranch(context, codebase, remote, asked, options)
+    const isThere = tip !== undefined && (await resolveCommit(git, repoOf(codebase), target, options)) !== undefined
+    const isOn = isThere && (await isAncestor(git, repoOf(codebase), target, tip, options))
     return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`
   }
-  await fetchPullRequestHead(context, codebase, remote, prNumber, target)
+  await fetchPullRequestHead(context, codebase, remote, prNumber, target, options)
   return isTrusted(trust)
     ? `nobody has vouched for that commit. Review it, then move the worktree yourself: git merge --ff-only ${short(target)}`
     : undefined
 }
 
 /** A review tree that stands exactly where we put it has no commits of its own. */
-const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, here: Sha): boolean =>
-  branch === `pr-${prNumber}-review` && startSha === here
+const isUntouchedReview = async (
+  { branch, prNumber, startSha }: IsolatedEnvironment,
+  tree: Tree,
+  here: Sha,
+): Promise<boolean> => {
+  if (branch !== `pr-${prNumber}-review` || startSha === undefined) return false
+  return startSha === here || isFollowedTo(await branchReflog(tree, branch).catch(() => []), startSha, here)
+}
+
+/** A crash right after a move leaves the row at the commit before. The branch's reflog says whose the moves were. */
+const isFollowedTo = (moves: readonly ReflogEntry[], start: Sha, here: Sha): boolean => {
+  let at: Sha | undefined = here
+  for (const { from, to, message } of moves.toReversed()) {
+    if (to !== at || message !== followReason) return false
+    if (from === start) return true
+    at = from
+  }
+  return false
+}
 
 /** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
 const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {

@@ -15,7 +15,7 @@ import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { pathCandidates } from '../../paths.ts'
-import { directoryNumber } from './making.ts'
+import { directoryNumber, provisioning } from './making.ts'
 import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
 
@@ -41,6 +41,8 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     const taken = outcome.claimed && spare ? await checkout.spares?.take(making, entry, spare) : undefined
     const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
     await context.failpoint(`${making.kind}.tree`)
+    // A restore has yet to lay its files over the checkout.
+    if (making.kind === 'create') await context.store.journal.advance(entry.id, { step: provisioning, child: null })
     await writeToken(tree.gitDir, environment.id)
     await context.failpoint(`${making.kind}.token`)
     const settings = plan.branchSettings ?? (plan.upstream && upstreamSettings(plan.upstream)) ?? []
@@ -157,6 +159,7 @@ const intent = async (
     adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
     spare: undefined,
     directory: undefined,
+    trashedFrom: undefined,
   }
   return {
     id: context.ids(),

@@ -100,8 +100,8 @@ const planOwnBranch = async (
   number: number,
   prBranch: BranchName,
 ): Promise<Plan> => {
-  const { codebase } = request
-  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch })
+  const { codebase, signal } = request
+  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch }, { signal })
   const tips = await branchTips(context, codebase, prBranch)
   const { local } = tips
   const tracking = fetched.sha ?? tips.tracking
@@ -181,12 +181,12 @@ const meet = async (
 /** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
 const planReview = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,
-  { codebase, hints, doubt }: CreateRequest,
+  { codebase, hints, doubt, signal }: CreateRequest,
   remote: string,
   number: number,
 ): Promise<Plan> => {
   const branch = toBranchName(`pr-${number}-review`)
-  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha)
+  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha, { signal })
   const existing = (await branchTips(context, codebase, branch)).local
   if (existing !== undefined) await assertNotCheckedOut(codebase, branch)
   if (head.sha === undefined && existing === undefined)

@@ -21,6 +21,7 @@ import { checkoutSettings } from './checkout-settings.ts'
 import { copyTree } from './restore-point/archive.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
+import { finishing } from './making.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -57,6 +58,7 @@ export const restoreEnvironment = async (
   })
   try {
     const leftOut = await fill(context, checkout, made.tree, point)
+    await context.store.journal.advance(made.entry.id, { step: finishing })
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
     const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []

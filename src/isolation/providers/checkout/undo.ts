@@ -29,7 +29,8 @@ export const undoMaking = async (
   if (!(await endScripts(context, entry))) {
     return { outcome: 'left', detail: 'a process that its setup started is still running' }
   }
-  const astray = await resumeDiscarding(context, entry, steps.paths(data))
+  const from = steps.paths(data).filter((path) => data.trashedFrom === undefined || path === data.trashedFrom)
+  const astray = await resumeDiscarding(context, entry, from)
   if (astray !== undefined) return { outcome: 'left', detail: astray }
   const undoing = { codebase, entry, data, when }
   const saved = await steps.takeBack(context, undoing)

@@ -89,6 +89,8 @@ export const saveAndDiscard = async (context: IsolationContext, discarding: Disc
   await context.failpoint('undo.saved')
   const root = await rootOf(context, tree.path)
   if (root === undefined) return saved
+  // A spare that was being taken may be at either of two places, and has to come back to the same one.
+  await context.store.journal.advance(entry.id, { data: { trashedFrom: tree.path } })
   const trash = await moveToTrash(root, tree.path, trashId(entry))
   await context.failpoint('undo.moved')
   const changed = await lookAgain(context, discarding, movedTree(trash), before).catch(

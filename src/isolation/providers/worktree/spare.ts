@@ -38,7 +38,7 @@ import { treeAt } from './presence.ts'
 import { madeAt } from './forgotten-spares.ts'
 import { leaveToUser, wasTaken } from './making-left.ts'
 import { walk } from '../../walk.ts'
-import { moveForward } from '../checkout/making.ts'
+import { discarding, moveForward } from '../checkout/making.ts'
 import type { Making } from '../checkout/kind.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -231,7 +231,14 @@ const spareEntry = (
   environmentId: undefined,
   kind: 'spare',
   step: 'adding',
-  data: { path, leaf: basename(path), start: sha, spareId: id, directory: undefined } satisfies SpareData,
+  data: {
+    path,
+    leaf: basename(path),
+    start: sha,
+    spareId: id,
+    directory: undefined,
+    trashedFrom: undefined,
+  } satisfies SpareData,
   holder: context.self,
   child: undefined,
   startedAt: context.clock(),
@@ -287,13 +294,14 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       codebaseId: codebase.id,
       environmentId: undefined,
       kind: 'spare',
-      step: 'discarding',
+      step: discarding,
       data: {
         path: spare.path,
         leaf: basename(spare.path),
         start: spare.sha,
         spareId: spare.id,
         directory: undefined,
+        trashedFrom: undefined,
       } satisfies SpareData,
       holder: context.self,
       child: undefined,
