@@ -7,6 +7,7 @@ import { assertNothingInPlace } from './in-place.ts'
 import type { Setting } from './neutral.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
 import { isUntouchedByStat } from './untouched.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] | undefined }
 
@@ -106,7 +107,7 @@ const putBack = async (git: Git, tree: Tree, { from, to, settings }: FileMove): 
     if (!(await isIndexOf(git, tree, 'HEAD'))) await moveFiles(git, tree, { from: to, to: from, settings })
   } catch (error) {
     throw new AppError('git-failed', `the branch didn't move, and its files did: ${toAppError(error).message}`, {
-      remedy: `run \`git status\` in ${shellWord(tree.path)}; the new files are those of ${to}`,
+      remedy: remedy`run ${shell('git status')} in ${shellWord(tree.path)}; the new files are those of ${to}`,
     })
   }
 }

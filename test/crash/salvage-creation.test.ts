@@ -14,6 +14,7 @@ import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
 import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
+import { messageIn, remedyIn, said } from '../helpers/words.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -225,7 +226,7 @@ test.concurrent.each([
     }
     const early = await takeInventory(world)
     let before = early
-    const { code, remedy = '' } = await failAt(world, operation, {
+    const failed = await failAt(world, operation, {
       [unlocked[operation].failpoint]: async (path) => {
         meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
         before = { ...(await takeInventory(world)), branches: early.branches }
@@ -233,8 +234,8 @@ test.concurrent.each([
     })
     const expectations = { before, mayKeep: ['issue-1', 'issue-5'], temporary: temporaryOf(world) }
     expect(await checkInvariants(world, expectations)).toEqual([])
-    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedy)?.[1]
-    expect({ code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
+    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedyIn(failed))?.[1]
+    expect({ code: failed.code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
     const point = await world.context.store.restorePoints.get(kept ?? '')
     const { environment } = await world.provider.restore(point!)
     const file = join(environment.path, fileOf[what])
@@ -345,7 +346,7 @@ test.concurrent.each([
   const path = String(entry?.data['path'])
   const { pid, leave } = await stepInto(path)
   const { left } = await reconcile(world.context, world.codebase)
-  expect(left.join()).toContain(`process ${pid} (cat) is inside it`)
+  expect(said(left).join()).toContain(`process ${pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await leave()
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])
@@ -356,11 +357,11 @@ test.concurrent.each([
 test('a failed creation is left to the process that works in it, and the next one undoes it', async () => {
   await using world = await makeScenarioWorld({})
   let visitor: Awaited<ReturnType<typeof stepInto>> | undefined
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': async (path) => void (visitor = await stepInto(path)),
   })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(remedy).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
+  expect(messageIn(failed)).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await visitor?.leave()
   // In the same process, which is alive and yet does not work on it any more.
@@ -411,7 +412,7 @@ test.concurrent.each([
   const { at, write } = lateWrites[what]!
   let [file, content]: string[] = []
   let trash = ''
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': (path) => writeIn(path, 'found.ts', 'found\n'),
     [at]: async (path) => {
       const [entry] = await store.journal.open(world.context.host)
@@ -419,7 +420,7 @@ test.concurrent.each([
       ;[file, content] = write(world, path, trash)
     },
   })
-  expect(remedy).toContain('The unfinished worktree is still at')
+  expect(messageIn(failed)).toContain('The unfinished worktree is still at')
   const path = join(worktreesBase, 'project', 'issue-1')
   const isTaken = existsSync(join(path, 'theirs.ts'))
   if (isTaken) renameSync(path, world.box.path('theirs'))

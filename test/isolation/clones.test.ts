@@ -519,7 +519,10 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     at.commit('two', '2')
     change(world, at)
     const [status] = await look(world)
-    expect(status?.merged).toMatchObject({ value: 'cannot-tell', detail: expect.stringMatching(reason) as string })
+    expect(status?.merged).toMatchObject({
+      value: 'cannot-tell',
+      why: { message: expect.stringMatching(reason) as string },
+    })
     expect(await messageOf(removed(world, made, { force: true }))).toMatch(reason)
     expect(existsSync(join(made.path, 'two'))).toBe(true)
     gc(world)
@@ -552,7 +555,7 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     truncateSync(git(made, 'packed-refs'), 17 * 1024 * 1024)
     expect((await look(world))[0]?.merged).toMatchObject({
       value: 'cannot-tell',
-      detail: expect.stringMatching(/too large/) as string,
+      why: { message: expect.stringMatching(/too large/) as string },
     })
     expect((await refusal(world, made)).join()).toMatch(/packed-refs is too large/)
   })

@@ -1,7 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, type Sha, isSha } from '../../domain/names.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import type { Notice } from '../../domain/notice.ts'
 import type { CallOptions } from '../../git/door.ts'
 import { meaningfulLine } from '../../git/failure.ts'
 import { fetchRemote } from '../../git/fetch.ts'
@@ -56,7 +56,7 @@ export type FetchedBranch = {
   /** Undefined when the branch is not there or the remote does not answer. */
   readonly sha: Sha | undefined
   readonly problem: string | undefined
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /**
@@ -75,8 +75,8 @@ export const fetchBranch = async (
   const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${own}`], options)
   const sha = problem === undefined ? await resolveCommit(context.git, repo, own) : undefined
   if (sha === undefined) {
-    const notices = problem === undefined ? [] : [`couldn't fetch ${branch} (${problem}): using the local copy`]
-    return { sha, problem, notices }
+    const failed = { kind: 'not-fetched', of: { branch }, why: problem ?? '' } as const
+    return { sha, problem, notices: problem === undefined ? [] : [failed] }
   }
   const tracking = `refs/remotes/${remote}/${branch}`
   const commands = [
@@ -86,12 +86,8 @@ export const fetchBranch = async (
   const moved = await updateRefs(context.git, repo, commands, { reason: `fetch ${remote}` })
   if (moved.ok) return { sha, problem, notices: [] }
   const blocker = /'refs\/remotes\/([^']+)' exists; cannot create/.exec(moved.stderr)?.[1]
-  const why = `git can't create the tracking ref ${remote}/${branch}`
-  const notice =
-    blocker === undefined
-      ? `${why}: ${meaningfulLine(moved.stderr)}`
-      : `${why} while ${blocker} exists. Run \`git remote prune ${shellWord(remote)}\``
-  return { sha, problem, notices: [notice] }
+  const why = meaningfulLine(moved.stderr)
+  return { sha, problem, notices: [{ kind: 'tracking-ref-not-created', remote, branch, blocker, why }] }
 }
 
 export const prNotFound = (number: number, why: string, problem: string | undefined): AppError =>

@@ -39,7 +39,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     }
     const { undoMaking } = await import('./undo.ts')
     const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
-    return undone.outcome === 'left' ? undone.detail : undefined
+    return undone.outcome === 'left' ? undone.why : undefined
   },
 
   discardPoint: async (context, codebase, id) =>

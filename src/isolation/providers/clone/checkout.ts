@@ -1,6 +1,7 @@
 import type { Codebase } from '../../../domain/environment.ts'
 import { readRemovalData } from '../../../domain/journal-data.ts'
 import type { Sha } from '../../../domain/names.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import type { Repo } from '../../../domain/tree.ts'
 import { cloneAt, cloneBorrowing } from '../../../git/borrowing-clone.ts'
 import { readRef, readRefs } from '../../../git/refs.ts'
@@ -65,7 +66,7 @@ export const ownClone: CheckoutKind = {
     const judged = readRemovalData(entry).tip
     const tip = (await readRef(context.git, tree, `refs/heads/${environment.branch}`))?.sha ?? judged
     // What could not be brought when its branch was judged is here with the restore point: nothing was proven about it.
-    const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: 'it has commits that were not looked at' }
+    const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: { kind: 'not-judged' } satisfies BranchNote }
     await context.store.journal.advance(entryId, { step: 'forgetting', data: { deliver: refs, ...unjudged } })
     await context.failpoint('remove.forgetting')
   },

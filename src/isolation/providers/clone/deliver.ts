@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
+import type { NameTaken, Notice } from '../../../domain/notice.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { branchCheckedOut, readAdminDirs } from '../../../git/admin-dir.ts'
 import { branchReflog } from '../../../git/reflog.ts'
@@ -105,7 +106,7 @@ const deliver = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   refs: readonly Delivery[],
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   const repo = repoOf(codebase)
   // After a crash some of them are there already.
   const there = new Map((await listRefs(git, repo, ['refs/'])).map(({ name, sha }) => [name, sha]))
@@ -123,13 +124,10 @@ const deliver = async (
   }
   const brought = refs.filter((ref) => !failed.has(ref)).map(({ name }) => name)
   return [
-    ...(brought.length > 0 ? [`in the repository now: ${listed(brought)}`] : []),
-    ...(failed.size > 0 ? [`not brought back, the name is taken: ${listed([...failed].map(({ name }) => name))}`] : []),
+    ...(brought.length > 0 ? [{ kind: 'refs-delivered', refs: brought } as const] : []),
+    ...(failed.size > 0 ? [{ kind: 'refs-not-delivered', refs: [...failed].map(({ name }) => name) } as const] : []),
   ]
 }
-
-const listed = (names: readonly string[]): string =>
-  names.length > 5 ? `${names.slice(0, 5).join(', ')} and ${names.length - 5} more` : names.join(', ')
 
 /** An earlier removal delivered it, and it was restored since. A branch that somebody else made is theirs. */
 const dropDelivered = async (
@@ -153,7 +151,7 @@ const deliverBranch = async (
   { branch }: IsolatedEnvironment,
   tip: Sha,
   pointId: string,
-): Promise<{ deleted: false; notices: string[] }> => {
+): Promise<{ deleted: false; notices: Notice[] }> => {
   const { git } = context
   const repo = repoOf(codebase)
   const there = (await readRef(git, repo, `refs/heads/${branch}`))?.sha
@@ -177,9 +175,13 @@ const deliverBranch = async (
   const settings = (await context.store.restorePoints.get(pointId))?.contents.branchSettings
   if (settings !== undefined) await writeBranchSettings(git, repo, name, settings)
   if (name === branch) return { deleted: false, notices: [] }
-  const inRepository = `${branch} ${isBehind ? `is checked out in ${holder ?? ''}` : 'has other commits in the repository'}`
-  const why = blocker === undefined ? inRepository : `${branch} can't exist beside ${blocker}`
-  return { deleted: false, notices: [`${why}: the clone's branch is kept as ${name}`] }
+  const why: NameTaken =
+    blocker !== undefined
+      ? { kind: 'blocked', by: blocker }
+      : isBehind && holder !== undefined
+        ? { kind: 'checked-out', holder }
+        : { kind: 'other-commits' }
+  return { deleted: false, notices: [{ kind: 'clone-branch-kept-as', branch, name, why }] }
 }
 
 const freeName = async (

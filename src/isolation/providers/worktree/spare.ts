@@ -47,6 +47,7 @@ import { discardDirectory } from '../../trash/trash.ts'
 import { undoMaking } from '../checkout/undo.ts'
 import { undoSteps } from './undo.ts'
 import { isUntouched } from '../checkout/look/untouched.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
 export const claimSpare = async (store: Store, spare: Spare, entryId: string): Promise<boolean> => {
@@ -311,5 +312,5 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
   const undone = await undoMaking(context, codebase, undoSteps, id, 'after-crash')
   if (undone.outcome === 'undone') return
   await context.store.journal.advance(id, { data: { abandoned: true } })
-  throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
+  throw new ReasonedError('busy', `a spare of ${codebase.name} is in use`, [{ left: undone.why }])
 }
