@@ -27,10 +27,6 @@ const object =
   <S extends Schema>(schema: S): Check<DataOf<S>> =>
   (value): value is DataOf<S> =>
     typeof value === 'object' && value !== null && misfits(value, schema).length === 0
-const list =
-  <T>(check: Check<T>): Check<readonly T[]> =>
-  (value): value is T[] =>
-    Array.isArray(value) && value.every(check)
 
 const spareData = {
   path: text,
@@ -75,8 +71,6 @@ const removalData = {
   trigger: oneOf(...removeTriggers),
   /** The files of git's record, from the step on that deletes them. */
   files: optional(texts),
-  /** Refs of a clone that the repository gets, from the point of no return on. */
-  deliver: optional(list(object({ name: text, sha }))),
 } satisfies Schema
 
 export type SpareData = DataOf<typeof spareData>

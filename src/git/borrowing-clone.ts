@@ -68,7 +68,7 @@ export const cloneBorrowing = async (
   lendTo(tree, lender)
   // Of a shallow repository: where its history ends.
   await unlessMissing(copyUntrusted(join(lender.commonDir, 'shallow'), join(tree.gitDir, 'shallow')))
-  addConfig(tree, [...lent.flatMap(inherited), ...config])
+  addConfig(tree, [...inheritedConfig(lent), ...config])
   const commands = [{ name: `refs/heads/${branch}`, sha: at }, ...refs].map(({ name, sha }) => ({
     create: name,
     to: sha,
@@ -107,6 +107,9 @@ const assertLends = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void 
   }
   if (/[\n\r]/.test(commonDir)) throw refuse('its path has a line break, which git cannot name in a clone')
 }
+
+/** What a clone of a repository with this configuration begins with. */
+export const inheritedConfig = (lent: readonly ConfigEntry[]): (readonly [string, string])[] => lent.flatMap(inherited)
 
 /**
  * What a person sets in a repository about themselves and about line ends. Nothing that runs a program or holds a secret,

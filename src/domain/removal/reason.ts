@@ -103,6 +103,7 @@ export const describeFact = (fact: Fact): string => {
     case 'detached-head':
     case 'own-ref':
     case 'clone-ref':
+    case 'more-clone-refs':
     case 'clone-worktrees':
     case 'submodule-commits':
     case 'submodule-refs':

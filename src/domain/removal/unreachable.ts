@@ -6,8 +6,15 @@ export type Unreachable =
   | { readonly kind: 'detached-head'; readonly commits: number }
   /** In a ref that only this worktree has. `commits` is undefined for what is not a commit. */
   | { readonly kind: 'own-ref'; readonly ref: string; readonly commits: number | undefined }
-  /** In a ref of a clone whose name the repository cannot take: the stash, or a name that is another's there. */
-  | { readonly kind: 'clone-ref'; readonly ref: string; readonly path: string; readonly repository: string }
+  /** In a ref of a clone beside its branch, or an older stash; `source` is what git can fetch it by. */
+  | {
+      readonly kind: 'clone-ref'
+      readonly ref: string
+      readonly source: string
+      readonly path: string
+      readonly repository: string
+    }
+  | { readonly kind: 'more-clone-refs'; readonly count: number; readonly path: string; readonly repository: string }
   /** Worktrees that somebody made from a clone: git keeps its record of them there. */
   | { readonly kind: 'clone-worktrees'; readonly path: string; readonly worktrees: readonly SubmoduleWorktree[] }
   | UnpushedCommits
@@ -64,7 +71,11 @@ export const describeUnreachable = (lost: Unreachable): string => {
     case 'clone-ref':
       return lost.ref === 'refs/stash'
         ? 'a stash that only this clone has'
-        : `${lost.ref} holds what only this clone has`
+        : lost.ref.startsWith('refs/')
+          ? `${lost.ref} holds what only this clone has`
+          : `an older stash that only this clone has: ${lost.ref}`
+    case 'more-clone-refs':
+      return `and ${counted(lost.count, 'more ref')} ${lost.count === 1 ? 'holds' : 'hold'} what only this clone has`
     case 'submodule-commits':
       return describeCommits(lost)
     case 'submodule-refs': {

@@ -138,6 +138,7 @@ const compareWith = async (
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
   const tips = whole ? await strangersTips(context, checkout, codebase, tree) : []
+  const own = whole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
   const found = [
     changed,
     staged,
@@ -150,6 +151,7 @@ const compareWith = async (
     work,
     submodules,
     tips,
+    own,
   ].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)
