@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import { toCodebaseId } from '../src/domain/names.ts'
-import { furnish } from './furnished.ts'
+import { populate } from './populate.ts'
 import { count, interleaved, median, type Row } from './measure.ts'
 import { plainGit } from './plain-git.ts'
-import type { SendAnswer, SendRequest } from './sender.ts'
-import type { ServingKind, ServingSays } from './serving.ts'
+import type { SendResult, SendRequest } from './accept-sender.ts'
+import type { ServerKind, ServerMessage } from './accept-server.ts'
 import { openWorld, type Bench, type Stage, type World } from './stage.ts'
 
 const conversations = 1_000
@@ -17,17 +17,17 @@ const connections = 64
 export const accept: Bench = {
   name: 'accept',
   title: 'accepting messages',
-  inside:
-    '*Accepted per second*: `POST /api/conversations/{id}/messages` of a server process, 4,000 messages a round to 1,000 conversations, from another process over 64 connections that stay open, one request in flight on each: all guards (Host, Origin, token, rate, body), validation, and the row written durably (SQLite, `synchronous=full`, what arrives during one flush goes into the next together). Nothing works on the messages meanwhile. Against: the same server with the same route and the same guards, whose `accept` answers without the store. The sending process writes prepared bytes to plain sockets, so that the server is what is measured. What a flush costs depends on the disk: see the file system below.\n\n' +
-    '*Drained*: 1,000 conversations, each bound to an environment of its own beforehand, get 10 messages each over the same connections while the server works on them, 10 at once. The agent answers with what it was told and starts no process, and the codebase is a bare repository, which has no shared checkout to be watched: what is counted is the queue, the leases, the sessions and the outbox. In the end, off the clock: the agent was given each message once, in order within its conversation, and each conversation has its 10 replies, sent, once, in order. One run: it is about counts.',
+  description:
+    '*Accepted per second*: `POST /api/conversations/{id}/messages` to a server process, 4,000 messages per round to 1,000 conversations, from another process over 64 persistent connections with one request in flight on each. Includes all guards (Host, Origin, token, rate, body), validation and the durable write (SQLite, `synchronous=full`; messages that arrive during one flush share the next). Nothing processes the messages meanwhile. Baseline: the same server, route and guards, with an `accept` that answers without the store. The client writes prepared bytes to plain sockets, so the server is what is measured. The cost of a flush depends on the disk: see the file system below.\n\n' +
+    '*Drained*: 1,000 conversations, each attached to its own environment beforehand, get 10 messages each over the same connections while the server processes them, 10 at a time. The agent echoes its prompt and starts no process, and the codebase is a bare repository without a shared checkout to watch: this measures the queue, leases, sessions and outbox. Checked afterwards, untimed: the agent got each message once, in order within its conversation, and each conversation has its 10 replies, sent once, in order. One run, since it is about counts.',
   measure: async (stage) => [await acceptedRow(stage), await drainedRow(stage)],
 }
 
 const acceptedRow = async (stage: Stage): Promise<Row> => {
-  await using writes = await startServing('accepts', stage.copy(3_000))
-  await using answers = await startServing('answers', stage.copy(3_000))
+  await using writes = await startAcceptServer('accepts', stage.copy(3_000))
+  await using answers = await startAcceptServer('answers', stage.copy(3_000))
   await using sender = await startSender()
-  const side = (serving: Serving) => ({
+  const side = (serving: AcceptServer) => ({
     run: async (round: number) => {
       await sender.send({ ...serving, connections, conversations, each: 4, round: `r${round}` })
     },
@@ -52,30 +52,30 @@ const drainedRow = async (stage: Stage): Promise<Row> => {
   const root = stage.copy(3_000)
   {
     await using world = await bareWorld(stage, root)
-    await furnish(stage, world, 1, conversations + 1)
+    await populate(stage, world, 1, conversations + 1)
     await bindAll(world)
   }
-  await using serving = await startServing('works', root)
+  await using serving = await startAcceptServer('works', root)
   await using sender = await startSender()
   await using world = await openWorld(stage.box, root)
   const began = performance.now()
   const { ms } = await sender.send({ ...serving, connections, conversations, each, round: 'r' })
   await untilDrained(world)
   const took = performance.now() - began
-  const wrong = await wrongs(world, await serving.prompts())
-  for (const what of wrong.slice(0, 10)) stage.log(`  ${what}`)
+  const problems = await findProblems(world, await serving.prompts())
+  for (const what of problems.slice(0, 10)) stage.log(`  ${what}`)
   const all = conversations * each
   return {
-    figure: '1,000 conversations with 10 messages each drain',
+    figure: 'drain 1,000 conversations with 10 messages each',
     ours: [took],
     raw: undefined,
-    result: `${wrong.length} lost, doubled or out of order; accepted in ${(ms / 1000).toFixed(1)} s while it works, all ${count(all)} answered at ${count(Math.round(all / (took / 1000)))}/s`,
-    toReach: 'none lost, none doubled, in order',
-    reached: wrong.length === 0,
+    result: `${problems.length} lost, duplicated or out of order; accepted in ${(ms / 1000).toFixed(1)} s during processing, all ${count(all)} answered at ${count(Math.round(all / (took / 1000)))}/s`,
+    toReach: 'none lost or duplicated, in order',
+    reached: problems.length === 0,
   }
 }
 
-/** The same repository without a checkout, registered under a name of its own. */
+/** The same repository without a checkout, registered under another name. */
 const bareWorld = async ({ box }: Stage, root: string): Promise<World> => {
   const world = await openWorld(box, root)
   const bare = join(root, 'bare.git')
@@ -124,41 +124,42 @@ const untilDrained = async ({ context: { store } }: World): Promise<void> => {
   }
 }
 
-const wrongs = async ({ context: { store } }: World, prompts: readonly string[]): Promise<string[]> => {
+const findProblems = async ({ context: { store } }: World, prompts: readonly string[]): Promise<string[]> => {
   const given = Map.groupBy(prompts, (prompt) => prompt.split(' ')[0] ?? '')
   const expected = Array.from({ length: each }, (_, n) => `m${n + 1}`).join()
   const numbers = (texts: readonly string[]): string => texts.map((text) => text.split(' ')[1]).join()
-  const wrong: string[] = []
+  const problems: string[] = []
   for (let i = 0; i < conversations; i += 1) {
     const name = `c${i}`
     const runs = numbers(given.get(name) ?? [])
-    if (runs !== expected) wrong.push(`${name}: the agent was given ${runs}`)
+    if (runs !== expected) problems.push(`${name}: the agent was given ${runs}`)
     const said = await store.outbox.ofConversation({ platform: 'web', conversationId: name }, 100)
-    // Whoever waited for over 30 seconds was told so, which is a reply of ours and not the agent's.
+    // After 30 seconds of waiting we send a notice, which isn't the agent's reply.
     const replies = said.filter(({ key }) => key !== 'waiting')
     const sent = numbers(replies.filter(({ state }) => state === 'sent').map(({ text }) => text))
-    if (sent !== expected || replies.length !== each) wrong.push(`${name}: ${replies.length} replies, sent ${sent}`)
-    if (replies.some(({ text }) => !text.startsWith(`${name} `))) wrong.push(`${name}: a reply of another conversation`)
+    if (sent !== expected || replies.length !== each) problems.push(`${name}: ${replies.length} replies, sent ${sent}`)
+    if (replies.some(({ text }) => !text.startsWith(`${name} `)))
+      problems.push(`${name}: a reply from another conversation`)
   }
-  return wrong
+  return problems
 }
 
-type Serving = AsyncDisposable & {
+type AcceptServer = AsyncDisposable & {
   readonly port: number
   readonly token: string
   prompts(): Promise<readonly string[]>
 }
 
-const startServing = async (kind: ServingKind, root: string): Promise<Serving> => {
-  const child = fork(fileURLToPath(new URL('serving.ts', import.meta.url)), [root, kind])
-  const first = await told<ServingSays>(child)
-  if (!('port' in first)) throw new Error('the server said something else')
+const startAcceptServer = async (kind: ServerKind, root: string): Promise<AcceptServer> => {
+  const child = fork(fileURLToPath(new URL('accept-server.ts', import.meta.url)), [root, kind])
+  const first = await nextMessage<ServerMessage>(child)
+  if (!('port' in first)) throw new Error('unexpected message from the server')
   return {
     port: first.port,
     token: first.token,
     prompts: async () => {
       child.send('prompts')
-      const answer = await told<ServingSays>(child)
+      const answer = await nextMessage<ServerMessage>(child)
       return 'prompts' in answer ? answer.prompts : []
     },
     [Symbol.asyncDispose]: async () => {
@@ -168,15 +169,15 @@ const startServing = async (kind: ServingKind, root: string): Promise<Serving> =
   }
 }
 
-type Sender = AsyncDisposable & { send(request: SendRequest): Promise<SendAnswer> }
+type Sender = AsyncDisposable & { send(request: SendRequest): Promise<SendResult> }
 
 const startSender = async (): Promise<Sender> => {
-  const child = fork(fileURLToPath(new URL('sender.ts', import.meta.url)))
-  await told(child)
+  const child = fork(fileURLToPath(new URL('accept-sender.ts', import.meta.url)))
+  await nextMessage(child)
   return {
     send: async ({ port, token, ...request }) => {
       child.send({ port, token, ...request })
-      const answer = await told<SendAnswer>(child)
+      const answer = await nextMessage<SendResult>(child)
       const wanted = request.conversations * request.each
       if (answer.accepted !== wanted) throw new Error(`${answer.accepted} of ${wanted} accepted: ${answer.refused[0]}`)
       return answer
@@ -185,9 +186,9 @@ const startSender = async (): Promise<Sender> => {
   }
 }
 
-const told = <T>(child: ChildProcess): Promise<T> =>
+const nextMessage = <T>(child: ChildProcess): Promise<T> =>
   new Promise((resolve, reject) => {
-    const onExit = (): void => reject(new Error('a process of the bench ended early'))
+    const onExit = (): void => reject(new Error('a benchmark process exited early'))
     child.once('exit', onExit)
     child.once('message', (message) => {
       child.off('exit', onExit)

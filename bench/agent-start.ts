@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { keepSpares } from '../src/isolation/providers/worktree/spare.ts'
 import { createTestPlatform } from '../src/platforms/test/platform.ts'
-import { answeringEngine } from './answering.ts'
-import { furnish } from './furnished.ts'
+import { createStubEngine } from './stub-engine.ts'
+import { populate } from './populate.ts'
 import { interleaved, median, ratioRow, type Row } from './measure.ts'
 import type { Bench, Stage, World } from './stage.ts'
 
@@ -13,14 +13,14 @@ const messages = 100
 
 export const agentStart: Bench = {
   name: 'agent-start',
-  title: 'from a message to the start of its agent',
-  inside: `From the call that accepts a message until the agent is called, in a warm process with the product’s engine: the durable row, the claim, the conversation, its codebase and agent, \`resolveIsolation\`, the lease with git’s lock, the session, the arming of the tripwire, the agent’s environment. The agent answers at once and starts no process; what comes after its start (the tripwire’s look at the shared checkout, the reply) is waited for off the clock. *Environment known*: ${messages} messages in ${environments} conversations that each have their environment; every process that is started between the two moments is counted, git or not. *New, with a warm spare*: a conversation’s first message in a codebase of 30,000 files, a spare prepared off the clock. Against: \`git worktree add --no-track -b\` in the same repository.`,
-  measure: async (stage) => [...(await known(stage)), ...(await fresh(stage))],
+  title: 'from message to agent start',
+  description: `From accepting a message until the agent is called, in a warm process with the product’s engine: the durable row, the claim, the conversation, its codebase and agent, \`resolveIsolation\`, the lease with git’s lock, the session, arming the tripwire, and the agent’s environment. The agent answers at once and starts no process; what follows its start (the tripwire’s check of the shared checkout, the reply) is untimed. *Existing environment*: ${messages} messages in ${environments} conversations that each have an environment; counts every process started in that time, git or not. *New environment from a warm spare*: a conversation’s first message in a codebase of 30,000 files; the spare is prepared untimed. Baseline: \`git worktree add --no-track -b\` in the same repository.`,
+  measure: async (stage) => [...(await existingRows(stage)), ...(await newRows(stage))],
 }
 
-const known = async (stage: Stage): Promise<Row[]> => {
+const existingRows = async (stage: Stage): Promise<Row[]> => {
   await using world = await stage.world(3_000)
-  await furnish(stage, world, 1, environments + 1)
+  await populate(stage, world, 1, environments + 1)
   const { store } = world.context
   const live = await store.environments.live(world.codebase.id)
   for (const [i, environment] of live.entries()) await bind(world, `c${i}`, environment.id)
@@ -29,14 +29,14 @@ const known = async (stage: Stage): Promise<Row[]> => {
   const samples: number[] = []
   let processes = 0
   for (let i = 0; i < messages; i += 1) {
-    // 7 and 100 have no common divisor: every conversation has its turn.
+    // 7 and 100 are coprime, so every conversation has its turn.
     const { ms, started: count } = await started.say(`c${(i * 7) % environments}`)
     samples.push(ms)
     processes += count
   }
   return [
     {
-      figure: 'from a message to its agent’s start, environment known',
+      figure: 'message to agent start, existing environment',
       ours: samples,
       raw: undefined,
       result: `${processes} processes, ${median(samples).toFixed(1)} ms`,
@@ -46,7 +46,7 @@ const known = async (stage: Stage): Promise<Row[]> => {
   ]
 }
 
-const fresh = async (stage: Stage): Promise<Row[]> => {
+const newRows = async (stage: Stage): Promise<Row[]> => {
   await using world = await stage.world(30_000, { spares: 1 })
   const { context, codebase } = world
   const spares = async (): Promise<number> => (await context.store.spares.list(codebase.id)).length
@@ -74,7 +74,7 @@ const fresh = async (stage: Stage): Promise<Row[]> => {
     },
     { rounds: 5, settle: stage.settle },
   )
-  return [ratioRow('from a message to its agent’s start, new with a warm spare, 30,000 files', samples, 0.5)]
+  return [ratioRow('message to agent start, new environment from a warm spare, 30,000 files', samples, 0.5)]
 }
 
 const bind = async ({ context, codebase }: World, conversationId: string, environmentId: Bound): Promise<void> => {
@@ -96,11 +96,11 @@ const bind = async ({ context, codebase }: World, conversationId: string, enviro
 type Bound = Awaited<ReturnType<World['create']>>['id'] | undefined
 
 type TimedEngine = AsyncDisposable & {
-  /** Answers when the agent is called. */
+  /** Resolves when the agent is called. */
   begin(conversationId: string): Promise<void>
-  /** Answers when the last message is done. */
+  /** Resolves when the last message is done. */
   ended(): Promise<void>
-  /** Begin and end; answers the time of the first part, and how many processes were started in it. */
+  /** Runs both; returns the time until the agent was called and the processes started by then. */
   say(conversationId: string): Promise<{ readonly ms: number; readonly started: number }>
 }
 
@@ -113,7 +113,7 @@ const timedEngine = async (world: World): Promise<TimedEngine> => {
     processes += 1
   }
   subscribe('child_process', count)
-  const engine = answeringEngine(world, new Map([['test', createTestPlatform()]]), () => called.resolve())
+  const engine = createStubEngine(world, new Map([['test', createTestPlatform()]]), () => called.resolve())
   engine.changes.subscribe((change) => {
     if (change.type === 'message' && change.state === 'done') done.resolve()
   })

@@ -12,8 +12,8 @@ const built = fileURLToPath(new URL('../dist/main.js', import.meta.url))
 export const cliStart: Bench = {
   name: 'cli-start',
   title: 'the built command line',
-  inside:
-    'Ours: `coppice worktree list --json` from start to exit, as an installed package runs it (`bin/coppice.js` and the built `dist/`), in a repository of 3,000 files with 3 environments made by the same program, without a server. Raw: `node -e 0`. The figure that counts is with trees in which `git status` has run once, as a person, an editor or a commit does; in trees just made every file is as young as the index, and git reads them all again. Both with the same Node binary and the same environment.',
+  description:
+    'Coppice: `coppice worktree list --json` from start to exit, as an installed package runs it (`bin/coppice.js` and the built `dist/`), in a repository of 3,000 files with 3 environments made by the same program, without a server. Baseline: `node -e 0`. The figure with a target uses trees in which `git status` has run once, as people, editors and commits do; in new trees every file is as young as the index, so git reads them all again. Both use the same Node binary and environment.',
   measure: async (stage) => {
     if (!existsSync(built)) throw new Error('dist/ is missing: run `npm run build` first')
     const root = stage.copy(3_000)
@@ -24,7 +24,7 @@ export const cliStart: Bench = {
     for (const issue of [1, 2, 3]) node(program, 'worktree', 'create', '--issue', `${issue}`)
     const listed = node(program, 'worktree', 'list', '--json')
     const missing = [1, 2, 3].filter((issue) => !listed.includes(`"issue-${issue}"`))
-    if (missing.length > 0) throw new Error(`the list lacks ${missing.length} of 3 environments: ${listed}`)
+    if (missing.length > 0) throw new Error(`${missing.length} of 3 environments are missing from the list: ${listed}`)
     const sides = {
       ours: { run: () => void node(program, 'worktree', 'list', '--json') },
       raw: { run: () => void node('-e', '0') },
@@ -35,7 +35,7 @@ export const cliStart: Bench = {
     const settled = await interleaved(sides, { rounds: 21 })
     return [
       ratioRow('`worktree list --json` of the built CLI, against `node -e 0`', settled, 4),
-      ratioRow('the same, trees just made', justMade),
+      ratioRow('the same, new trees', justMade),
     ]
   },
 }

@@ -5,12 +5,12 @@ import type { Bench, Stage } from './stage.ts'
 export const createWithoutSpare: Bench = {
   name: 'create-without-spare',
   title: 'create without a spare',
-  inside:
-    'Ours: `resolveIsolation` for a new issue, from the call to the active environment, in a warm process: all six steps of the resolver, base and settings from the base commit, journal, `git worktree add`, record, activation, and the look for commits that mention the issue. No remote, no spares. Raw: `git worktree add --no-track -b issue-N <path> main` in the same repository. Both sides leave their trees in place, so both see the same growing number of worktrees.',
-  measure: async (stage) => [...(await at(stage, 3_000)), ...(await at(stage, 30_000))],
+  description:
+    'Coppice: `resolveIsolation` for a new issue, from the call to the active environment, in a warm process: all six steps of the resolver, base and settings from the base commit, journal, `git worktree add`, record, activation, and the search for commits that mention the issue. No remote, no spares. Baseline: `git worktree add --no-track -b issue-N <path> main` in the same repository. Both sides keep their trees, so both see the same growing number of worktrees.',
+  measure: async (stage) => [...(await rowsFor(stage, 3_000)), ...(await rowsFor(stage, 30_000))],
 }
 
-const at = async (stage: Stage, files: number): Promise<Row[]> => {
+const rowsFor = async (stage: Stage, files: number): Promise<Row[]> => {
   await using world = await stage.world(files, { spares: 0 })
   const samples = await interleaved(
     {

@@ -1,4 +1,4 @@
-/** The other processes of `parallel-creations`: warm up, say so, and create when told to. */
+/** A child process of `parallel-creations`: warms up, reports ready, and creates on request. */
 import { toRepoPath } from '../src/domain/names.ts'
 import { makeSandbox } from '../test/helpers/repo.ts'
 import { openWorld } from './stage.ts'
@@ -6,7 +6,7 @@ import { openWorld } from './stage.ts'
 const [root = '', first = '', each = ''] = process.argv.slice(2)
 const box = makeSandbox()
 const world = await openWorld(box, root)
-// The first question to a repository reads its configuration; a server has done that long ago.
+// The first query of a repository reads its configuration; a server has long done that.
 await world.context.git.config({ commonDir: toRepoPath(world.codebase.repoPath) })
 
 process.once('message', () => {

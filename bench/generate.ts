@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { generateRepository } from './repository.ts'
 
-/** `node generate.ts <path> <files>`: the repository of a bench, made by a process that then ends. */
+/** `node generate.ts <path> <files>`: generates a repository in a separate process. */
 const [path = '', files = ''] = process.argv.slice(2)
 const env = Object.fromEntries(
   Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined),

@@ -11,17 +11,17 @@ const worktrees = 50
 export const list: Bench = {
   name: 'list',
   title: 'list 50 worktrees with all facts',
-  inside:
-    'Ours: `listWithFacts` with the look at the files: dirt, ahead and behind, merged with proof, last activity, conversations, leases and processes inside, health. *First call*: a door to git that has asked nothing yet, and no merge answer in the store, as after base has moved. *Following calls*: merge answers are in the store, which is what `list` usually finds. Raw: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with a commit of their own, main has gone on since. `git status` ran once in each before the first measurement, so that every index is fresh for both sides (ours never writes an index).',
+  description:
+    'Coppice: `listWithFacts` including the files: uncommitted changes, ahead and behind, merged with proof, last activity, conversations, leases, processes inside, and health. *First call*: nothing asked of git yet and no merge answer in the store, as after the base moved. *Following calls*: merge answers are in the store, the usual case for `list`. Baseline: `git status --porcelain` in each worktree, one after the other. 50 worktrees of 3,000 files: 10 with a changed file, 10 with an untracked one, 20 with their own commit; main has moved on. `git status` ran once in each before the first measurement, so every index is fresh for both sides (ours never writes an index).',
   measure: async (stage) => {
     await using world = await stage.world(3_000)
-    const paths = await furnishWithFiles(stage, world)
+    const paths = await createWorktrees(stage, world)
     const status = (): void => {
       for (const path of paths) plainGit(stage.box, path, 'status', '--porcelain')
     }
     status()
     const { raw, first, following } = await interleaved(
-      { first: firstCall(stage, world), following: { run: () => listed(world) }, raw: { run: status } },
+      { first: firstCall(stage, world), following: { run: () => listAll(world) }, raw: { run: status } },
       { rounds: 7 },
     )
     return [
@@ -36,23 +36,23 @@ const firstCall = (stage: Stage, world: World): Side => {
   let fresh = world
   return {
     prepare: async () => {
-      // No base has this name, so every answer goes.
+      // No base has this SHA, so this deletes all answers.
       await context.store.mergeAnswers.keepOnly(codebase.id, toSha('0'.repeat(40)))
       fresh = { ...world, context: { ...context, git: stage.box.git({ home: context.home }) } }
     },
-    run: () => listed(fresh),
+    run: () => listAll(fresh),
   }
 }
 
-const listed = async ({ context, codebase }: World): Promise<void> => {
+const listAll = async ({ context, codebase }: World): Promise<void> => {
   const facts = await listWithFacts(context, codebase, { cwd: codebase.repoPath })
   const complete = facts.every(
     ({ dirty, ahead, merged }) => dirty && ahead !== undefined && merged.value !== 'cannot-tell',
   )
-  if (facts.length !== worktrees || !complete) throw new Error('the list is not complete')
+  if (facts.length !== worktrees || !complete) throw new Error('the list is incomplete')
 }
 
-const furnishWithFiles = async ({ box, log }: Stage, world: World): Promise<string[]> => {
+const createWorktrees = async ({ box, log }: Stage, world: World): Promise<string[]> => {
   log(`  making ${worktrees} worktrees`)
   const paths: string[] = []
   for (let issue = 1; issue <= worktrees; issue += 1) {

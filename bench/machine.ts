@@ -1,23 +1,23 @@
 import { execFileSync } from 'node:child_process'
 import { cpus, loadavg, release, tmpdir, totalmem, type } from 'node:os'
 
-/** What the figures were measured on; a figure without it says little. */
-export const machine = (loadBefore: number): string[] => [
+/** The machine measured on; figures mean little without it. */
+export const describeMachine = (loadBefore: number): string[] => [
   `${cpus().length} cores (${cpus()[0]?.model.trim() ?? 'unknown'}), ${Math.round(totalmem() / 2 ** 30)} GB of memory`,
   `${type()} ${release()}, ${fileSystem()} under the temporary directory`,
-  `${said('git', '--version')}, Node ${process.version}`,
-  `${new Date().toISOString().slice(0, 10)}, load average ${loadBefore.toFixed(1)} before and ${load().toFixed(1)} after${loadBefore > cpus().length / 2 ? ': **the machine was busy with other work**, so times are long and spread wide' : ''}`,
+  `${outputOf('git', '--version')}, Node ${process.version}`,
+  `${new Date().toISOString().slice(0, 10)}, load average ${loadBefore.toFixed(1)} before and ${load().toFixed(1)} after${loadBefore > cpus().length / 2 ? ': **the machine was busy with other work**, so times are long and vary widely' : ''}`,
 ]
 
-/** Of the last minute. */
+/** Over the last minute. */
 export const load = (): number => loadavg()[0] ?? 0
 
 const fileSystem = (): string => {
   if (process.platform !== 'linux') return 'file system unknown'
-  return said('stat', '--file-system', '--format=%T', tmpdir())
+  return outputOf('stat', '--file-system', '--format=%T', tmpdir())
 }
 
-const said = (command: string, ...args: string[]): string => {
+const outputOf = (command: string, ...args: string[]): string => {
   try {
     return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
   } catch {

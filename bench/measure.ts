@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks'
 
-/** One side of a comparison. Only `run` is on the clock. */
+/** One side of a comparison. Only `run` is timed. */
 export type Side = {
   readonly prepare?: (round: number) => Promise<void> | void
   readonly run: (round: number) => Promise<void> | void
@@ -9,13 +9,13 @@ export type Side = {
 
 export type Rounds = {
   readonly rounds: number
-  /** Before every single measurement, off the clock. */
+  /** Called before each measurement, untimed. */
   readonly settle?: () => void
 }
 
 /**
- * Interleaved: ours, raw, raw, ours, ours, raw, … so that whatever the machine does meanwhile meets both, and neither
- * is always the one that finds the caches warm. One round before the first is thrown away.
+ * Interleaved: ours, raw, raw, ours, ours, raw, … so other load on the machine affects both, and warm caches don't
+ * always favour the same side. Discards one round at the start.
  */
 export const interleaved = async <Name extends string>(
   sides: Readonly<Record<Name, Side>>,
@@ -50,22 +50,22 @@ export const median = (samples: readonly number[]): number => {
   return Number.isInteger(middle) ? ((sorted[middle - 1] ?? Number.NaN) + upper) / 2 : upper
 }
 
-/** One line of the table. */
+/** One row of the table. */
 export type Row = {
   readonly figure: string
-  /** Of both columns; milliseconds unless said. */
+  /** Of both columns (default: milliseconds). */
   readonly unit?: string
-  /** Empty: the figure is no measurement of time. */
+  /** Empty if the figure isn't a time. */
   readonly ours: readonly number[]
   readonly raw: readonly number[] | undefined
-  /** The ratio, or whatever else the figure is about. */
+  /** The ratio, or whatever else is measured. */
   readonly result: string
   readonly toReach: string | undefined
-  /** undefined: for information, nothing was set. */
+  /** undefined: informational, without a target. */
   readonly reached: boolean | undefined
 }
 
-/** A row that is reached when ours takes at most `atMost` times as long as raw. */
+/** A row whose target is that ours takes at most `atMost` times as long as raw. */
 export const ratioRow = (
   figure: string,
   { ours, raw }: { readonly ours: readonly number[]; readonly raw: readonly number[] },

@@ -12,9 +12,9 @@ const each = 32
 
 export const parallelCreations: Bench = {
   name: 'parallel-creations',
-  title: '64 creations from two processes at once',
-  inside:
-    'Ours: two processes with one store and one repository of 3,000 files, warm, told to begin at the same moment; each asks `resolveIsolation` for 32 issues at once; until the last of the 64 is active. Afterwards, off the clock: no call failed, 64 different ids, paths and branches, 64 active rows, 64 worktrees known to git. Raw: 64 times `git worktree add --no-track -b`, one after the other. Every run has a fresh copy of the repository.',
+  title: '64 concurrent creations from two processes',
+  description:
+    'Coppice: two warm processes with one store and one repository of 3,000 files, started at the same moment; each calls `resolveIsolation` for 32 issues at once; timed until the last of the 64 is active. Checked afterwards, untimed: no call failed; 64 distinct ids, paths and branches; 64 active rows; 64 worktrees known to git. Baseline: `git worktree add --no-track -b` 64 times, one after the other. Every run has a fresh copy of the repository.',
   measure: async (stage) => {
     let root = ''
     let creators: ChildProcess[] = []
@@ -28,12 +28,12 @@ export const parallelCreations: Bench = {
             for (let i = 0; i < processes; i += 1) creators.push(await startCreator(root, 1 + i * each))
           },
           run: async () => {
-            const made = await Promise.all(creators.map(allMade))
+            const made = await Promise.all(creators.map(createAll))
             failures.push(...made.flat())
           },
           after: async () => {
-            await Promise.all(creators.map(ended))
-            failures.push(...(await wrongs(stage, root)))
+            await Promise.all(creators.map(untilExit))
+            failures.push(...(await findProblems(stage, root)))
           },
         },
         raw: {
@@ -61,13 +61,13 @@ export const parallelCreations: Bench = {
       },
       { rounds: 5, settle: stage.settle },
     )
-    const row = ratioRow('64 creations from two processes at once, 3,000 files', samples, 1.3)
+    const row = ratioRow('64 concurrent creations from two processes, 3,000 files', samples, 1.3)
     for (const failure of new Set(failures)) stage.log(`  ${failure}`)
     return [
       {
         ...row,
         result: `${failures.length} failures or duplicates, ${row.result}`,
-        toReach: `no failure, no duplicate, ${row.toReach}`,
+        toReach: `no failures or duplicates, ${row.toReach}`,
         reached: failures.length === 0 && row.reached === true,
       },
     ]
@@ -78,25 +78,25 @@ const startCreator = async (root: string, first: number): Promise<ChildProcess> 
   const creator = fork(fileURLToPath(new URL('creator.ts', import.meta.url)), [root, `${first}`, `${each}`])
   await new Promise<void>((ready, fail) => {
     creator.once('message', () => ready())
-    creator.once('exit', () => fail(new Error('a creating process ended before it began')))
+    creator.once('exit', () => fail(new Error('a creating process exited before it was ready')))
   })
   return creator
 }
 
-/** Answers what failed. */
-const allMade = (creator: ChildProcess): Promise<string[]> =>
+/** Returns the failures. */
+const createAll = (creator: ChildProcess): Promise<string[]> =>
   new Promise((resolve) => {
     creator.once('message', (failures) => resolve(failures as string[]))
-    creator.once('exit', () => resolve(['a creating process ended early']))
+    creator.once('exit', () => resolve(['a creating process exited early']))
     creator.send('begin')
   })
 
-/** It ends by itself; its store must be closed before the repository goes. */
-const ended = async (creator: ChildProcess): Promise<void> => {
+/** It exits by itself; its store must be closed before the cleanup. */
+const untilExit = async (creator: ChildProcess): Promise<void> => {
   if (creator.exitCode === null && creator.signalCode === null) await once(creator, 'exit')
 }
 
-const wrongs = async ({ box }: Stage, root: string): Promise<string[]> => {
+const findProblems = async ({ box }: Stage, root: string): Promise<string[]> => {
   await using world = await openWorld(box, root)
   const live = await world.context.store.environments.live(world.codebase.id)
   const all = processes * each

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import type { Sandbox } from '../test/helpers/repo.ts'
 
-/** Git as a person would type it. Without a time limit: a slow disk is a result here, not a fault. */
+/** Git as a person would type it. No timeout: a slow disk is a result here, not an error. */
 export const plainGit = (box: Pick<Sandbox, 'env'>, cwd: string, ...args: string[]): string =>
   run(box, cwd, args, undefined)
 

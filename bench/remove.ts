@@ -9,15 +9,15 @@ import type { Bench, Stage } from './stage.ts'
 export const remove: Bench = {
   name: 'remove',
   title: 'remove a clean environment',
-  inside:
-    "Ours: `provider.destroy` from the call to the answer, in a warm process: the merge proof, all gates (dirt, hidden edits, half-done operations, mounts, repositories and worktrees inside, live processes, leases, reachability, kept files), the restore point synced to disk, the rename into the trash, the second look at dirt and use, git's record, the row, and the start of the detached deletion (its end is waited for off the clock). Raw: `git worktree remove`, which looks at `git status` and deletes the files itself. Both trees are made the same way, more than a second before a commit of one new file is made in them with plain `git add` and `git commit`, so both indexes are in the state that a commit leaves.",
-  measure: async (stage) => [...(await at(stage, 30_000, 0.5)), ...(await at(stage, 3_000))],
+  description:
+    "Coppice: `provider.destroy` from call to result, in a warm process: the merge proof, all gates (uncommitted changes, hidden edits, unfinished operations, mounts, repositories and worktrees inside, live processes, leases, reachability, kept files), the restore point synced to disk, the rename into the trash, the second check for changes and use, git's record, the row, and the start of the detached deletion (whose end is untimed). Baseline: `git worktree remove`, which checks `git status` and deletes the files itself. Both trees are made the same way; more than a second later, one new file is committed in each with plain `git add` and `git commit`, so both indexes are as a commit leaves them.",
+  measure: async (stage) => [...(await rowsFor(stage, 30_000, 0.5)), ...(await rowsFor(stage, 3_000))],
 }
 
-const at = async (stage: Stage, files: number, atMost?: number): Promise<Row[]> => {
+const rowsFor = async (stage: Stage, files: number, atMost?: number): Promise<Row[]> => {
   await using world = await stage.world(files)
   const workIn = async (path: string): Promise<void> => {
-    // Files of the same second as the index are read again by every status: a tree somebody worked in has none.
+    // Every status rereads files as young as the index; a tree that somebody worked in has none.
     await delay(1_100)
     writeFileSync(join(path, 'work.txt'), `${path}\n`)
     plainGit(stage.box, path, 'add', 'work.txt')
@@ -38,7 +38,7 @@ const at = async (stage: Stage, files: number, atMost?: number): Promise<Row[]> 
           outcome = (await world.provider.destroy(environment, { trigger: 'command' })).outcome
         },
         after: async () => {
-          if (outcome !== 'removed') throw new Error(`it was ${outcome}`)
+          if (outcome !== 'removed') throw new Error(`the environment was ${outcome}, not removed`)
           await world.deletions()
         },
       },

@@ -2,9 +2,9 @@ import type { Sandbox } from '../test/helpers/repo.ts'
 import { fastImport, plainGit } from './plain-git.ts'
 
 /**
- * A repository of `files` files as they lie in real ones: eight to a directory, up to five levels deep, sizes with a
- * long tail (median 2 kB, mean about 4 kB, a few of 60 kB), 30 commits of history, everything in one pack by `git gc`,
- * and checked out. The same every time: the numbers come from a generator with a fixed seed.
+ * Generates a realistic repository: eight files per directory, up to five levels deep, long-tailed sizes (median 2 kB,
+ * mean about 4 kB, a few of 60 kB), 30 commits, one pack by `git gc`, checked out. Always the same: the random numbers
+ * have a fixed seed.
  */
 export const generateRepository = (box: Pick<Sandbox, 'env' | 'root'>, path: string, files: number): void => {
   plainGit(box, box.root, 'init', '-q', path)
@@ -55,13 +55,13 @@ const pathOf = (i: number): string => {
   return [area, ...levels, `file-${i}.ts`].join('/')
 }
 
-/** Log-normal, as file sizes are. */
+/** Log-normal, like real file sizes. */
 const sizeBy = (random: () => number): number => {
   const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
   return Math.max(20, Math.min(60_000, Math.round(2_000 * Math.exp(1.2 * normal))))
 }
 
-/** Slices of one long text of words, which compresses as source does, each with a line of its own at the start. */
+/** Slices of one long text of words, which compresses like source code, each with a unique first line. */
 const wordsBy = (random: () => number): ((size: number) => Buffer) => {
   const letters = 'etaoinshrdlucmfwypvbgk'
   const letter = (): string => letters[Math.floor(random() ** 1.5 * letters.length)] ?? 'e'

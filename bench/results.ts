@@ -2,14 +2,14 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Row } from './measure.ts'
 
-/** What was measured last, and on what: figures may be measured one by one, each where it means something. */
+/** The last measurement and its machine: figures can be measured one by one, each on a suitable machine. */
 export type Result = { readonly rows: readonly Row[]; readonly machine: readonly string[] }
 
 const file = fileURLToPath(new URL('results.json', import.meta.url))
 
-export const results = (): Readonly<Record<string, Result | undefined>> =>
+export const readResults = (): Readonly<Record<string, Result | undefined>> =>
   existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Result>) : {}
 
-export const keep = (name: string, result: Result): void => {
-  writeFileSync(file, `${JSON.stringify({ ...results(), [name]: result }, undefined, 1)}\n`)
+export const saveResult = (name: string, result: Result): void => {
+  writeFileSync(file, `${JSON.stringify({ ...readResults(), [name]: result }, undefined, 1)}\n`)
 }

@@ -8,12 +8,12 @@ import { createWithSpare } from './create-with-spare.ts'
 import { createWithoutSpare } from './create-without-spare.ts'
 import { idleServer } from './idle-server.ts'
 import { list } from './list.ts'
-import { load, machine } from './machine.ts'
+import { load, describeMachine } from './machine.ts'
 import { parallelCreations } from './parallel-creations.ts'
 import { remove } from './remove.ts'
 import { report, table } from './report.ts'
 import { resolve } from './resolve.ts'
-import { keep, results } from './results.ts'
+import { saveResult, readResults } from './results.ts'
 import { serverStart } from './server-start.ts'
 import { makeStage } from './stage.ts'
 import { sweep } from './sweep.ts'
@@ -37,7 +37,7 @@ const all = [
 const wanted = process.argv.slice(2)
 const unknown = wanted.filter((word) => !all.some(({ name }) => name.includes(word)))
 if (unknown.length > 0) {
-  console.error(`no figure is called ${unknown.join(', ')}; there are ${all.map(({ name }) => name).join(', ')}`)
+  console.error(`unknown benchmark: ${unknown.join(', ')}. Available: ${all.map(({ name }) => name).join(', ')}`)
   process.exit(2)
 }
 const chosen = wanted.length === 0 ? all : all.filter(({ name }) => wanted.some((word) => name.includes(word)))
@@ -50,21 +50,21 @@ const failed: string[] = []
     const loadBefore = load()
     try {
       const rows = await bench.measure(stage)
-      // At once: a run that is interrupted keeps what it has measured so far.
-      keep(bench.name, { rows, machine: machine(loadBefore) })
+      // Saved at once, so an interrupted run keeps its results.
+      saveResult(bench.name, { rows, machine: describeMachine(loadBefore) })
       console.log(table(rows))
     } catch (error) {
-      // One that cannot be measured must not cost the others their minutes.
-      console.error(`  could not be measured: ${error instanceof Error ? error.message : String(error)}`)
+      // One failure must not cost the others.
+      console.error(`  failed: ${error instanceof Error ? error.message : String(error)}`)
       failed.push(bench.name)
     }
   }
 }
 
-const kept = results()
+const kept = readResults()
 writeFileSync(
   fileURLToPath(new URL('../docs/performance.md', import.meta.url)),
   report(all.map((bench) => ({ bench, result: kept[bench.name] }))),
 )
-console.log('\nwritten to docs/performance.md')
+console.log('\nWrote docs/performance.md')
 if (failed.length > 0) process.exitCode = 1

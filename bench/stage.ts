@@ -18,22 +18,22 @@ import { makeContext } from '../test/helpers/world.ts'
 import type { Row } from './measure.ts'
 import { plainGit } from './plain-git.ts'
 
-/** One figure of the table: what is on the clock, in words, and how it is measured. */
+/** One benchmark: what is timed, in words, and how to measure it. */
 export type Bench = {
   readonly name: string
   readonly title: string
-  readonly inside: string
+  readonly description: string
   measure(stage: Stage): Promise<Row[]>
 }
 
-/** A temporary directory for the whole run, with the generated repositories in it. */
+/** A temporary directory for the whole run, with the generated repositories. */
 export type Stage = {
   readonly box: Sandbox
-  /** A fresh copy of the generated repository with so many files; generated once per run. */
+  /** A fresh copy of the generated repository with this many files; generated once per run. */
   readonly copy: (files: number) => string
   /** A fresh copy, registered, with an empty store. */
   world(files: number, settings?: Partial<Settings>): Promise<World>
-  /** What was written goes to the disk now, not while the next one is on the clock. */
+  /** Flushes writes now, not while the next measurement is timed. */
   readonly settle: () => void
   readonly log: (line: string) => void
   [Symbol.dispose](): void
@@ -47,9 +47,9 @@ export type World = AsyncDisposable & {
   readonly provider: Isolation
   /** Plain git in the checkout, as a person would type it. */
   raw(...args: string[]): string
-  /** As the product does it for `worktree create --issue <number>`. */
+  /** As the product does for `worktree create --issue <number>`. */
   create(issue: number): Promise<IsolatedEnvironment>
-  /** Until the background deletions are through. */
+  /** Resolves when the background deletions are done. */
   deletions(): Promise<void>
 }
 
@@ -60,7 +60,7 @@ export const makeStage = (log: (line: string) => void): Stage => {
     const template = box.path(`template-${files}`)
     if (!existsSync(template)) {
       log(`  generating a repository of ${files} files`)
-      // In a process of its own: 120 MB of content would make every start of git from this one slower.
+      // In a separate process: 120 MB of content would slow down every start of git from this one.
       const script = fileURLToPath(new URL('generate.ts', import.meta.url))
       execFileSync(process.execPath, [script, template, String(files)], { env: box.env, stdio: 'inherit' })
     }
@@ -88,7 +88,7 @@ const deletion = [
    for (const path of process.argv.slice(1)) deleteTreeSync(path)`,
 ]
 
-/** Also opened by a second process: whoever comes first registers the repository. */
+/** Also opened by a second process; the first one registers the repository. */
 export const openWorld = async (box: Sandbox, root: string, settings: Partial<Settings> = {}): Promise<World> => {
   const home = join(root, 'state')
   mkdirSync(home, { recursive: true })

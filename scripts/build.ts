@@ -8,16 +8,16 @@ import { plainBuiltins } from './plain-builtins.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const outdir = resolve(root, process.argv[2] ?? 'dist')
 
-/** What a command may need comes in one file. Whatever else is behind an `import()` has a file of its own. */
-const commands = ['cli', 'conversations/commands', 'isolation', 'process', 'store']
-/** Brings the server along, which no short command needs. */
-const alone = ['cli/commands/serve.ts', 'cli/commands/chat.ts']
+/** What commands need goes into one chunk. Anything else behind an `import()` has its own. */
+const commandFolders = ['cli', 'conversations/commands', 'isolation', 'process', 'store']
+/** They pull in the server, which no short command needs. */
+const ownChunk = ['cli/commands/serve.ts', 'cli/commands/chat.ts']
 const groupOf = (file: string): string => {
   const path = relative(join(root, 'src'), file)
-  return commands.some((room) => path.startsWith(`${room}/`)) && !alone.includes(path) ? 'commands' : path
+  return commandFolders.some((folder) => path.startsWith(`${folder}/`)) && !ownChunk.includes(path) ? 'commands' : path
 }
 
-// A chunk of an earlier build that nothing imports any more must not be published.
+// Chunks of an earlier build must not be published.
 await rm(outdir, { recursive: true, force: true })
 
 const result = await build({
@@ -28,7 +28,7 @@ const result = await build({
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  // What is imported with import() stays out of the first file, so that `worktree list` never reads pg or yaml.
+  // Keeps `import()`s out of the first file, so that `worktree list` never reads pg or yaml.
   splitting: true,
   plugins: [plainBuiltins, groupImports({ root, groupOf, importers: await importers(), entry: 'src/main.ts' })],
   chunkNames: 'chunks/[name]-[hash]',
@@ -36,12 +36,12 @@ const result = await build({
   minifyWhitespace: true,
   sourcemap: 'linked',
   sourcesContent: false,
-  // Bundled CommonJS (pg, yaml) calls require for Node's own modules, which an ES module does not have. `globalThis`:
-  // grammy brings a variable `process` of its own, which the bundler does not know to rename for a banner.
+  // Bundled CommonJS (pg, yaml) calls require for Node's modules, which ES modules don't have. `globalThis`: grammy
+  // declares its own `process`, which the bundler can't rename in a banner.
   banner: {
     js: "const require = globalThis.process.getBuiltinModule('node:module').createRequire(import.meta.url);",
   },
-  // pg tries the native binding and does without it.
+  // pg tries the native binding and works without it.
   external: ['pg-native'],
   metafile: true,
   logLevel: 'warning',

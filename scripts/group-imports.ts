@@ -4,24 +4,24 @@ import type { Plugin } from 'esbuild'
 
 export type Groups = {
   readonly root: string
-  /** Whatever has a group is read with its group; one that is alone keeps a file of its own. */
+  /** Modules of a group share a chunk; one that is alone keeps its own. */
   readonly groupOf: (path: string) => string
-  /** The files with `import()` in them. */
+  /** Files that contain `import()`. */
   readonly importers: readonly string[]
-  /** What is read before any group is: the one with the first line of the program. */
+  /** The program's entry point, loaded before any group. */
   readonly entry: string
 }
 
 /**
- * Makes one chunk out of many `import()`s. Left to itself the bundler cuts the code wherever two commands share
- * something, and `worktree list` reads 41 files: 20 ms more than it takes to read the same code from a few.
+ * Combines many `import()`s into one chunk. By default the bundler splits wherever two commands share code, and
+ * `worktree list` reads 41 files: 20 ms more than reading the same code from a few.
  */
 export const groupImports = ({ root, groupOf, importers, entry }: Groups): Plugin => ({
   name: 'group-imports',
   setup: async (build) => {
-    const groups = Map.groupBy(await importedBy(root, importers), groupOf)
+    const groups = Map.groupBy(await dynamicImports(root, importers), groupOf)
     await assertDistinctNames(groups)
-    const before = await startsWith(root, entry)
+    const before = await entryImports(root, entry)
     build.onResolve({ filter: /^\.{1,2}\// }, ({ kind, resolveDir, path }) =>
       kind === 'dynamic-import' ? { path: groupOf(join(resolveDir, path)), namespace: 'group' } : undefined,
     )
@@ -35,16 +35,16 @@ export const groupImports = ({ root, groupOf, importers, entry }: Groups): Plugi
 })
 
 /**
- * The bundler makes a file of every set of modules that the same groups need. What the entry needs is there already
- * whoever asks for it, so every group is said to need all of it: one file, not one for each way in which they overlap.
+ * The bundler creates a file for each set of modules that the same groups need. The entry's imports are always loaded,
+ * so every group imports all of them: one file instead of one per overlap.
  */
-const startsWith = async (root: string, entry: string): Promise<string[]> => {
+const entryImports = async (root: string, entry: string): Promise<string[]> => {
   const text = await readFile(join(root, entry), 'utf8')
   const paths = [...text.matchAll(/^import (?!type )[^;]*? from '(\.[^']+)'$/gm)].map(([, path = '']) => path)
   return paths.map((path) => `import ${JSON.stringify(join(root, dirname(entry), path))}`)
 }
 
-const importedBy = async (root: string, importers: readonly string[]): Promise<string[]> => {
+const dynamicImports = async (root: string, importers: readonly string[]): Promise<string[]> => {
   const found = new Set<string>()
   for (const importer of importers) {
     const file = join(root, importer)
@@ -54,7 +54,7 @@ const importedBy = async (root: string, importers: readonly string[]): Promise<s
   return [...found]
 }
 
-/** Two modules of a group with one name would leave both out without a word. */
+/** If two modules of a group export the same name, `export *` silently drops both. */
 const assertDistinctNames = async (groups: ReadonlyMap<string, readonly string[]>): Promise<void> => {
   for (const [group, files] of groups) {
     const seen = new Map<string, string>()

@@ -3,14 +3,14 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:f
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** The agents' programs that the tests run. A newer one is tried by changing it here. */
+/** Agent versions used by the tests. To try a newer one, change it here. */
 export const agentVersions = { '@anthropic-ai/claude-code': '2.1.325', '@openai/codex': '0.166.0' } as const
 
 export type InstalledAgents = { readonly claude: string; readonly codex: string; readonly directory: string }
 
 /**
- * Installs the real programs (about 400 MB each) once per pair of versions, outside of the package's own dependencies.
- * Throws when that cannot be done: a test that did not run must not look like one that passed.
+ * Installs the real programs (about 400 MB each) once per pair of versions, outside the package's dependencies. Throws
+ * on failure: a test that didn't run must not look like one that passed.
  */
 export const installAgents = (env: Readonly<Record<string, string | undefined>>): InstalledAgents => {
   const cache = join(env['XDG_CACHE_HOME'] || join(env['HOME'] || homedir(), '.cache'), 'coppice-test-agents')
@@ -18,12 +18,12 @@ export const installAgents = (env: Readonly<Record<string, string | undefined>>)
   const directory = join(cache, Object.values(agentVersions).join('+'))
   const bin = join(directory, 'node_modules', '.bin')
   const installed = { claude: join(bin, 'claude'), codex: join(bin, 'codex'), directory }
-  if (isThere(installed)) return installed
-  // Under a name of its own, then renamed: a second one who installs at the same time, or a stop half-way, does no harm.
+  if (isInstalled(installed)) return installed
+  // In a separate directory, then renamed: safe against concurrent installs and interruptions.
   const building = join(cache, `installing-${process.pid}`)
   rmSync(building, { recursive: true, force: true })
   mkdirSync(building, { recursive: true })
-  // Claude Code's own package links the program for this system in its install script.
+  // Claude Code's install script links the program for this system.
   const allowScripts = { '@anthropic-ai/claude-code': true }
   writeFileSync(join(building, 'package.json'), JSON.stringify({ private: true, allowScripts }))
   try {
@@ -32,22 +32,22 @@ export const installAgents = (env: Readonly<Record<string, string | undefined>>)
       stdio: ['ignore', 'pipe', 'pipe'],
       encoding: 'utf8',
     })
-    // What is there now is either whole, made by somebody else meanwhile, or a ruin.
-    if (!isThere(installed)) rmSync(directory, { recursive: true, force: true })
+    // Whatever is there now is either complete, by a concurrent install, or broken.
+    if (!isInstalled(installed)) rmSync(directory, { recursive: true, force: true })
     renameSync(building, directory)
   } catch (error) {
-    if (!isThere(installed)) throw notInstalled(packages, error)
+    if (!isInstalled(installed)) throw notInstalled(packages, error)
   } finally {
     rmSync(building, { recursive: true, force: true })
   }
-  if (!isThere(installed)) throw notInstalled(packages, 'the programs are not where they should be')
+  if (!isInstalled(installed)) throw notInstalled(packages, 'the installed programs are missing')
   return installed
 }
 
-const isThere = ({ claude, codex }: InstalledAgents): boolean => [claude, codex].every((path) => existsSync(path))
+const isInstalled = ({ claude, codex }: InstalledAgents): boolean => [claude, codex].every((path) => existsSync(path))
 
 const notInstalled = (packages: readonly string[], cause: unknown): Error =>
-  new Error(`the agents' programs could not be installed (${packages.join(', ')}), so nothing was shown about them`, {
+  new Error(`couldn't install the agents' programs (${packages.join(', ')}), so their tests can't run`, {
     cause,
   })
 

@@ -31,9 +31,9 @@ import { configSecrets, environmentSecrets, homeToken } from './main/secrets.ts'
 import { takeEnvironment } from './main/take-environment.ts'
 
 /*
- * The composition root: the only place that reads the environment and constructs things. What looking needs is imported
- * here, and the rest when it is first needed: starting is most of what a short command costs, and every file more that
- * is read for it takes about half a millisecond.
+ * The composition root: the only place that reads the environment and constructs things. It imports only what read-only
+ * commands need, and the rest on demand: start-up is most of a short command's time, and every file adds about half a
+ * millisecond.
  */
 
 const { env, exposed } = takeEnvironment()
@@ -51,10 +51,10 @@ const progress = createProgress({
 
 const platforms: LoadPlatforms = async () => (await import('./platforms/capabilities.ts')).knownPlatforms
 
-let unwritten = false
+let outputFailed = false
 let interruptedBy: 'SIGINT' | 'SIGTERM' | 'SIGHUP' | undefined
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  // Once: who presses Ctrl-C a second time does not want to wait for the tidying up; the next start does it.
+  // Once: a second Ctrl-C doesn't wait for cleanup; the next start does it.
   process.once(signal, () => {
     interruptedBy ??= signal
     progress.say('cancelling')
@@ -62,12 +62,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   })
 }
 for (const stream of [process.stdout, process.stderr]) {
-  // `coppice … | head`: whoever reads has read enough, and that is no fault.
+  // `coppice … | head`: the reader has seen enough, which isn't an error.
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') return
     process.exitCode = 1
-    if (unwritten || stream === process.stderr) return
-    unwritten = true
+    if (outputFailed || stream === process.stderr) return
+    outputFailed = true
     const why = error.message.replace(/^[A-Z]+: /, '').replace(/, write$/, '')
     process.stderr.write(`coppice: couldn't write the output: ${why}.\n`)
   })
@@ -104,7 +104,7 @@ const exitCode = await runCli({
   ownEngine: async (workplace, conversationId) =>
     (await import('./main/own-engine.ts')).createOwnEngine(workplace, conversationId),
 })
-// An answer that nobody could read is a failure, whatever was done; the error may come after this line as well.
+// Output that couldn't be written is a failure, whatever was done; that error may also come later.
 if (process.exitCode === undefined) {
   process.exitCode = exitCode === 130 && interruptedBy !== undefined ? 128 + numberOf(interruptedBy) : exitCode
 }
@@ -115,7 +115,7 @@ function version(): string {
 
 async function open({ home: named, verbose, near }: OpenOptions): Promise<Workplace> {
   const home = prepareHome(named === undefined ? homeDirectory(env, existsSync) : resolve(cwd(), named), (made) => {
-    // Whoever named it may have mistyped it, and would wonder where everything is.
+    // If it was mistyped, the user would wonder where everything is.
     if (named !== undefined || env['COPPICE_HOME'])
       process.stderr.write(`Created a new home directory at ${printable(made)}\n`)
   })
@@ -124,7 +124,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
   if (homeText !== undefined) secrets.add(...(await configSecrets(homeText)))
   const settings = await resolveSettings({ homeFile, ...(homeText !== undefined && { homeText }), env })
   const git = createGit({ env, home, now: clock, token: await tokenOf(settings), redact: secrets.redact })
-  const asked = askAhead(git, near)
+  const prefetched = prefetchConfig(git, near)
   const log = await loggerFor(home, verbose)
   const sqliteFile = join(home, 'coppice.db')
   const databaseUrl = withPassword(settings.databaseUrl, env['PGPASSWORD'])
@@ -157,7 +157,7 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
     repoConfigs: new Map(),
     failpoint: async () => {},
   }
-  await asked
+  await prefetched
   const isolation = createIsolation(context)
   return {
     context,
@@ -170,31 +170,31 @@ async function open({ home: named, verbose, near }: OpenOptions): Promise<Workpl
 }
 
 /**
- * Every call of git needs the repository's configuration first. Asked now, git reads it while we open the store; the
- * answer is kept with the state of the files it came from, so a wrong guess costs a process and nothing else.
+ * Every git call needs the repository's configuration first, so read it while the store opens. The cache checks the
+ * files it came from, so a wrong guess costs only one process.
  */
-async function askAhead(git: Git, near: string | undefined): Promise<void> {
+async function prefetchConfig(git: Git, near: string | undefined): Promise<void> {
   if (near === undefined) return
   try {
-    // Only a plain repository: the `.git` file of a worktree is an agent's to rewrite, and its record is in the store.
+    // Only a plain repository: an agent can rewrite a worktree's `.git` file, and its record is in the store.
     const commonDir = join(near, '.git')
     if (lstatSync(commonDir).isDirectory()) await git.config({ commonDir: toRepoPath(commonDir) })
   } catch {
-    // Whoever needs the answer asks again and says what is wrong.
+    // The first real call tries again and reports the problem.
   }
 }
 
-/** Loaded with the first id: most commands make none, and loading it takes 4 ms. */
+/** Loaded with the first id: most commands need none, and loading takes 4 ms. */
 function randomUUID(): string {
   return process.getBuiltinModule('node:crypto').randomUUID()
 }
 
-/** An internal command in a process that outlives us. If it cannot be started, the next start of Coppice does the work. */
+/** Runs an internal command in a process that outlives us. If that fails, the next start of Coppice does the work. */
 function inBackground(log: Logger, home: string, words: readonly string[]): void {
   const args = [fileURLToPath(import.meta.url), '--home', home, 'internal', ...words]
   void import('./process/spawn.ts')
     .then(({ spawnDetached }) => spawnDetached({ command: process.execPath, args, cwd: '/', env }))
-    .catch((error: unknown) => log.warn('work in the background could not be started', { words, error }))
+    .catch((error: unknown) => log.warn("couldn't start background work", { words, error }))
 }
 
 function homeConfig(home: string): { homeFile: string; homeText?: string } {
@@ -216,7 +216,7 @@ async function approveOnTerminal(): Promise<IsolationContext['approve']> {
   return createApprove({ input, output, signal: cancel.signal, before: progress.clear })
 }
 
-/** Standard error when more is asked for, else a file in the home that only grows when something is wrong. */
+/** Standard error if verbose, else a file in the home that only grows when something is wrong. */
 async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
   const file = appendToLog(join(home, 'coppice.log'))
   return createLogger({
@@ -227,13 +227,13 @@ async function loggerFor(home: string, verbose: boolean): Promise<Logger> {
   })
 }
 
-/** `pg` would look it up in our environment, where it is not any more. */
+/** `pg` would look for it in our environment, where it no longer is. */
 function withPassword(url: string | undefined, password: string | undefined): string | undefined {
   if (url === undefined || password === undefined || password === '' || passwordsIn(url).length > 0) return url
   return `${url}${url.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`
 }
 
-/** `COLUMNS` where somebody exports it, as for ps and git; else the terminal's own width. */
+/** `COLUMNS` if exported, as for ps and git; else the terminal's width. */
 function columnsOf(stream: NodeJS.WriteStream): number | undefined {
   const wanted = Number(env['COLUMNS'] ?? '')
   const columns = Number.isInteger(wanted) && wanted > 0 ? wanted : stream.isTTY ? stream.columns : undefined

@@ -54,7 +54,7 @@ const opensFiles: Record<string, string> = {
   'src/process/files/delete-tree.ts': 'opens directories with O_PATH, and reads /proc',
   'src/process/git-processes.ts': 'reads /proc',
   'src/process/identity-linux.ts': 'reads /proc',
-  'src/process/inside-linux.ts': 'reads /proc',
+  'src/process/processes-inside-linux.ts': 'reads /proc',
   'src/process/run-processes.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads /proc and writes into a cgroup, which is no place for files',
   'src/process/files/mounts.ts': 'reads /proc',
@@ -62,7 +62,7 @@ const opensFiles: Record<string, string> = {
   'src/isolation/durable.ts': 'writes with O_NONBLOCK and O_NOFOLLOW',
   'src/isolation/lock/lock-file.ts': 'writes with O_NONBLOCK and O_NOFOLLOW, or with O_EXCL',
   'src/isolation/paths.ts': 'makes a new file (O_EXCL)',
-  'src/agents/acp/inside.ts': 'writes, and opens directories, with O_NONBLOCK and O_NOFOLLOW',
+  'src/agents/acp/confined-files.ts': 'writes, and opens directories, with O_NONBLOCK and O_NOFOLLOW',
   'src/server/connections.ts': 'reads /proc',
   'src/server/token-file.ts': 'opens with O_NONBLOCK and O_NOFOLLOW: it also corrects the mode',
   'src/store/sqlite/open.ts': 'makes a new file (O_EXCL)',
@@ -92,10 +92,10 @@ const opening = new Set([
 /** An agent can put a million names into a directory; here is who lists one at once all the same, and why. */
 const listsAtOnce: Record<string, string> = {
   'src/process/files/list-directory.ts': 'lists small directories',
-  'src/process/inside-linux.ts': 'reads /proc',
+  'src/process/processes-inside-linux.ts': 'reads /proc',
   'src/process/table.ts': 'reads /proc',
   'src/process/cgroup.ts': 'reads a cgroup',
-  'src/git/clone.ts': 'asks whether the directory that a person named is empty',
+  'src/git/clone-bare.ts': 'asks whether the directory that a person named is empty',
   'src/git/blobs.ts': "syncs git's object directories, while nothing else may happen",
   'src/runs/wires/git-places.ts': 'answers at once, and refuses more than 500 hooks',
 }

@@ -3,77 +3,77 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
 
-/** The seam: Claude Code, Codex, an ACP agent, a command, the demo. One conformance suite over all of them. */
+/** Implemented by Claude Code, Codex, ACP agents, a command and the demo; all pass one conformance suite. */
 export type Agent = {
   readonly name: string
-  /** Is it there, and can it work? Asked by `coppice agents` and before a default is chosen. */
+  /** Is it installed and usable? Called by `coppice agents` and before the default is chosen. */
   availability(): Promise<AgentAvailability>
-  /** A closer look that may take seconds, where there is more to know: its version, whether it is logged in. */
+  /** A closer check that may take seconds, for agents that can report a version or login state. */
   inspect?(): Promise<AgentAvailability>
   /**
-   * Works in the directory until it is done. What it says on the way goes to `emit`, in order. Resolves for every end
-   * that the agent itself can have; when `signal` aborts, its whole process tree is dead before this settles.
+   * Works in the directory until done, sending output to `emit` in order. Resolves however the agent ends; when
+   * `signal` aborts, its whole process tree is dead before this settles.
    */
   run(request: AgentRequest): Promise<AgentResult>
 }
 
 export type AgentAvailability =
   | { readonly state: 'ready'; readonly version: string | undefined }
-  /** One sentence of what is missing and one of what fixes it. */
+  /** One sentence on what is missing and one on how to fix it. */
   | { readonly state: 'missing' | 'logged-out'; readonly problem: string; readonly remedy: string }
 
 export type AgentRequest = {
-  /** The environment. The agent runs here and nowhere else. */
+  /** The environment. The agent runs only here. */
   readonly directory: string
-  /** Exactly what the user said. */
+  /** The user's exact message. */
   readonly prompt: string
-  /** What surrounds it (earlier messages, an issue's text, that this is a rerun): data, marked as such. */
+  /** Data, marked as such: earlier messages, an issue's text, whether this is a rerun. */
   readonly context: string | undefined
-  /** The agent's own id of an earlier run in this conversation, to go on from. */
+  /** The agent's session id from an earlier run in this conversation, to resume. */
   readonly session: string | undefined
   readonly rules: AgentRules
-  /** A stranger's tree (a fork's pull request): what it says about how agents work is not obeyed. */
+  /** A stranger's tree (a fork's pull request): its instructions for agents are ignored. */
   readonly untrusted: boolean
-  /** The whole environment of its process: allow-listed, with the COPPICE_* variables and leased ports in it. */
+  /** The process's whole environment: allow-listed, with the COPPICE_* variables and leased ports. */
   readonly environment: Readonly<Record<string, string>>
-  /** How a program is started in the environment; undefined: in its directory, as it is. */
+  /** How to start a program in the environment (default: directly, in its directory). */
   readonly launch?: Launch | undefined
-  /** Put on every process of the run, by which what it leaves behind is found. */
+  /** Put on every process of the run, to find any it leaves behind. */
   readonly mark: RunMark
   readonly signal: AbortSignal
-  /** What must not be said. Hidden here, before a reply or a line is cut: of half a secret nobody knows that it is one. */
+  /** Redacted before a reply or line is cut: half a secret can't be recognized. */
   readonly secrets: Pick<Secrets, 'redact' | 'stream'>
   readonly emit: (event: AgentEvent) => void
-  /** Called with the process as soon as it exists and awaited before it is given anything to do. */
+  /** Called as soon as the process exists, and awaited before it gets any work. */
   readonly onStart: (process: ProcessIdentity) => Promise<void>
-  /** Asks the conversation whether the agent may do this; undefined when there is nobody to ask. */
+  /** Asks the user whether the agent may do this; undefined if there is nobody to ask. */
   readonly ask?: (question: AgentQuestion) => Promise<boolean | undefined>
 }
 
 export type AgentQuestion = { readonly agent: string; readonly what: string }
 
 export type AgentRules = {
-  /** `read`: writing tools are denied. */
+  /** `read` denies writing tools. */
   readonly access: 'read' | 'write'
   readonly allowedTools: readonly string[]
   readonly disallowedTools: readonly string[]
 }
 
 export type AgentEvent =
-  /** A piece of what it says; pieces put together are the reply. */
+  /** A piece of the reply; joined, the pieces are the whole reply. */
   | { readonly type: 'text'; readonly text: string }
-  /** One short line about what it does: "edited src/login.ts". */
+  /** A short line about one action: "edited src/login.ts". */
   | { readonly type: 'tool'; readonly line: string }
-  /** Its own id, by which it can be resumed. Said as early as it is known: a crash may follow. */
+  /** The agent's session id, for resuming. Emitted as soon as it is known, in case of a crash. */
   | { readonly type: 'session'; readonly id: string }
 
 export type AgentResult = {
   readonly outcome: 'done' | 'failed' | 'cancelled'
-  /** The whole reply; for `failed` what the agent had said until then. */
+  /** The whole reply; if it failed, the reply up to that point. */
   readonly text: string
-  /** For `failed`: what happened, in one sentence. */
+  /** If it failed: what happened, in one sentence. */
   readonly problem?: string
-  /** For `failed`: what to do about it. */
+  /** If it failed: what to do. */
   readonly remedy?: string
   readonly usage?: AgentUsage
 }

@@ -1,4 +1,4 @@
-/** What a program's event says, which is its own affair and may be anything: a field that is not as expected is not there. */
+/** Events come from another program and may contain anything: a field of the wrong type counts as missing. */
 export type Fields = Readonly<Record<string, unknown>>
 
 export const fieldsOf = (value: unknown): Fields =>

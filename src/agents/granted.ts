@@ -3,7 +3,7 @@ export type GrantList = {
   readonly prefixes?: readonly string[]
 }
 
-/** Of our own variables those that an agent needs on purpose, by its list. Nothing else of them ever gets there. */
+/** Passes an agent only those of our variables that its list names. */
 export const grantedVariables = (
   own: Readonly<Record<string, string | undefined>>,
   { names, prefixes = [] }: GrantList,

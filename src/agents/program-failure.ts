@@ -3,7 +3,7 @@ import { CHECK_WORKTREE, exitText } from './texts.ts'
 
 export type Failure = { readonly problem: string; readonly remedy: string }
 
-export type ProgramWords = {
+export type ProgramTexts = {
   /** "Claude Code" */
   readonly title: string
   readonly install: string
@@ -12,9 +12,9 @@ export type ProgramWords = {
   readonly directory: string
 }
 
-/** One sentence of what happened and one of what to do, for every end that is none of the program's own words. */
-export const endFailure = (end: Exclude<ProgramEnd, { readonly how: 'cancelled' }>, words: ProgramWords): Failure => {
-  const { title, install, setting, directory } = words
+/** Describes what happened and what to do when the program gave no error of its own. */
+export const endFailure = (end: Exclude<ProgramEnd, { readonly how: 'cancelled' }>, texts: ProgramTexts): Failure => {
+  const { title, install, setting, directory } = texts
   switch (end.how) {
     case 'not-started':
       return {
@@ -23,7 +23,7 @@ export const endFailure = (end: Exclude<ProgramEnd, { readonly how: 'cancelled' 
       }
     case 'silent':
       return {
-        problem: `${title} printed nothing for ${duration(words.silenceMs)} with no tool running, so it was stopped.`,
+        problem: `${title} printed nothing for ${duration(texts.silenceMs)} with no tool running, so it was stopped.`,
         remedy: 'Send the message again, or raise agent.silenceMinutes in config.yaml.',
       }
     case 'ended': {
@@ -51,7 +51,7 @@ const lastLines = (stderr: string): string => {
   return asClause(said.slice(-SHOWN_LINES).join(' · '))
 }
 
-/** The end of what somebody else wrote, to be followed by our full stop. */
+/** The end of someone else's text, to be followed by our full stop. */
 export const asClause = (text: string): string => {
   const plain = text.replaceAll(/\s+/g, ' ').trim()
   return (plain.length > SHOWN_CHARACTERS ? `…${plain.slice(-SHOWN_CHARACTERS).toWellFormed()}` : plain).replace(

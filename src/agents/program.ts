@@ -6,21 +6,21 @@ import type { AgentRequest } from './agent.ts'
 import { createLines } from './lines.ts'
 import { endStrays } from './strays.ts'
 
-/** One event of a program that tells what it does in JSON, one object per line. */
+/** One JSON object, printed by the program on a line of its own. */
 export type ProgramEvent = Readonly<Record<string, unknown>>
 
 export type ProgramRun = {
   readonly command: string
   readonly args: readonly string[]
   readonly stdin: string
-  /** Beside the request's own: what this program needs of ours. */
+  /** Our variables that this program needs, added to the request's. */
   readonly granted: Readonly<Record<string, string>>
   readonly clock: Clock
-  /** How long it may say nothing while none of its tools is at work. */
+  /** How long it may print nothing while no tool is running. */
   readonly silenceMs: number
   readonly onEvent: (event: ProgramEvent) => void
-  /** A tool was called and has not answered yet: ten minutes of silence are then a long test, not death. */
-  readonly toolAtWork: () => boolean
+  /** A tool call is pending: ten minutes of silence is then a long test, not a hang. */
+  readonly toolRunning: () => boolean
 }
 
 export type ProgramEnd =
@@ -30,9 +30,8 @@ export type ProgramEnd =
   | { readonly how: 'not-started'; readonly problem: string }
 
 /**
- * Runs an agent's program to its end, event by event. When it is cancelled or says nothing for too long, everything that
- * it started is dead before this resolves. What the caller must hear of (a process that cannot be ended, a start that
- * cannot be written down) is thrown.
+ * Runs an agent's program to completion, event by event. If it is cancelled or silent for too long, everything it
+ * started is dead before this resolves. Throws if a process can't be stopped or its start can't be recorded.
  */
 export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): Promise<ProgramEnd> => {
   const silence = watchSilence(run)
@@ -51,11 +50,11 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
       clock: run.clock,
       stdin: run.stdin,
       signal: AbortSignal.any([request.signal, silence.signal]),
-      outputLimitBytes: KEPT_BYTES,
-      // Of standard output the text in its events is hidden: a replacement in between could break their JSON.
+      outputLimitBytes: STDERR_TAIL_BYTES,
+      // stdout is redacted per event text: replacing in the raw stream could break its JSON.
       redact: { secrets: request.secrets, streams: ['stderr'] },
       beforeWork: request.onStart,
-      onActivity: silence.heard,
+      onActivity: silence.onActivity,
       onOutput: (text, stream) => {
         if (stream === 'stdout') lines.add(text)
       },
@@ -75,10 +74,10 @@ export const runAgentProgram = async (run: ProgramRun, request: AgentRequest): P
   }
 }
 
-/** Of standard error only the end is shown; standard output is taken as it comes. */
-const KEPT_BYTES = 16_000
+/** Only the end of stderr is shown; stdout is consumed as it arrives. */
+const STDERR_TAIL_BYTES = 16_000
 
-/** What a program prints between its events is not for us. */
+/** Ignores anything printed between events. */
 const parsed = (line: string): ProgramEvent | undefined => {
   if (!line.startsWith('{')) return undefined
   try {
@@ -89,13 +88,13 @@ const parsed = (line: string): ProgramEvent | undefined => {
   }
 }
 
-type Silence = { readonly signal: AbortSignal; readonly heard: () => void; readonly end: () => void }
+type Silence = { readonly signal: AbortSignal; readonly onActivity: () => void; readonly end: () => void }
 
-const watchSilence = ({ silenceMs, toolAtWork }: ProgramRun): Silence => {
+const watchSilence = ({ silenceMs, toolRunning }: ProgramRun): Silence => {
   const abort = new AbortController()
   const timer = setTimeout(() => {
-    if (toolAtWork()) timer.refresh()
+    if (toolRunning()) timer.refresh()
     else abort.abort()
   }, silenceMs)
-  return { signal: abort.signal, heard: () => void timer.refresh(), end: () => clearTimeout(timer) }
+  return { signal: abort.signal, onActivity: () => void timer.refresh(), end: () => clearTimeout(timer) }
 }

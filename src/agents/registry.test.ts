@@ -1,5 +1,6 @@
 import { tmpdir } from 'node:os'
 import { expect, test } from 'vitest'
+import { acpAgents } from '../domain/config/agents.ts'
 import { defaultSettings } from '../domain/config/settings.ts'
 import { createGit } from '../git/door.ts'
 import { selfIdentity } from '../process/identity.ts'
@@ -28,6 +29,9 @@ test('the command is there only if one is configured, and the demo is last', () 
   expect([...made().keys()]).toEqual(['claude', 'codex', 'demo'])
   expect([...made('cat').keys()]).toEqual(['command', 'claude', 'codex', 'demo'])
   for (const [name, agent] of made('cat')) expect(agent.name).toBe(name)
+  // Their names can't be given to an agent in the configuration.
+  for (const name of made('cat').keys()) expect(acpAgents.read({ [name]: { command: ['x'] } })).toBeUndefined()
+  expect(acpAgents.read({ gemini: { command: ['x'] } })).toHaveLength(1)
 })
 
 test('the nearest word counts: the conversation, then the codebase, then the configuration', async () => {

@@ -26,30 +26,30 @@ export type AgentParts = {
   readonly clock: Clock
   readonly ids: Ids
   readonly self: ProcessIdentity
-  /** Our own variables: each agent takes from them what its list names. */
+  /** Our own variables; each agent receives only those its list names. */
   readonly ownEnvironment: Readonly<Record<string, string | undefined>>
-  /** In the home, for what an agent is given beside the message. */
+  /** In the data directory, for context files given to agents. */
   readonly contextDirectory: string
 }
 
-type Member = {
-  /** Undefined when nothing says how to run it. */
-  readonly make: (parts: AgentParts) => Agent | undefined
-  /** What makes it one of the known ones. */
+type AgentFactory = {
+  /** Undefined if it isn't configured. */
+  readonly create: (parts: AgentParts) => Agent | undefined
+  /** How to configure it. */
   readonly remedy: string
 }
 
-/** The members of the agent seam, in the order in which a default is looked for: what was set up first, the demo last. */
-const members = {
+/** In the order a default is chosen: explicitly configured first, the demo last. */
+const factories = {
   command: {
-    make: (parts) => {
+    create: (parts) => {
       const command = parts.settings.agentCommand
       return command === undefined ? undefined : createCommandAgent({ ...parts, command })
     },
     remedy: 'set COPPICE_AGENT_COMMAND (or agent.command in config.yaml) to the program to run',
   },
   claude: {
-    make: (parts) =>
+    create: (parts) =>
       createClaudeAgent({
         ...parts,
         command: parts.settings.claudeCommand,
@@ -59,7 +59,7 @@ const members = {
     remedy: '',
   },
   codex: {
-    make: (parts) =>
+    create: (parts) =>
       createCodexAgent({
         ...parts,
         command: parts.settings.codexCommand,
@@ -68,19 +68,19 @@ const members = {
       }),
     remedy: '',
   },
-  demo: { make: createDemoAgent, remedy: '' },
-} as const satisfies Readonly<Record<string, Member>>
+  demo: { create: createDemoAgent, remedy: '' },
+} as const satisfies Readonly<Record<string, AgentFactory>>
 
 const silenceOf = ({ settings }: AgentParts): number => settings.agentSilenceMinutes * 60_000
 
-/** By name, in the order in which a default is looked for. */
+/** By name, in the order a default is chosen. */
 export const createAgents = (parts: AgentParts): ReadonlyMap<string, Agent> =>
   new Map(
-    Object.entries<Member>(members).flatMap(([name, { make }]) => {
-      const agent = make(parts)
-      const named = agent === undefined ? [] : [[name, agent] as const]
-      // Somebody named these, too: they come before what is merely found.
-      return name === 'command' ? [...named, ...acpAgents(parts)] : named
+    Object.entries<AgentFactory>(factories).flatMap(([name, { create }]) => {
+      const agent = create(parts)
+      const entry = agent === undefined ? [] : [[name, agent] as const]
+      // Explicitly configured too, so before agents that are merely installed.
+      return name === 'command' ? [...entry, ...acpAgents(parts)] : entry
     }),
   )
 
@@ -97,7 +97,7 @@ const acpAgents = (parts: AgentParts): (readonly [string, Agent])[] =>
 
 export type AgentChoice = {
   readonly agents: ReadonlyMap<string, Agent>
-  /** What the conversation asked for. */
+  /** Chosen in the conversation. */
   readonly wanted: string | undefined
   readonly codebaseDefault: string | undefined
   readonly settings: Pick<Settings, 'agentDefault'>
@@ -105,29 +105,29 @@ export type AgentChoice = {
 
 export type ChosenAgent = {
   readonly agent: Agent
-  /** Why this one, in words that go on after "agent demo, ". */
+  /** Why this one; follows "agent demo, ". */
   readonly reason: string
 }
 
-/** What somebody named, the nearest word first; else the first that can work. A name that nobody knows is an error. */
+/** The most specific explicit choice, else the first agent that is ready. An unknown name is an error. */
 export const chooseAgent = async (choice: AgentChoice): Promise<ChosenAgent> => {
   const { agents, wanted, codebaseDefault, settings } = choice
-  if (wanted !== undefined) return named(agents, wanted, 'chosen in this conversation')
-  if (codebaseDefault !== undefined) return named(agents, codebaseDefault, "this repository's default")
+  if (wanted !== undefined) return agentNamed(agents, wanted, 'chosen in this conversation')
+  if (codebaseDefault !== undefined) return agentNamed(agents, codebaseDefault, "this repository's default")
   if (settings.agentDefault !== undefined) {
-    return named(agents, settings.agentDefault, 'the configured default (COPPICE_AGENT or agent.default)')
+    return agentNamed(agents, settings.agentDefault, 'the configured default (COPPICE_AGENT or agent.default)')
   }
   return firstReady(agents)
 }
 
-const named = (agents: ReadonlyMap<string, Agent>, name: string, reason: string): ChosenAgent => {
+const agentNamed = (agents: ReadonlyMap<string, Agent>, name: string, reason: string): ChosenAgent => {
   const agent = agents.get(name)
   if (agent !== undefined) return { agent, reason }
   const known = [...agents.keys()].join(', ')
-  const member = Object.entries<Member>(members).find(([key]) => key === name)?.[1]
-  if (member !== undefined) {
+  const factory = Object.entries<AgentFactory>(factories).find(([key]) => key === name)?.[1]
+  if (factory !== undefined) {
     throw new AppError('not-found', `the agent "${name}" (${reason}) is not set up`, {
-      remedy: `${member.remedy}, or choose one of: ${known}`,
+      remedy: `${factory.remedy}, or choose one of: ${known}`,
     })
   }
   throw new AppError('not-found', `unknown agent "${name.slice(0, 80)}" (${reason})`, {
@@ -136,18 +136,18 @@ const named = (agents: ReadonlyMap<string, Agent>, name: string, reason: string)
 }
 
 const firstReady = async (agents: ReadonlyMap<string, Agent>): Promise<ChosenAgent> => {
-  const passed: string[] = []
+  const skipped: string[] = []
   const remedies: string[] = []
   for (const agent of agents.values()) {
     const found = await agent.availability()
     if (found.state === 'ready') {
-      const others = passed.length === 0 ? '' : ` (${passed.join('; ')})`
+      const others = skipped.length === 0 ? '' : ` (${skipped.join('; ')})`
       return { agent, reason: `the first one that is ready${others}` }
     }
-    passed.push(`${agent.name}: ${found.problem}`)
+    skipped.push(`${agent.name}: ${found.problem}`)
     remedies.push(found.remedy)
   }
-  throw new AppError('not-found', `no agent is ready: ${passed.join('; ') || 'none is set up'}`, {
+  throw new AppError('not-found', `no agent is ready: ${skipped.join('; ') || 'none is set up'}`, {
     remedy: remedies[0] ?? 'set COPPICE_AGENT_COMMAND to the program to run',
   })
 }

@@ -28,9 +28,7 @@ test('a reply of exactly the limit is whole', () => {
 test('beyond the limit the middle is left out, and how much of it is told', () => {
   const { text, events } = sayAll(40, ['a'.repeat(25), 'b'.repeat(100), 'c'.repeat(10)])
   expect(text).toBe(events.join(''))
-  expect(text).toBe(
-    `${'a'.repeat(25)}${'b'.repeat(5)}\n\n[… cut here: 95 bytes of the output were left out …]\n\n${'c'.repeat(10)}`,
-  )
+  expect(text).toBe(`${'a'.repeat(25)}${'b'.repeat(5)}\n\n[… 95 bytes of output omitted …]\n\n${'c'.repeat(10)}`)
 })
 
 test('no character is cut in half, wherever the limit falls', () => {

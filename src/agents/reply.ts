@@ -2,54 +2,54 @@ import type { AgentRequest } from './agent.ts'
 
 export type ReplyText = {
   readonly add: (text: string) => void
-  /** Emits one short line about what the agent did, after what it had said until then. */
+  /** Emits a short line about an action, after the text so far. */
   readonly tool: (line: string) => void
-  /** What comes next is another paragraph than what was said last. */
-  readonly part: () => void
-  /** Everything that was emitted, put together. Emits what is owed of a reply that was cut. */
+  /** Starts a new paragraph. */
+  readonly paragraph: () => void
+  /** Emits what was held back of a truncated reply, and returns all emitted text. */
   readonly end: () => string
 }
 
 /**
- * The reply grows piece by piece, and what was said cannot be taken back: beyond the limit the beginning stands, the
- * middle is left out and told, and the end is said last, since that is where a program sums up.
+ * The reply is streamed and can't be taken back. Beyond the limit, the start is kept, the middle is omitted with a
+ * notice, and the end comes last, since that is where programs sum up.
  */
 export const createReply = (
   limitBytes: number,
   { emit, secrets }: Pick<AgentRequest, 'emit' | 'secrets'>,
 ): ReplyText => {
   const tailBytes = Math.floor(limitBytes / 4)
-  let room = limitBytes - tailBytes
-  let said = ''
-  let rest = ''
-  let left = 0
-  let parted = false
-  /** The last two characters of what was added: enough to tell a line's end from a paragraph's. */
-  let last = ''
-  const say = (text: string): void => {
+  let headRoom = limitBytes - tailBytes
+  let emitted = ''
+  let tail = ''
+  let omittedBytes = 0
+  let startsParagraph = false
+  /** The last two characters added: enough to tell a line break from a paragraph break. */
+  let lastTwo = ''
+  const emitText = (text: string): void => {
     if (text === '') return
-    said += text
+    emitted += text
     emit({ type: 'text', text })
   }
-  const grow = (text: string): void => {
-    const head = rest === '' && left === 0 ? firstBytes(text, room) : ''
-    room -= Buffer.byteLength(head)
-    say(head)
-    rest += text.slice(head.length)
-    const kept = lastBytes(rest, tailBytes)
-    left += Buffer.byteLength(rest) - Buffer.byteLength(kept)
-    rest = kept
+  const append = (text: string): void => {
+    const head = tail === '' && omittedBytes === 0 ? firstBytes(text, headRoom) : ''
+    headRoom -= Buffer.byteLength(head)
+    emitText(head)
+    tail += text.slice(head.length)
+    const kept = lastBytes(tail, tailBytes)
+    omittedBytes += Buffer.byteLength(tail) - Buffer.byteLength(kept)
+    tail = kept
   }
-  const redacted = secrets.stream(grow)
+  const redacted = secrets.stream(append)
   let settling: NodeJS.Timeout | undefined
   return {
     add: (piece) => {
-      // PostgreSQL has no text with a NUL in it, and no platform shows one.
+      // PostgreSQL text can't contain NUL, and no platform shows it.
       const plain = piece.replaceAll('\0', '')
       if (plain === '') return
-      redacted.push(parted ? gapAfter(last) + plain : plain)
-      last = (last + plain).slice(-2)
-      parted = false
+      redacted.push(startsParagraph ? gapAfter(lastTwo) + plain : plain)
+      lastTwo = (lastTwo + plain).slice(-2)
+      startsParagraph = false
       clearTimeout(settling)
       settling = setTimeout(redacted.settle, SETTLE_MS).unref()
     },
@@ -57,30 +57,30 @@ export const createReply = (
       redacted.show()
       emit({ type: 'tool', line: shortened(secrets.redact(line)) })
     },
-    part: () => {
-      parted = true
+    paragraph: () => {
+      startsParagraph = true
     },
     end: () => {
       clearTimeout(settling)
       redacted.end()
-      if (left > 0) say(`\n\n[… cut here: ${left} bytes of the output were left out …]\n\n`)
-      say(rest)
-      rest = ''
-      return said
+      if (omittedBytes > 0) emitText(`\n\n[… ${omittedBytes} bytes of output omitted …]\n\n`)
+      emitText(tail)
+      tail = ''
+      return emitted
     },
   }
 }
 
-/** A word that is followed by silence is complete; while an agent speaks, its next one comes sooner than this. */
+/** After this pause a word is complete; a streaming agent sends its next one sooner. */
 const SETTLE_MS = 100
 
-const LONGEST_LINE = 120
+const MAX_LINE_LENGTH = 120
 
 const shortened = (line: string): string =>
-  line.length > LONGEST_LINE ? `${line.slice(0, LONGEST_LINE - 1).toWellFormed()}…` : line
+  line.length > MAX_LINE_LENGTH ? `${line.slice(0, MAX_LINE_LENGTH - 1).toWellFormed()}…` : line
 
-const gapAfter = (said: string): string =>
-  said === '' || said.endsWith('\n\n') ? '' : said.endsWith('\n') ? '\n' : '\n\n'
+const gapAfter = (text: string): string =>
+  text === '' || text.endsWith('\n\n') ? '' : text.endsWith('\n') ? '\n' : '\n\n'
 
 /** As many whole characters as fit. */
 const firstBytes = (text: string, limit: number): string => {
@@ -99,5 +99,5 @@ const lastBytes = (text: string, limit: number): string => {
   return bytes.toString('utf8', start)
 }
 
-/** UTF-8: every byte of a character but its first begins with the bits 10. */
+/** UTF-8 continuation bytes start with the bits 10. */
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80

@@ -1,8 +1,8 @@
 import type { AgentRequest, AgentResult } from './agent.ts'
 
 /**
- * Runs with the session that was given, and without it when the program does not know it any more (its files were
- * cleared, or it was killed before it had written them): the work goes on, and the user sees that it begins anew.
+ * Resumes the given session, or starts a new one if the program no longer has it (its files were deleted, or it was
+ * killed before writing them). The user is notified of the new session.
  */
 export const resumable = async (
   request: AgentRequest,
@@ -23,5 +23,5 @@ export const resumable = async (
   }
 }
 
-/** It becomes an argument of a program: never one of its options. */
+/** It becomes a program argument and must never be parsed as an option. */
 const isSessionId = (session: string): boolean => /^[A-Za-z0-9][\w-]{0,127}$/.test(session)

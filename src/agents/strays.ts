@@ -5,7 +5,7 @@ import type { RunMark } from '../process/run-mark.ts'
 
 const GRACE_MS = 2_000
 
-/** Ends what a cancelled run left outside of its process tree. Throws `busy` when something survives. */
+/** Kills what a cancelled run left outside its process tree. Throws `busy` if something survives. */
 export const endStrays = async (mark: RunMark, clock: Clock): Promise<void> => {
   const killed = await killRun([mark], { graceMs: GRACE_MS, clock })
   if (killed.outcome !== 'survivors') return

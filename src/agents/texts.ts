@@ -1,11 +1,11 @@
-/* What more than one agent says when it cannot work. */
+/* Messages shared by several agents. */
 
 type Program = {
   /** "Claude Code" */
   readonly title: string
   /** The command that installs it. */
   readonly install: string
-  /** The variable and the key that hold its path. */
+  /** The variable and config key that hold its path. */
   readonly setting: string
 }
 
@@ -14,7 +14,7 @@ export const notInstalled = ({ title, install, setting }: Program, command: stri
   remedy: `install it with ${install}, or set ${setting} to its path`,
 })
 
-/** After the name of a program that ended. */
+/** Follows the name of a program that exited. */
 export const exitText = (ended: { readonly exitCode: number | null; readonly signal: string | null }): string =>
   ended.exitCode === null ? `was killed by ${ended.signal}` : `exited with code ${ended.exitCode}`
 

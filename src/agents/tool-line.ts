@@ -1,20 +1,20 @@
 import { isAbsolute, relative } from 'node:path'
 
-/** One thing that an agent does: how it is told when it worked, and how when it did not. */
-export type Deed = { readonly done: string; readonly failed: string }
+/** One action of an agent, worded for success and for failure. */
+export type ToolLine = { readonly done: string; readonly failed: string }
 
-export const deed = (did: string, toDo: string, what: string): Deed => ({
+export const toolLine = (did: string, infinitive: string, what: string): ToolLine => ({
   done: oneLine(`${did} ${what}`),
-  failed: oneLine(`could not ${toDo} ${what}`),
+  failed: oneLine(`couldn't ${infinitive} ${what}`),
 })
 
-export const ran = (command: string): Deed => deed('ran', 'run', firstLine(command))
+export const ran = (command: string): ToolLine => toolLine('ran', 'run', firstLine(command))
 
-export const edited = (paths: readonly string[], directory: string): Deed =>
-  deed('edited', 'edit', paths.map((path) => within(path, directory)).join(', '))
+export const edited = (paths: readonly string[], directory: string): ToolLine =>
+  toolLine('edited', 'edit', paths.map((path) => displayPath(path, directory)).join(', '))
 
-/** As the user knows it: from the top of the tree. */
-export const within = (path: string, directory: string): string => {
+/** Relative to the worktree, as the user knows it. */
+export const displayPath = (path: string, directory: string): string => {
   if (!isAbsolute(path)) return path
   const inside = relative(directory, path)
   return inside === '' || inside.startsWith('..') ? path : inside

@@ -7,12 +7,12 @@ import type { Conversation } from '../store/store.ts'
 
 export type ClosedOutcome =
   | { readonly outcome: 'nothing' }
-  /** Others use it: it stays for them. */
+  /** Other conversations use it. */
   | { readonly outcome: 'kept'; readonly environment: IsolatedEnvironment; readonly others: readonly Conversation[] }
-  /** The gates were asked; a refusal is said in the thread. */
+  /** Removal was tried; a refusal is posted in the thread. */
   | { readonly outcome: 'asked'; readonly removal: RemoveOutcome }
 
-/** An issue or PR was closed or merged: its conversation lets go, and the environment goes if nobody else uses it. */
+/** An issue or PR was closed: detach its conversation, and remove the environment if nobody else uses it. */
 export const onConversationClosed = async (
   context: Pick<IsolationContext, 'store' | 'clock'>,
   provider: Isolation,
@@ -21,13 +21,13 @@ export const onConversationClosed = async (
   const { id, environmentId } = conversation
   await context.store.conversations.update(id, { closedAt: context.clock() })
   if (environmentId === undefined) return { outcome: 'nothing' }
-  const outcome = await letGoOrRemove(context, provider, id, environmentId)
-  // Last: a crash before this line finds the reference again and asks again.
+  const outcome = await keepOrRemove(context, provider, id, environmentId)
+  // Last: after a crash before this line, removal is tried again.
   await context.store.conversations.update(id, { environmentId: undefined })
   return outcome
 }
 
-const letGoOrRemove = async (
+const keepOrRemove = async (
   context: Pick<IsolationContext, 'store'>,
   provider: Isolation,
   conversationId: string,

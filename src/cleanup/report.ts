@@ -3,7 +3,7 @@ import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
 
-/** What a cleanup did, and why it did not do the rest. A dry run gives the same report and touches nothing. */
+/** What a cleanup did, and why it skipped the rest. A dry run gives the same report and touches nothing. */
 export type CleanupReport = {
   readonly removed: readonly RemovedRow[]
   readonly skipped: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
@@ -11,17 +11,17 @@ export type CleanupReport = {
   readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
   readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: string }[]
   readonly dryRun: boolean
-  /** Sentences for people: offline, what an interrupted operation left. */
+  /** For people: offline, what an interrupted operation left behind. */
   readonly notices: readonly string[]
 }
 
 export type RemovedRow = {
   readonly environment: IsolatedEnvironment
-  /** Why it went: "merged: ancestor of origin/main", "no activity since …". */
+  /** Such as "merged: ancestor of origin/main", "no activity since …". */
   readonly why: string
   readonly restorePoint: string | undefined
   readonly branchDeleted: boolean
-  /** What its restore point does not hold. */
+  /** What its restore point doesn't include. */
   readonly leftOut: readonly LeftOut[]
   readonly letGo: readonly Conversation[]
 }
@@ -36,7 +36,7 @@ export const emptyReport = (dryRun: boolean): CleanupReport => ({
   notices: [],
 })
 
-/** One report of several codebases. */
+/** Merges the reports of several codebases. */
 export const joinReports = (reports: readonly CleanupReport[], dryRun: boolean): CleanupReport => ({
   removed: reports.flatMap((report) => report.removed),
   skipped: reports.flatMap((report) => report.skipped),

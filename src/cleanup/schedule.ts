@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../domain/environment.ts'
 import { isAppError, toAppError } from '../domain/errors.ts'
-import { REMEMBERED_MS } from '../domain/message.ts'
+import { DELIVERY_RETENTION_MS } from '../domain/message.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
 import type { CleanupReport } from './report.ts'
@@ -12,36 +12,36 @@ export type ScheduleOptions = {
   readonly context: IsolationContext
   readonly provider: () => Promise<Isolation>
   readonly intervalHours: number
-  /** Told of each codebase as soon as it is done, and waited for. */
+  /** Called, and awaited, as soon as each codebase is done. */
   readonly onReport: (codebase: Codebase, report: CleanupReport) => void | Promise<void>
   /** Prepares spares in the background. Never fails, never waits. */
   readonly keepSpares: (codebaseId: string) => void
-  /** Calls back once, after so long; answers what takes that back. Must not keep the process alive. */
+  /** Calls back once; returns a function that cancels it. Must not keep the process alive. */
   readonly setTimer?: (callback: () => void, afterMs: number) => () => void
 }
 
 export type Schedule = {
-  /** The first cycle at once, in the background, and one every interval after it. */
+  /** Runs the first cycle at once, in the background, and then one per interval. */
   start(): void
-  /** One cycle. Who asks while one runs gets that one's answer. */
+  /** Runs one cycle, or joins the one that is running. */
   runNow(): Promise<Cycle>
-  /** No cycle begins any more; one that runs ends after the codebase it is at, and is waited for. */
+  /** Starts no more cycles, and waits for the running one to end after its current codebase. */
   stop(): Promise<void>
 }
 
 export type Cycle =
-  /** Another process is at it: this round is left to it. */
+  /** Another process is already running a cycle. */
   | { readonly outcome: 'taken' }
   | {
-      /** `stopped`: before it was through. */
+      /** `stopped`: before it was finished. */
       readonly outcome: 'done' | 'stopped'
       readonly cleaned: readonly { readonly codebase: string; readonly report: CleanupReport }[]
-      /** One that fails does not keep the others from it. */
+      /** One failure doesn't stop the others. */
       readonly failed: readonly { readonly codebase: string; readonly error: string }[]
       readonly forgotten: { readonly messages: number; readonly replies: number }
     }
 
-/** Between two cycles there is one timer and nothing else: an idle server starts no program. */
+/** Between cycles only one timer runs: an idle server starts no programs. */
 export const createSchedule = (options: ScheduleOptions): Schedule => {
   const { context, intervalHours, setTimer = unreferencedTimer } = options
   const stopping = new AbortController()
@@ -49,30 +49,30 @@ export const createSchedule = (options: ScheduleOptions): Schedule => {
   let cancelTimer: (() => void) | undefined
 
   const runNow = (): Promise<Cycle> => {
-    if (stopping.signal.aborted) return Promise.resolve({ outcome: 'stopped', ...nothing })
-    running ??= oneAtATime(options, stopping.signal).finally(() => {
+    if (stopping.signal.aborted) return Promise.resolve({ outcome: 'stopped', ...noResults })
+    running ??= withCleanupLock(options, stopping.signal).finally(() => {
       running = undefined
     })
     return running
   }
 
-  const round = async (): Promise<void> => {
+  const runAndReschedule = async (): Promise<void> => {
     cancelTimer = undefined
     try {
       await runNow()
     } catch (error) {
       context.log.error('a cleanup cycle failed', { error: toAppError(error).message })
     }
-    if (!stopping.signal.aborted) cancelTimer = setTimer(() => void round(), intervalHours * HOUR_MS)
+    if (!stopping.signal.aborted) cancelTimer = setTimer(() => void runAndReschedule(), intervalHours * HOUR_MS)
   }
 
   return {
-    start: () => void round(),
+    start: () => void runAndReschedule(),
     runNow,
     stop: async () => {
       stopping.abort()
       cancelTimer?.()
-      // Its failure is the business of whoever began it.
+      // Its failure is reported where it was started.
       await running?.catch(() => undefined)
     },
   }
@@ -81,15 +81,15 @@ export const createSchedule = (options: ScheduleOptions): Schedule => {
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS
 
-const nothing = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
+const noResults = { cleaned: [], failed: [], forgotten: { messages: 0, replies: 0 } } as const
 
 const unreferencedTimer = (callback: () => void, afterMs: number): (() => void) => {
   const timer = setTimeout(callback, afterMs).unref()
   return () => clearTimeout(timer)
 }
 
-/** Across processes too: the lock dies with its holder, so nobody waits for one that was killed. */
-const oneAtATime = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cycle> => {
+/** One cycle at a time, across processes too: the lock dies with its holder. */
+const withCleanupLock = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cycle> => {
   const { lock, home } = options.context
   const directory = join(home, 'locks', 'cleanup')
   await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -100,7 +100,7 @@ const oneAtATime = async (options: ScheduleOptions, signal: AbortSignal): Promis
       return cycle(options, signal)
     })
   } catch (error) {
-    // Only of the lock itself: a repository that is busy is a failure of the cycle.
+    // Only for this lock: a busy repository is a failure of the cycle.
     if (!ours && isAppError(error, 'busy')) return { outcome: 'taken' }
     throw error
   }
@@ -111,34 +111,34 @@ const cycle = async (options: ScheduleOptions, signal: AbortSignal): Promise<Cyc
   const cleaned: { codebase: string; report: CleanupReport }[] = []
   const failed: { codebase: string; error: string }[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
-    if (signal.aborted) return { ...nothing, outcome: 'stopped', cleaned, failed }
+    if (signal.aborted) return { ...noResults, outcome: 'stopped', cleaned, failed }
     try {
       const report = await runScheduledCleanup(context, await options.provider(), codebase)
       cleaned.push({ codebase: codebase.name, report })
       await onReport(codebase, report)
-      await keepWarm(options, codebase)
+      await topUpSpares(options, codebase)
     } catch (error) {
       failed.push({ codebase: codebase.name, error: toAppError(error).message })
-      context.log.warn('a codebase could not be cleaned', { codebase: codebase.name, error })
+      context.log.warn("couldn't clean up a codebase", { codebase: codebase.name, error })
     }
   }
   return { outcome: 'done', cleaned, failed, forgotten: await forgetOld(context) }
 }
 
-/** Only where somebody works, and only where one is missing: each costs a checkout. */
-const keepWarm = async ({ context, keepSpares }: ScheduleOptions, codebase: Codebase): Promise<void> => {
+/** Only for active codebases that lack a spare: each one costs a checkout. */
+const topUpSpares = async ({ context, keepSpares }: ScheduleOptions, codebase: Codebase): Promise<void> => {
   const { store, host, settings, clock } = context
   const waiting = (await store.spares.list(codebase.id)).filter((spare) => spare.host === host)
   if (waiting.length >= settings.spares) return
   const [latest] = await store.conversations.recent({ codebaseId: codebase.id, limit: 1 })
   const environments = await store.environments.live(codebase.id)
   const activity = Math.max(
-    // Whoever has just registered it is about to use it.
+    // A newly registered codebase is about to be used.
     codebase.createdAt,
     latest?.lastActivityAt ?? 0,
     ...environments.map(({ lastActivityAt }) => lastActivityAt),
   )
-  // `staleDays` of 0 calls everything stale that is idle; a day of work is still work.
+  // With `staleDays` 0, everything idle is stale; a day of activity still counts.
   if (clock() - activity < Math.max(1, settings.staleDays) * DAY_MS) keepSpares(codebase.id)
 }
 
@@ -147,13 +147,13 @@ const forgetOld = async ({
   clock,
   log,
 }: Pick<IsolationContext, 'store' | 'clock' | 'log'>): Promise<{ messages: number; replies: number }> => {
-  const before = clock() - REMEMBERED_MS
+  const before = clock() - DELIVERY_RETENTION_MS
   try {
-    // Replies first: they name their message.
-    const replies = await store.outbox.forgetSent(before)
-    return { messages: await store.inbox.forgetDone(before), replies }
+    // Replies first: they reference their message.
+    const replies = await store.outbox.deleteSent(before)
+    return { messages: await store.inbox.deleteDone(before), replies }
   } catch (error) {
-    log.warn('old messages could not be forgotten', { error: toAppError(error).message })
+    log.warn("couldn't delete old messages", { error: toAppError(error).message })
     return { messages: 0, replies: 0 }
   }
 }

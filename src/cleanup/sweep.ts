@@ -18,17 +18,17 @@ import { type CleanupReport, emptyReport, type RemovedRow } from './report.ts'
 
 export type SweepOptions = {
   readonly dryRun?: boolean
-  /** Only what is merged, or only what is stale; both without it. */
+  /** Only merged or only stale ones (default: both). */
   readonly only?: 'merged' | 'stale'
-  /** The conversation that asks does not hold its own environment against itself. */
+  /** The conversation that asks doesn't block the removal of its own environment. */
   readonly askedBy?: string
 }
 
 type Candidate = { readonly mergeStatus: MergeStatus; readonly trigger: 'merged' | 'stale'; readonly why: string }
 
 /**
- * One cycle over a codebase: merged → remove, stale → remove, missing → record, orphans → report. Everything goes
- * through the one removal function and its gates. One failing environment never stops the cycle.
+ * One cycle over a codebase: removes merged and stale environments, records missing ones, reports orphans. Everything
+ * goes through the one removal function and its gates. One failing environment never stops the cycle.
  */
 export const runScheduledCleanup = async (
   context: IsolationContext,
@@ -39,7 +39,7 @@ export const runScheduledCleanup = async (
   assertRepository(known)
   const dryRun = options.dryRun === true
   const codebase = dryRun ? known : await followLink(context, known)
-  const draft = writable(emptyReport(dryRun))
+  const draft = mutableReport(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)
     draft.notices.push(
@@ -54,9 +54,9 @@ export const runScheduledCleanup = async (
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
   if (!dryRun) {
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
-      draft.notices.push(`restore points could not be expired: ${toAppError(error).message}`)
+      draft.notices.push(`couldn't expire restore points: ${toAppError(error).message}`)
     })
-    await leaveBehind(context, codebase, draft)
+    await recordReport(context, codebase, draft)
   }
   return draft
 }
@@ -79,9 +79,9 @@ const sweepLive = async (
   for (const mergeStatus of all) {
     if (await isMissing(context, codebase, mergeStatus.environment)) draft.missing.push(mergeStatus.environment)
     else {
-      const candidate = judge(
+      const candidate = removalCandidate(
         context,
-        stale === undefined ? mergeStatus : unproven(mergeStatus, stale),
+        stale === undefined ? mergeStatus : withoutMergeProof(mergeStatus, stale),
         options,
         base.name,
       )
@@ -90,8 +90,8 @@ const sweepLive = async (
   }
 }
 
-/** On a stale base nothing is merged: the work may have been taken back there since. */
-const unproven = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
+/** On a stale base nothing counts as merged: the work may have been reverted since. */
+const withoutMergeProof = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
   ...mergeStatus,
   merged: { value: 'cannot-tell', detail },
 })
@@ -106,7 +106,7 @@ const staleNotice = (stale: string, { detail }: Fresh, all: readonly MergeStatus
 type Draft = {
   -readonly [K in keyof CleanupReport]: CleanupReport[K] extends readonly (infer T)[] ? T[] : CleanupReport[K]
 }
-const writable = (report: CleanupReport): Draft => ({
+const mutableReport = (report: CleanupReport): Draft => ({
   removed: [...report.removed],
   skipped: [...report.skipped],
   missing: [...report.missing],
@@ -123,8 +123,8 @@ const isMissing = async (
 ): Promise<boolean> =>
   environment.status === 'missing' || (await presenceOf(context, codebase, environment)).state === 'missing'
 
-/** Adopted ones are left: nothing in Coppice deletes them, and to stop tracking one unasked would only confuse. */
-const judge = (
+/** Skips adopted ones: Coppice never deletes them, and to stop tracking one unasked would only confuse. */
+const removalCandidate = (
   context: Pick<IsolationContext, 'clock' | 'settings'>,
   mergeStatus: MergeStatus,
   { only }: SweepOptions,
@@ -179,8 +179,7 @@ const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why
   letGo: outcome.outcome === 'removed' || outcome.outcome === 'released' ? outcome.letGo : [],
 })
 
-/** Every cycle leaves a report. */
-const leaveBehind = async (
+const recordReport = async (
   context: Pick<IsolationContext, 'store' | 'clock' | 'ids'>,
   codebase: Codebase,
   draft: Draft,

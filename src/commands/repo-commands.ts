@@ -1,6 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
-import { checked, flag, list, type Rule, text } from '../domain/config/rules.ts'
+import { validated, flag, list, type Rule, text } from '../domain/config/rules.ts'
 import { type Sha, toRepoPath } from '../domain/names.ts'
 import { catFiles } from '../git/blobs.ts'
 import type { CallOptions, Git, Repo } from '../git/door.ts'
@@ -117,7 +117,7 @@ export const parseRepoCommand = async (name: string, file: string, source: strin
   if (unknown !== undefined) throw unknownKey(file, unknown)
   const read = <T>(key: keyof typeof rules, rule: Rule<T>): T | undefined => {
     const value = given.get(key)
-    return value === undefined || value === null ? undefined : checked(rule, value, key, file)
+    return value === undefined || value === null ? undefined : validated(rule, value, key, file)
   }
   return {
     name,

@@ -1,17 +1,17 @@
-/** A map that forgets what was set longest ago when it has more than this many entries. */
+/** A map with at most `maxSize` entries. Drops the one set longest ago. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
-  readonly #most: number
+  readonly #maxSize: number
 
-  constructor(most: number) {
+  constructor(maxSize: number) {
     super()
-    this.#most = most
+    this.#maxSize = maxSize
   }
 
   override set(key: Key, value: Value): this {
     this.delete(key)
     super.set(key, value)
     for (const oldest of this.keys()) {
-      if (this.size <= this.#most) break
+      if (this.size <= this.#maxSize) break
       this.delete(oldest)
     }
     return this

@@ -1,3 +1,3 @@
-/** Time and ids come in as arguments, so that rules can be tried at any hour. */
+/** Time and ids are passed in, so tests can control them. */
 export type Clock = () => number
 export type Ids = () => string

@@ -7,10 +7,10 @@ export const environmentStatuses = ['creating', 'active', 'removing', 'removed',
 export type EnvironmentStatus = (typeof environmentStatuses)[number]
 
 /**
- * The state machine as a table; an illegal transition throws.
- * creating → removed: a creation that was undone. removing → active: a removal that was undone or refused late.
- * missing → removed: the work was taken up anew, or a person removed what was left of it.
- * creating, removing → released: the repository is gone, so nobody can finish or undo it.
+ * The state machine; an illegal transition throws.
+ * creating → removed: the creation was undone. removing → active: the removal was undone or refused late.
+ * missing → removed: the work was started again, or a person removed what was left of it.
+ * creating, removing → released: the repository is gone, so it can't be finished or undone.
  */
 const transitions: Record<EnvironmentStatus, readonly EnvironmentStatus[]> = {
   creating: ['active', 'removed', 'released'],
@@ -25,11 +25,11 @@ export const canBecome = (from: EnvironmentStatus, to: EnvironmentStatus): boole
 
 export const assertTransition = (from: EnvironmentStatus, to: EnvironmentStatus): void => {
   if (!canBecome(from, to)) {
-    throw new AppError('illegal-transition', `an environment that is ${from} cannot become ${to}`)
+    throw new AppError('illegal-transition', `an environment that is ${from} can't become ${to}`)
   }
 }
 
-/** Live rows are the ones the unique indexes speak of: one per work, per branch, per path. */
+/** The unique indexes cover live rows: one per work, per branch, per path. */
 export const liveStatuses = [
   'creating',
   'active',
@@ -37,10 +37,10 @@ export const liveStatuses = [
   'missing',
 ] as const satisfies readonly EnvironmentStatus[]
 
-/** How the branch came to be, which decides whether removal may ever delete it. */
+/** Where the branch came from, which decides whether removal may ever delete it. */
 export type BranchOrigin = 'created' | 'existing'
 
-/** The isolated place for one work. It lives independently of any conversation. */
+/** The isolated environment for one work, independent of any conversation. */
 export type IsolatedEnvironment = {
   readonly id: EnvironmentId
   readonly host: string
@@ -51,17 +51,17 @@ export type IsolatedEnvironment = {
   readonly branch: BranchName
   readonly branchOrigin: BranchOrigin
   readonly status: EnvironmentStatus
-  /** true: created by Coppice; false: adopted, and then nothing in Coppice deletes it or its branch. */
+  /** True: created by Coppice. False: adopted, so Coppice never deletes it or its branch. */
   readonly owned: boolean
   readonly createdBy: string
   readonly createdAt: number
   readonly lastActivityAt: number
-  /** Where the branch stood when the environment was made; undefined when that cannot be known. */
+  /** The branch's tip when the environment was created; undefined if unknown. */
   readonly startSha: Sha | undefined
-  /** The name of git's own record, `<common>/worktrees/<adminName>`; undefined until git has made one. */
+  /** The name of git's own record, `<common>/worktrees/<adminName>`; undefined until git has created it. */
   readonly adminName: string | undefined
   readonly baseBranch: string | undefined
-  /** Where its content comes from; set when it is made, lowered but never raised except by a person. */
+  /** Where its content comes from; set at creation. May be lowered; only a person can raise it. */
   readonly trust: Trust
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
@@ -75,24 +75,24 @@ export type Codebase = {
   readonly repoPath: string
   /** The main working tree, or undefined for a bare repository. */
   readonly checkoutPath: string | undefined
-  /** Which directory `repoPath` was when it was last seen: device, inode, birth. By it a moved one is told from a copy. */
+  /** Device, inode and birth time of `repoPath` when last seen, to tell a moved repository from a copy. */
   readonly repoInode: string | undefined
   readonly remote: string | undefined
   readonly remoteUrl: string | undefined
   readonly baseBranch: string | undefined
   readonly github: string | undefined
   readonly defaultAgent: string | undefined
-  /** We cloned it, so it lives under the home and `codebase remove` may delete it. */
+  /** We cloned it, so it's under the home and `codebase remove` may delete it. */
   readonly cloned: boolean
   readonly trustedConfig: string | undefined
   readonly fetchedAt: number | undefined
   readonly createdAt: number
 }
 
-/** A stacked PR shares the tree of the one below it; its head is not that one's. */
-export const isOfPullRequest = ({ prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
+/** A stacked PR shares the worktree of the one below it, but not its head. */
+export const isForPullRequest = ({ prNumber }: IsolatedEnvironment, { type, id }: Work): boolean =>
   (type === 'pr' || type === 'review') && Number(id) === prNumber
 
-/** An adopted tree is a person's, and is never moved. */
+/** An adopted worktree is a person's, so its branch is never moved. */
 export const followsHeadOf = (environment: IsolatedEnvironment, work: Work): boolean =>
-  environment.owned && isOfPullRequest(environment, work)
+  environment.owned && isForPullRequest(environment, work)

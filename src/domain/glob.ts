@@ -1,14 +1,14 @@
 /*
- * Globs of a repository's configuration: `*`, `?`, `[a-z]` within a name, `**` for any directories. The patterns are
- * written by whoever can push, so no regular expression is built from them: `*a*a*a*b` as one takes years on a name of a
- * hundred letters. Here every name costs at most its length times the pattern's.
+ * Globs in a repository's configuration: `*`, `?`, `[a-z]` within a name, `**` for any directories. Anyone who can push
+ * can write the patterns, so they don't become regular expressions: `*a*a*a*b` would take years on a name of a hundred
+ * letters. Here matching a name takes at most its length times the pattern's.
  *
  * As in a shell, a wildcard at the start of a name does not match a leading dot.
  */
 
 export type Glob = { readonly segments: readonly Segment[] }
 
-/** A name of the pattern; `**` stands for any number of names. */
+/** One path segment of the pattern; `**` matches any number of segments. */
 type Segment = '**' | readonly Token[]
 
 type Token =
@@ -17,10 +17,10 @@ type Token =
   | { readonly kind: 'star' }
   | { readonly kind: 'class'; readonly ranges: readonly (readonly [string, string])[]; readonly negated: boolean }
 
-/** How far the names of a path have got through a pattern: the segments that may come next. Empty: it cannot match. */
+/** How far a path has matched: the indexes of the segments that may come next. Empty: it can't match. */
 export type GlobState = ReadonlySet<number>
 
-/** `worktree.copy` and its like: longer patterns and more of them are refused when the file is read. */
+/** For `worktree.copy` and the like. Enforced when the configuration is read. */
 export const maxGlobLength = 200
 export const maxGlobs = 100
 
@@ -30,7 +30,7 @@ export const compileGlob = (pattern: string): Glob => ({
 
 export const globStart = (glob: Glob): GlobState => closed(glob, new Set([0]))
 
-/** After one more name of the path. */
+/** The state after one more name of the path. */
 export const globStep = (glob: Glob, state: GlobState, name: string): GlobState => {
   const next = new Set<number>()
   for (const at of state) {
@@ -40,7 +40,7 @@ export const globStep = (glob: Glob, state: GlobState, name: string): GlobState 
       if (matchesName(segment, name)) next.add(at + 1)
     } else if (!name.startsWith('.')) {
       next.add(at)
-      // At the end of a pattern `**` stands for one name or more.
+      // At the end of a pattern, `**` matches one or more names.
       if (at === glob.segments.length - 1) next.add(at + 1)
     }
   }
@@ -49,11 +49,11 @@ export const globStep = (glob: Glob, state: GlobState, name: string): GlobState 
 
 export const isGlobMatch = (glob: Glob, state: GlobState): boolean => state.has(glob.segments.length)
 
-/** Whether something further down can still match. */
+/** Whether something below can still match. */
 export const mayMatchBelow = (glob: Glob, state: GlobState): boolean =>
   [...state].some((at) => at < glob.segments.length)
 
-/** `**` may also stand for no name at all, unless it is the last. */
+/** `**` may also match no name at all, unless it's last. */
 const closed = (glob: Glob, state: Set<number>): GlobState => {
   for (const at of state) {
     if (glob.segments[at] === '**' && at < glob.segments.length - 1) state.add(at + 1)
@@ -61,7 +61,7 @@ const closed = (glob: Glob, state: Set<number>): GlobState => {
   return state
 }
 
-/** Two positions, and one place to go back to: after a `*` matched too little, only the last one needs to take more. */
+/** Backtracks only to the last `*`: earlier ones never need to match more. */
 const matchesName = (tokens: readonly Token[], name: string): boolean => {
   const letters = Array.from(name)
   if (name.startsWith('.') && tokens[0]?.kind !== 'literal') return false
@@ -114,7 +114,7 @@ const tokensOf = (letters: readonly string[]): Token[] => {
   return tokens
 }
 
-/** `[abc]`, `[a-z]`, `[!a]` or `[^a]`; a `]` that comes first is a letter. Without an end it is only a bracket. */
+/** `[abc]`, `[a-z]`, `[!a]` or `[^a]`; a leading `]` is a literal, and so is an unclosed `[`. */
 const classAt = (letters: readonly string[], start: number): { token: Token; end: number } | undefined => {
   const negated = letters[start + 1] === '!' || letters[start + 1] === '^'
   const first = start + (negated ? 2 : 1)

@@ -1,12 +1,12 @@
 import type { EnvironmentId } from './names.ts'
 
-/** Kinds of holders: each has its own rule for how long it keeps an environment. */
+/** Each kind has its own rule for how long it keeps an environment. */
 export type HolderKind = 'conversation'
 
-/** Whoever works in an environment from one order to the next. */
+/** Something that uses an environment across messages. */
 export type Holder = {
   readonly kind: HolderKind
   readonly id: string
-  /** Where it works now. */
+  /** Its current environment. */
   readonly environmentId: EnvironmentId | undefined
 }

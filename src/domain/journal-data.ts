@@ -2,19 +2,20 @@ import { AppError } from './errors.ts'
 import { isSha, type Sha } from './names.ts'
 
 /*
- * What an entry of the journal carries, one schema for each kind. Recovery deletes and moves by what it reads here, so an
- * entry that does not fit its schema is never acted on: no field has a default.
+ * The data of journal entries, one schema per kind. Recovery deletes and moves files based on it, so it never acts on
+ * an entry that doesn't match its schema, and no field has a default.
  */
 
 type Check<T> = (value: unknown) => value is T
 type Schema = Readonly<Record<string, Check<unknown>>>
 type DataOf<S extends Schema> = { readonly [K in keyof S]: S[K] extends Check<infer T> ? T : never }
 
-const text: Check<string> = (value): value is string => typeof value === 'string' && value !== ''
-const words: Check<string> = (value) => typeof value === 'string'
-const flag: Check<boolean> = (value) => typeof value === 'boolean'
+const nonEmptyString: Check<string> = (value): value is string => typeof value === 'string' && value !== ''
+const string: Check<string> = (value) => typeof value === 'string'
+const boolean: Check<boolean> = (value) => typeof value === 'boolean'
 const sha: Check<Sha> = (value): value is Sha => typeof value === 'string' && isSha(value)
-const texts: Check<readonly string[]> = (value): value is string[] => Array.isArray(value) && value.every(text)
+const nonEmptyStrings: Check<readonly string[]> = (value): value is string[] =>
+  Array.isArray(value) && value.every(nonEmptyString)
 const oneOf =
   <T extends string>(...allowed: readonly T[]): Check<T> =>
   (value): value is T =>
@@ -26,51 +27,51 @@ const optional =
 const object =
   <S extends Schema>(schema: S): Check<DataOf<S>> =>
   (value): value is DataOf<S> =>
-    typeof value === 'object' && value !== null && misfits(value, schema).length === 0
+    typeof value === 'object' && value !== null && invalidFields(value, schema).length === 0
 
 const spareData = {
-  path: text,
-  leaf: text,
+  path: nonEmptyString,
+  leaf: nonEmptyString,
   start: sha,
-  spareId: text,
-  /** Device and inode of the directory that was made, whatever lies at the path now. */
-  directory: optional(text),
+  spareId: nonEmptyString,
+  /** Device and inode of the created directory: the path may hold another by now. */
+  directory: optional(nonEmptyString),
 } satisfies Schema
 
 const creationData = {
-  path: text,
-  leaf: text,
-  branch: text,
-  branchCreated: flag,
+  path: nonEmptyString,
+  leaf: nonEmptyString,
+  branch: nonEmptyString,
+  branchCreated: boolean,
   start: sha,
-  /** Records that were there before: an empty one of the same name that is not among them is ours. */
-  adminNamesBefore: texts,
-  spare: optional(object({ path: text, adminName: text })),
-  directory: optional(text),
+  /** Records that existed before: an empty one of the same name that isn't listed is ours. */
+  adminNamesBefore: nonEmptyStrings,
+  spare: optional(object({ path: nonEmptyString, adminName: nonEmptyString })),
+  directory: optional(nonEmptyString),
 } satisfies Schema
 
 const restoreData = {
   ...creationData,
-  pointId: text,
-  /** A second branch that was brought back. */
-  ownBranch: optional(object({ name: text, tip: sha })),
+  pointId: nonEmptyString,
+  /** A second restored branch. */
+  ownBranch: optional(object({ name: nonEmptyString, tip: sha })),
 } satisfies Schema
 
 export const removeTriggers = ['command', 'closed', 'merged', 'stale', 'room', 'fleet'] as const
 export type RemoveTrigger = (typeof removeTriggers)[number]
 
 const removalData = {
-  root: optional(text),
-  adminDir: optional(text),
+  root: optional(nonEmptyString),
+  adminDir: optional(nonEmptyString),
   was: oneOf('active', 'missing'),
-  branchGoes: flag,
+  branchGoes: boolean,
   tip: optional(sha),
-  note: words,
-  askedBy: optional(text),
-  why: words,
+  note: string,
+  askedBy: optional(nonEmptyString),
+  why: string,
   trigger: oneOf(...removeTriggers),
-  /** The files of git's record, from the step on that deletes them. */
-  files: optional(texts),
+  /** The files of git's record, set from the step that deletes them. */
+  files: optional(nonEmptyStrings),
 } satisfies Schema
 
 export type SpareData = DataOf<typeof spareData>
@@ -86,12 +87,12 @@ export const readRestoreData = (entry: Entry): RestoreData => read(entry, restor
 export const readRemovalData = (entry: Entry): RemovalData => read(entry, removalData)
 
 const read = <S extends Schema>({ id, kind, data }: Entry, schema: S): DataOf<S> => {
-  const wrong = misfits(data, schema)
+  const wrong = invalidFields(data, schema)
   if (wrong.length > 0) throw unreadableEntry({ id, kind }, wrong)
   return Object.fromEntries(Object.keys(schema).map((key) => [key, data[key] ?? undefined])) as DataOf<S>
 }
 
-const misfits = (data: object, schema: Schema): string[] => {
+const invalidFields = (data: object, schema: Schema): string[] => {
   const values = data as Readonly<Record<string, unknown>>
   return Object.entries(schema).flatMap(([key, check]) => (check(values[key] ?? undefined) ? [] : [key]))
 }

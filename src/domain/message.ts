@@ -1,63 +1,63 @@
 import { AppError } from './errors.ts'
 import type { IsolationHints } from './hints.ts'
 
-/** What a platform hands over: verified, allowed, and meant for us. Everything else about it is decided further in. */
+/** What a platform passes on: verified, allowed, and meant for us. Everything else is decided later. */
 export type IncomingMessage = {
   readonly platform: string
-  /** The platform's own id of the thread. */
+  /** The platform's id of the thread. */
   readonly conversationId: string
-  /** The platform's own id of this delivery: the same one again is the same message. */
+  /** The platform's id of this delivery: the same id means the same message. */
   readonly deliveryId: string
   /** `closed`: the issue or PR was closed or merged; no text. */
   readonly kind: 'message' | 'closed'
   readonly text: string
   readonly details: MessageDetails
   /**
-   * When the service says it was written; NaN when it does not. Undefined where a recording could not be sent again
-   * later: callers with the token, services that we connect to, and Slack, whose signature has a time of its own.
+   * When it was written, according to the service; NaN if it doesn't say. Undefined where replay isn't possible:
+   * callers with the token, services that we connect to, and Slack, whose signature has its own time.
    */
   readonly writtenAt?: number
 }
 
 const DAY_MS = 24 * 60 * 60 * 1000
 
-/** How long the id of a delivery is remembered after it was accepted. */
-export const REMEMBERED_MS = 30 * DAY_MS
+/** How long we remember the id of an accepted delivery. */
+export const DELIVERY_RETENTION_MS = 30 * DAY_MS
 
 /**
- * A recorded delivery can be sent again, with its valid signature, when its id is forgotten. So what is older than that
- * is refused; a day earlier, since the service's clock is not ours.
+ * Once its id is forgotten, a recorded delivery could be replayed with its valid signature. So refuse anything older; a
+ * day earlier, since the service's clock may differ.
  */
 export const isTooOld = ({ writtenAt }: Pick<IncomingMessage, 'writtenAt'>, now: number): boolean =>
-  writtenAt !== undefined && !(writtenAt > now - (REMEMBERED_MS - DAY_MS))
+  writtenAt !== undefined && !(writtenAt > now - (DELIVERY_RETENTION_MS - DAY_MS))
 
 export type MessageDetails = {
   readonly userId?: string
-  /** The service's own id of what was said, where it has to be told apart from the rest of its thread. */
+  /** The service's id of this message, if it must be distinguished within its thread. */
   readonly messageId?: string
-  /** Earlier words of the thread, the issue's text: data for the agent, never an order. */
+  /** The earlier thread, the issue's text: data for the agent, never instructions. */
   readonly context?: string
   readonly hints?: IsolationHints
-  /** The name of the codebase that the message comes from. It binds a conversation that has none. */
+  /** The codebase that the message comes from. Binds a conversation that has none. */
   readonly codebase?: string
-  /** The user asked for that codebase: a conversation that is about another one moves. */
+  /** The user asked for that codebase: move a conversation that has another one. */
   readonly move?: boolean
-  /** The repository it is about, where the platform knows that and not what it is called here: `owner/name`. */
+  /** The repository (`owner/name`), if the platform doesn't know the codebase's name. */
   readonly github?: string
-  /** Where that can be cloned from, if it is not known here and may be cloned. */
+  /** Where to clone it from, if it isn't registered and may be cloned. */
   readonly cloneUrl?: string
-  /** The channel that the thread is in: a new thread takes over the codebase that its channel is bound to. */
+  /** The thread's channel: a new thread inherits the codebase that its channel is bound to. */
   readonly channelId?: string
-  /** Which agent, for this conversation from now on. */
+  /** The agent for this conversation from now on. */
   readonly agent?: string
 }
 
-/** A command that does not wait its turn is answered beside what is running. */
+/** `at-once`: a command that is answered without waiting for its turn. */
 export type Lane = 'turn' | 'at-once'
 
 export type MessageState = 'waiting' | 'running' | 'done'
 
-/** waiting → done: answered without a run, or given up. running → waiting: interrupted, to be run again. */
+/** waiting → done: answered without a run, or abandoned. running → waiting: interrupted, to be rerun. */
 const messageTransitions: Record<MessageState, readonly MessageState[]> = {
   waiting: ['running', 'done'],
   running: ['done', 'waiting'],
@@ -66,13 +66,13 @@ const messageTransitions: Record<MessageState, readonly MessageState[]> = {
 
 export const assertMessageTransition = (from: MessageState, to: MessageState): void => {
   if (!messageTransitions[from].includes(to)) {
-    throw new AppError('illegal-transition', `a message that is ${from} cannot become ${to}`)
+    throw new AppError('illegal-transition', `a message that is ${from} can't become ${to}`)
   }
 }
 
 export type ReplyState = 'waiting' | 'sent' | 'failed'
 
-/** `agent`: what the agent said, one per run. `system`: notices, command answers, refusals. */
+/** `agent`: the agent's reply, one per run. `system`: notices, answers to commands, refusals. */
 export type Role = 'agent' | 'system'
 
 /** A conversation by its platform's id. */

@@ -1,12 +1,12 @@
 import { hasCode } from './error-code.ts'
 
 /**
- * The answers of the file system that mean "not there". Every other error means "cannot tell" and is thrown on.
- * Not where a directory is listed and a file in its place would matter: that says ENOTDIR, too.
+ * File system errors that mean "not found". Any other error means "unknown" and is rethrown.
+ * Don't use it for listing a directory if a file in its place matters: that is ENOTDIR too.
  */
 export const isMissing = (error: unknown): boolean => hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
 
-/** What `read` gives, or undefined when the file is not there. */
+/** The result of `read`, or undefined when the file is missing. */
 export const unlessMissing = async <T>(read: Promise<T>): Promise<T | undefined> => {
   try {
     return await read

@@ -3,9 +3,9 @@ import { AppError } from './errors.ts'
 declare const brand: unique symbol
 type Brand<T, Name extends string> = T & { readonly [brand]: Name }
 
-/** An absolute path of a repository's common git directory (`.git` of a checkout, or a bare repository). */
+/** The absolute path of a repository's common git directory (`.git` of a checkout, or a bare repository). */
 export type RepoPath = Brand<string, 'RepoPath'>
-/** A branch name that `git check-ref-format --branch` accepts and that cannot be taken for an option. */
+/** A branch name that `git check-ref-format --branch` accepts and that can't be read as an option. */
 export type BranchName = Brand<string, 'BranchName'>
 export type EnvironmentId = Brand<string, 'EnvironmentId'>
 export type CodebaseId = Brand<string, 'CodebaseId'>
@@ -29,7 +29,7 @@ export const toSha = (text: string): Sha => {
   return text
 }
 
-/** What `git check-ref-format` refuses, and what would be read as an option. Says which rule was broken. */
+/** Why `git check-ref-format` would refuse the name, or git would read it as an option. */
 export const branchNameProblem = (name: string): string | undefined => {
   if (name === '') return 'it is empty'
   if (name.length > 200) return 'it is longer than 200 characters'
@@ -37,7 +37,7 @@ export const branchNameProblem = (name: string): string | undefined => {
   if (name === '@' || name === 'HEAD') return `"${name}" is reserved by git`
   // eslint-disable-next-line no-control-regex
   if (/[\u0000-\u0020\u007f~^:?*[\\]/.test(name)) return 'it has a space, a control character or one of ~ ^ : ? * [ \\'
-  // Half a surrogate pair reaches git as U+FFFD: another name than the one we recorded.
+  // An unpaired surrogate reaches git as U+FFFD: not the name we recorded.
   if (!name.isWellFormed()) return 'it has an unpaired surrogate'
   if (name.includes('..')) return 'it has ".."'
   if (name.includes('@{')) return 'it has "@{"'

@@ -1,22 +1,22 @@
-/** What the rest of the program has to know about a platform in order to treat its conversations right. */
+/** What the rest of the program needs to know about a platform. */
 export type PlatformCapabilities = {
   readonly reach: Reach
-  /** A chat has no end there, so its environment belongs to its user and no automation removes it. */
+  /** Chats never end there, so their environments belong to the user and are never removed automatically. */
   readonly persistent: boolean
 }
 
 /**
- * What a conversation may see and change. `server`: only people of this server take part. `repository`: a thread belongs
- * to a repository and everybody may be able to read it, so it is about that repository and nothing else here.
+ * What a conversation may see and change. `server`: only this server's users take part, so everything. `repository`: a
+ * thread belongs to a repository and may be public, so only that repository.
  */
 export type Reach = 'server' | 'repository'
 
 /** By name. */
 export type KnownPlatforms = ReadonlyMap<string, PlatformCapabilities>
 
-/** Loaded when it is first needed: most commands need none of it. */
+/** Loaded on first use: most commands don't need it. */
 export type LoadPlatforms = () => Promise<KnownPlatforms>
 
-/** A platform that is not known gets the narrowest. */
+/** An unknown platform gets the narrowest. */
 export const capabilitiesOf = (platforms: KnownPlatforms, name: string): PlatformCapabilities =>
   platforms.get(name) ?? { reach: 'repository', persistent: false }

@@ -1,10 +1,10 @@
 /**
- * A pid alone names whoever has it now. With the start time it names one process for ever.
+ * A pid is reused. Together with the start time it identifies one process forever.
  * `startTime` is opaque: clock ticks since boot plus boot id on Linux, the start date elsewhere.
  */
 export type ProcessIdentity = { readonly pid: number; readonly startTime: string }
 
-/** As one word without `/` and `=`, for a file name or an environment variable. */
+/** One word without `/` and `=`, for file names and environment variables. */
 export const identityWord = ({ pid, startTime }: ProcessIdentity): string => `${pid}+${encodeURIComponent(startTime)}`
 
 export const parseIdentityWord = (word: string): ProcessIdentity | undefined => {

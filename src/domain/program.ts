@@ -1,4 +1,4 @@
-/** A program that is about to be started. */
+/** A program to start. */
 export type Program = {
   readonly command: string
   readonly args: readonly string[]
@@ -6,5 +6,5 @@ export type Program = {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** How a program has to be started to run in an environment: as it is, or through another one that leads inside. */
+/** Changes a program so that it runs in an environment: as is, or wrapped in another program. */
 export type Launch = (program: Program) => Program

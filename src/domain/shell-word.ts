@@ -1,8 +1,8 @@
 /**
- * One word of a command line that can be pasted: a stranger may call a branch `$(reboot)` or a directory `lib\tx`. What
- * may change on the way (tabs, line ends, other blanks than the space, what is markup in a chat) is written as `$'\011'`.
- * No quote is ever inside a quoted word, so nothing ends it early, not even in shells that don't know `$'…'`: fish
- * refuses the line, and dash finds no such file.
+ * Quotes one word for a command line that people paste: a stranger may name a branch `$(reboot)` or a directory
+ * `lib\tx`. Characters that may not survive (tabs, line breaks, unusual spaces, chat markup) are written as `$'\011'`.
+ * A quoted word never contains a quote, so nothing ends it early, even in shells without `$'…'`: fish refuses the line,
+ * and dash finds no such file.
  */
 export const shellWord = (text: string): string => {
   if (notUtf8.test(text)) return unknownName
@@ -10,20 +10,20 @@ export const shellWord = (text: string): string => {
   return fragile.test(text) ? `$'${text.replaceAll(escaped, octal)}'` : `'${text}'`
 }
 
-/** Pasted, the file says exactly this line. */
+/** A command that writes exactly this line to the file. */
 export const writeLine = (file: string, line: string): string =>
   `printf '%s\\n' ${shellWord(line)} > ${shellWord(file)}`
 
-/** U+FFFD stands for bytes that aren't UTF-8, and a file whose name really has U+FFFD in it may lie beside it. */
+/** U+FFFD replaces bytes that aren't UTF-8, but another file's name may really contain it. */
 const notUtf8 = /[\ufffd\p{Cs}]/u
 
-/** Pasted, it is a redirection that fails before the command runs. */
+/** When pasted, this is a redirection that fails before the command runs. */
 const unknownName = '<name-is-not-UTF-8>'
 
-/** zsh replaces `=ls` by the path of `ls`. */
+/** zsh expands `=ls` to the path of `ls`. */
 const plain = /^(?!=)[\w@%+=:,./-]+$/
 
-/** Markdown makes `'` of `\'` and of `&#39;`, and drops `*` and second spaces. fish reads backslashes inside `'…'`. */
+/** Markdown turns `\'` and `&#39;` into `'`, and drops `*` and repeated spaces. fish unescapes backslashes in `'…'`. */
 const fragile = /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Zl}\p{Zp}\\`'&*<>[\]~|]|(?! )\p{Zs}|^ | $| {2}/u
 
 const escaped = /[^\p{L}\p{M}\p{N}\p{S}\p{P}]|[^\w@%+=:,./\u0080-\u{10ffff}-]/gu

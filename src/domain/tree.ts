@@ -1,6 +1,6 @@
 import type { RepoPath } from './names.ts'
 
-/** A repository by its common git directory: explicit, never found by looking around. */
+/** A repository's common git directory: explicit, never discovered. */
 export type Repo = { readonly commonDir: RepoPath }
 
 /** A checkout: its own git directory and the directory with the files. */

@@ -2,32 +2,32 @@ import type { IsolationHints } from './hints.ts'
 import type { Work } from './work.ts'
 
 /*
- * Trust, defined once. Content and messages are the repository's own only with proof; whatever is not proven is treated
- * like a pull request from a fork.
+ * The only definition of trust. Content and messages are the repository's own only with proof; anything unproven is
+ * treated like a pull request from a fork.
  */
 
 /**
  * Where a worktree's content comes from.
- * own: proven, by the forge, by a branch of our remote, or made here. vouched: a person at the terminal said so.
+ * own: proven by the forge, by a branch of our remote, or created here. vouched: a person at the terminal said so.
  * unproven: everything else.
  */
 export type Trust = 'own' | 'vouched' | 'unproven'
 
 export const isTrusted = (trust: Trust): boolean => trust !== 'unproven'
 
-/** What a worktree and the programs in it get. */
+/** What a worktree and its programs get. */
 export type Privileges = {
-  /** `worktree.copy`, `worktree.link` and the issue store: the checkout's secrets and ways out of the worktree. */
+  /** `worktree.copy`, `worktree.link` and the issue store: secrets of the checkout, and paths out of the worktree. */
   readonly files: boolean
   /** `worktree.setup` and `worktree.teardown`. */
   readonly scripts: boolean
-  /** `base`: only the submodules that base has too, from base's addresses and without credentials. */
+  /** `base`: only submodules that base has too, from base's URLs and without credentials. */
   readonly submodules: 'all' | 'base'
-  /** Large files of Git LFS, whose server the commit itself may name. */
+  /** Git LFS files, whose server the commit itself may choose. */
   readonly largeFiles: boolean
 }
 
-/** `forksAllowed`: the repository says `worktree.allowForks` and a person has approved that. */
+/** `forksAllowed`: the repository sets `worktree.allowForks`, and a person approved it. */
 export const privilegesOf = (trust: Trust, forksAllowed: boolean): Privileges => {
   const trusted = isTrusted(trust)
   return {
@@ -39,8 +39,8 @@ export const privilegesOf = (trust: Trust, forksAllowed: boolean): Privileges =>
 }
 
 /**
- * Where a message comes from. Everything but a pull request is about our own work. Of a pull request only an explicit
- * `isForkPR: false` is proof; the resolver asks the remote where the platform does not know.
+ * Everything but a pull request is our own work. For a pull request, only an explicit `isForkPR: false` is proof; the
+ * resolver asks the remote if the platform doesn't know.
  */
 export const isOwnMessage = (work: Work, { isForkPR }: IsolationHints): boolean =>
   work.type === 'pr' ? isForkPR === false : work.type !== 'review'
@@ -49,8 +49,8 @@ export const isOwnMessage = (work: Work, { isForkPR }: IsolationHints): boolean 
 export const isTrustedRun = (tree: Trust, ownMessage: boolean): boolean => isTrusted(tree) && ownMessage
 
 /**
- * The other works that an environment may stand for: one that is not trusted stands for no work but its own pull
- * request, or an issue's messages would end up in a stranger's worktree.
+ * The other works that an environment may serve. An untrusted one serves only its own pull request; otherwise an
+ * issue's messages would end up in a stranger's worktree.
  */
 export const aliasesFor = (trust: Trust, work: Work, aliases: readonly Work[]): readonly Work[] =>
   isTrusted(trust) ? aliases : aliases.filter(({ type, id }) => (type === 'pr' || type === 'review') && id === work.id)

@@ -5,7 +5,7 @@ import { type BranchName, toBranchName } from './names.ts'
 export const workTypes = ['issue', 'pr', 'review', 'thread', 'task', 'agent'] as const
 export type WorkType = (typeof workTypes)[number]
 
-/** What is being worked on, as an identity. The same work is the same environment from every platform. */
+/** Identifies what is being worked on. The same work has the same environment on every platform. */
 export type Work = { readonly type: WorkType; readonly id: string }
 
 export const sameWork = (a: Work, b: Work): boolean => a.type === b.type && a.id === b.id
@@ -13,7 +13,7 @@ export const sameWork = (a: Work, b: Work): boolean => a.type === b.type && a.id
 const numbered: ReadonlySet<WorkType> = new Set(['issue', 'pr', 'review'])
 export const isNumbered = (type: WorkType): boolean => numbered.has(type)
 
-/** The one place a work is made, so that `issue 042`, an empty task or a control character never become identities. */
+/** The only way to create a work, so `issue 042`, an empty task or a NUL never becomes an identity. */
 export const toWork = (type: WorkType, id: string): Work => {
   if (isNumbered(type)) {
     if (!/^[1-9][0-9]{0,9}$/.test(id)) {
@@ -36,13 +36,13 @@ export const toWork = (type: WorkType, id: string): Work => {
 
 const article = (type: WorkType): string => (type === 'issue' || type === 'agent' ? 'an' : 'a')
 
-/** A task is named by its text, and its id is the slug of that text. */
+/** A task's id is the slug of its text. */
 export const taskWork = (text: string): Work => toWork('task', slug(text))
 
 const slugLimit = 50
 
 /**
- * A slug that would be empty (a title in Japanese, an emoji) or was cut gets a short hash of the full text,
+ * A slug that is empty (a title in Japanese, an emoji) or truncated gets a short hash of the full text,
  * so two works never collide by accident.
  */
 export const slug = (text: string): string => {
@@ -52,7 +52,7 @@ export const slug = (text: string): string => {
     .replaceAll(/[\u0300-\u036f]/g, '')
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '')
-  // Letters that were dropped, not merely folded: two titles that differ only in those must not meet.
+  // Letters were dropped, not merely folded: two titles that differ only in those must not collide.
   const dropped = /[^\p{ASCII}\p{M}\p{P}\p{Z}]/u.test(text.normalize('NFKD'))
   if (full !== '' && full.length <= slugLimit && !dropped) return full
   const cut = full.slice(0, slugLimit).replace(/-$/, '')
@@ -61,7 +61,7 @@ export const slug = (text: string): string => {
 
 const shortHash = (text: string): string => createHash('sha256').update(text).digest('hex').slice(0, 8)
 
-/** `now` is only used for agents, whose branches carry a base36 time. */
+/** `now` is only used for agents, whose branches end in a base36 time. */
 export const branchForWork = (work: Work, now: number): BranchName => {
   switch (work.type) {
     case 'issue':
@@ -79,7 +79,7 @@ export const branchForWork = (work: Work, now: number): BranchName => {
   }
 }
 
-/** How people write a work: `issue-42`, `pr-99`, `task-add-dark-mode`. Threads are shown by their branch. */
+/** A work for display: `issue #42`, `PR #99`, `task add-dark-mode`. */
 export const workLabel = (work: Work): string => {
   switch (work.type) {
     case 'issue':
@@ -97,7 +97,7 @@ export const workLabel = (work: Work): string => {
   }
 }
 
-/** Reads a reference such as `issue-42`, `pr-99` or `task-add-dark-mode`; undefined when it is not of that form. */
+/** Parses a reference such as `issue-42`, `pr-99` or `task-add-dark-mode`; undefined if it isn't one. */
 export const parseWorkRef = (text: string): Work | undefined => {
   // A review's branch is named after its PR.
   const review = /^pr-([1-9][0-9]{0,9})-review$/.exec(text)
@@ -112,7 +112,7 @@ export const parseWorkRef = (text: string): Work | undefined => {
   }
 }
 
-/** A branch named as we name them says which work it is of; any other is the work `task:<branch>`. */
+/** The work that a branch of ours is named after; any other branch is the work `task:<branch>`. */
 export const workOfBranch = (branch: string): Work => {
   const review = /^pr-([1-9]\d*)-review$/.exec(branch)
   if (review) return toWork('review', review[1]!)

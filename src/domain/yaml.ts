@@ -1,5 +1,5 @@
 /*
- * For whoever loads YAML only when it is needed: `import('yaml')` itself has no names once it is bundled, because the
- * package is CommonJS.
+ * For loading YAML on demand: `import('yaml')` itself has no named exports once bundled, because the package is
+ * CommonJS.
  */
 export { parseDocument } from 'yaml'

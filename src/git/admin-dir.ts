@@ -13,9 +13,9 @@ import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxWorktreeRecords } from './file-limits.ts'
 
 /*
- * Git's own records, read as files: no subprocess. Promises outside like every question about a repository, but
- * synchronous inside: a few small files take microseconds, the way through the thread pool ten times as long.
- * What is not there is undefined; what cannot be read throws, because *cannot tell* is not *absent*.
+ * Git's worktree records, read as files without starting git. The functions return promises, like all queries of a
+ * repository, but read synchronously: a few small files take microseconds, ten times as long through the thread pool.
+ * A missing file is undefined. An unreadable one throws: *unknown* isn't *absent*.
  */
 
 export type Head = { readonly branch: string } | { readonly sha: Sha }
@@ -28,16 +28,16 @@ export type AdminDir = {
   readonly worktreePath: string | undefined
   readonly head: Head | undefined
   readonly lockReason: string | undefined
-  /** Branches that a rebase or bisect here will come back to: as taken as the one that is checked out. */
+  /** Branches that a rebase or bisect here will return to. Like the checked-out branch, they are in use. */
   readonly busyBranches: readonly string[]
 }
 
 export const readAdminDirs = (commonDir: string): Promise<AdminDir[]> => readEach(commonDir, readOne)
 
-/** Where git's records say its worktrees are: one small file each, where all of a record is ten times as much. */
+/** Worktree paths from git's records: reads one small file per record, a tenth of the whole record. */
 export const worktreePaths = (commonDir: string): Promise<string[]> => readEach(commonDir, worktreePathSync)
 
-/** Synchronous per record, with turns in between: an agent can make thousands of them. */
+/** Synchronous per record, but yields between records: an agent can create thousands. */
 const readEach = async <T>(commonDir: string, read: (dir: string) => T | undefined): Promise<T[]> => {
   const root = join(commonDir, 'worktrees')
   const slice = createTimeSlice({ ms: maxReadMs, error: () => tookTooLong(root) })
@@ -52,7 +52,7 @@ const readEach = async <T>(commonDir: string, read: (dir: string) => T | undefin
   return found
 }
 
-/** A record takes a fraction of a millisecond, unless its files are megabytes. */
+/** A record takes well under a millisecond, unless its files are megabytes. */
 const maxReadMs = 10_000
 
 const tookTooLong = (root: string): AppError =>
@@ -66,7 +66,7 @@ export const worktreePathSync = (dir: string): string | undefined => {
   return link === undefined || link === '' ? undefined : dirname(resolve(dir, link))
 }
 
-/** undefined when there is no such record (or it is not a directory). */
+/** undefined when the record doesn't exist or isn't a directory. */
 export const readAdminDir = async (dir: string): Promise<AdminDir | undefined> => readOne(dir)
 
 const readOne = (dir: string): AdminDir | undefined => {
@@ -84,7 +84,7 @@ const readOne = (dir: string): AdminDir | undefined => {
 /** HEAD of the canonical checkout, also when the repository is bare and nothing is checked out. */
 export const mainHead = async (commonDir: string): Promise<Head | undefined> => headOf(commonDir)
 
-/** HEAD of a worktree or repository; undefined when it is missing or makes no sense. */
+/** HEAD of a worktree or repository; undefined when missing or malformed. */
 export const readHead = async (gitDir: string): Promise<Head | undefined> => headOf(gitDir)
 
 const headOf = (gitDir: string): Head | undefined => {
@@ -95,7 +95,7 @@ const headOf = (gitDir: string): Head | undefined => {
   return isSha(text) ? { sha: text } : undefined
 }
 
-/** Git once made HEAD a link to `refs/heads/…`, and still reads one. The link's target says it all: it is not followed. */
+/** Git once made HEAD a symlink to `refs/heads/…`, and still reads one. The target is enough, so don't follow it. */
 const headText = (gitDir: string): string | undefined => {
   const path = join(gitDir, 'HEAD')
   try {
@@ -107,7 +107,7 @@ const headText = (gitDir: string): string | undefined => {
   }
 }
 
-/** The record a worktree's `.git` file points to; undefined when there is no such file or no such record. */
+/** The record that a worktree's `.git` file points to; undefined when the file or the record is missing. */
 export const readWorktreeLink = async (path: string): Promise<string | undefined> => readWorktreeLinkSync(path)
 
 export const readWorktreeLinkSync = (path: string): string | undefined => {
@@ -117,7 +117,7 @@ export const readWorktreeLinkSync = (path: string): string | undefined => {
   return target === undefined ? undefined : unlessMissingSync(() => realpathSync(resolve(path, target)))
 }
 
-/** The worktree (or main checkout) that has the branch, so that git would refuse it to another one. */
+/** The worktree (or main checkout) that uses the branch: git refuses to check it out elsewhere. */
 export const branchCheckedOut = async (commonDir: string, branch: string): Promise<string | undefined> => {
   if (!isBare(commonDir) && holds(headOf(commonDir), busyBranches(commonDir), branch)) {
     return basename(commonDir) === '.git' ? dirname(commonDir) : commonDir
@@ -129,17 +129,17 @@ export const branchCheckedOut = async (commonDir: string, branch: string): Promi
 const holds = (head: Head | undefined, busy: readonly string[], branch: string): boolean =>
   (head !== undefined && 'branch' in head && head.branch === branch) || busy.includes(branch)
 
-/** A bare repository's HEAD names a branch that nobody has checked out. Unclear counts as not bare. */
+/** A bare repository's HEAD names a branch that isn't checked out. When in doubt, not bare. */
 const isBare = (commonDir: string): boolean => {
   const text = readUntrustedTextSync(join(commonDir, 'config'), { maxBytes: maxConfigBytes })
-  // No `\s` across lines: on a megabyte of newlines each of them would be tried as a beginning.
+  // Not `\s`, which spans lines: a megabyte of newlines would take quadratic time.
   const core = /^[ \t]*\[core\]([^[]*)/im.exec(text ?? '')?.[1]
   return core !== undefined && /^[ \t]*bare[ \t]*=[ \t]*true[ \t\r]*$/im.test(core)
 }
 
 const busyBranches = (gitDir: string): string[] => {
   const heads = ['rebase-merge', 'rebase-apply'].map((dir) => readText(join(gitDir, dir, 'head-name')))
-  // `rebase --update-refs` moves these too: ref, old value, new value, and again.
+  // `rebase --update-refs` moves these too. The file repeats: ref, old value, new value.
   const updated = (readText(join(gitDir, 'rebase-merge', 'update-refs')) ?? '').split('\n')
   const bisect = readText(join(gitDir, 'BISECT_START'))
   const refs = [...heads, ...updated].flatMap((ref) => /^refs\/heads\/(.+)$/.exec(ref ?? '')?.[1] ?? [])
@@ -148,11 +148,11 @@ const busyBranches = (gitDir: string): string[] => {
 
 export type HalfDone = 'merge' | 'rebase' | 'cherry-pick' | 'revert' | 'am' | 'bisect' | 'notes merge'
 
-/** What was begun in a worktree and neither finished nor given up. */
+/** Operations in progress in a worktree: neither finished nor aborted. */
 export const halfDone = (gitDir: string): HalfDone[] => {
   const has = (...parts: string[]): boolean => unlessMissingSync(() => statSync(join(gitDir, ...parts))) !== undefined
   const applying = has('rebase-apply', 'applying')
-  // Between two commits of a sequence there is no CHERRY_PICK_HEAD, only the list of what is left.
+  // Between two commits of a sequence CHERRY_PICK_HEAD doesn't exist, only the todo list.
   const todo = readText(join(gitDir, 'sequencer', 'todo')) ?? ''
   const found: [HalfDone, boolean][] = [
     ['merge', has('MERGE_HEAD')],
@@ -166,28 +166,28 @@ export const halfDone = (gitDir: string): HalfDone[] => {
   return found.flatMap(([name, there]) => (there ? [name] : []))
 }
 
-/** The id of the environment a record was made for: a recycled name never passes for this very instance. */
+/** The id of the environment that the record was created for, so a reused name isn't mistaken for it. */
 export const writeToken = async (adminDir: string, id: string): Promise<void> => {
   replaceFileSync(tokenFile(adminDir), `${id}\n`, { sync: true })
 }
 
 export const readToken = async (adminDir: string): Promise<string | undefined> => readText(tokenFile(adminDir))
 
-/** From then on the worktree is like any other that a person made. */
+/** After this, the worktree is like one that a person created. */
 export const clearToken = async (adminDir: string): Promise<void> => rmSync(tokenFile(adminDir), { force: true })
 
 export const tokenFile = (adminDir: string): string => join(adminDir, 'coppice')
 
-/** The reason of the lock; empty for a lock without one, undefined for none. */
+/** The lock's reason; empty for a lock without one, undefined when unlocked. */
 export const readLock = async (adminDir: string): Promise<string | undefined> => readText(join(adminDir, 'locked'))
 
-/** As `git worktree lock` does it. False when somebody else's lock is there, which stays. */
+/** Like `git worktree lock`. False when someone else holds the lock, which stays. */
 export const setLock = async (adminDir: string, reason: string): Promise<boolean> => {
   const path = join(adminDir, 'locked')
   const temporary = `${path}.${process.pid}.tmp`
   writeNewFileSync(temporary, `${reason}\n`, { sync: true })
   try {
-    // A link fails where something is: the lock appears with its reason or not at all, and never over another.
+    // A hard link never overwrites: the lock appears complete with its reason, or not at all.
     linkSync(temporary, path)
     return true
   } catch (error) {
@@ -199,8 +199,8 @@ export const setLock = async (adminDir: string, reason: string): Promise<boolean
 }
 
 /**
- * Takes the lock away, with a reason only if it is the one with that reason; true when afterwards there is none.
- * Without a reason the caller has made sure whose lock it is.
+ * Removes the lock; with `reason`, only a lock with that reason. True when the worktree is unlocked afterwards.
+ * Without `reason`, the caller has checked whose lock it is.
  */
 export const clearLock = async (adminDir: string, reason?: string): Promise<boolean> => {
   const path = join(adminDir, 'locked')
@@ -208,7 +208,7 @@ export const clearLock = async (adminDir: string, reason?: string): Promise<bool
   return !existsSync(path)
 }
 
-/** A file's text without the newline at its end; undefined when there is no such file. */
+/** A file's text without trailing whitespace; undefined when the file is missing. */
 const readText = (path: string): string | undefined => readUntrustedTextSync(path)?.trimEnd()
 
 const readLine = (path: string): string | undefined =>

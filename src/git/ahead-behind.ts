@@ -3,8 +3,8 @@ import type { Sha } from '../domain/names.ts'
 export type AheadBehind = { readonly ahead: number; readonly behind: number }
 
 /**
- * A piece of history in memory: every commit that is reachable from base or a tip but not from all of them. A parent
- * that is not among them is common to all and counts for nobody.
+ * Part of the history in memory: every commit reachable from base or a tip, but not from all of them. Parents that are
+ * not in it are common to all and don't count.
  */
 export type Graph = { readonly index: ReadonlyMap<string, number>; readonly parents: readonly (readonly number[])[] }
 
@@ -38,7 +38,7 @@ export const positions = (graph: Graph, base: Sha, tips: readonly Sha[]): Map<Sh
     seen[commit] = round
     return true
   }
-  // Most branches leave base at a few places, and what lies below one is counted once.
+  // Most branches fork from base at a few commits; count the history below each only once.
   const below = new Map<string, number>()
   const sharedFrom = (forks: readonly number[]): number => {
     const key = forks.toSorted((a, b) => a - b).join()
@@ -49,7 +49,7 @@ export const positions = (graph: Graph, base: Sha, tips: readonly Sha[]): Map<Sh
     below.set(key, size)
     return size
   }
-  const place = (tip: Sha): AheadBehind => {
+  const positionOf = (tip: Sha): AheadBehind => {
     const forks = new Set<number>()
     round += 1
     const ahead = walk(graph, start(graph, tip), (commit) => {
@@ -59,7 +59,7 @@ export const positions = (graph: Graph, base: Sha, tips: readonly Sha[]): Map<Sh
     })
     return { ahead, behind: baseSize - sharedFrom([...forks]) }
   }
-  return new Map(tips.map((tip) => [tip, place(tip)]))
+  return new Map(tips.map((tip) => [tip, positionOf(tip)]))
 }
 
 const start = (graph: Graph, sha: Sha): number[] => {
@@ -67,7 +67,7 @@ const start = (graph: Graph, sha: Sha): number[] => {
   return at === undefined ? [] : [at]
 }
 
-/** Counts the commits that `enter` lets in. */
+/** Counts the commits that `enter` accepts. */
 const walk = (graph: Graph, from: readonly number[], enter: (commit: number) => boolean): number => {
   const waiting = [...from]
   let count = 0

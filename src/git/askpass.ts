@@ -6,16 +6,16 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 
 /**
- * A secret for one host. It reaches git through a private file that is there for one network call: not through a URL or
- * a command line, and not through the environment either, since git leaves processes behind that keep theirs for hours
- * (an ssh that shares its connection, a credential cache, `git maintenance`).
+ * A secret for one host. Git reads it from a private file that exists for one network call. It's never in a URL, on a
+ * command line or in the environment: git leaves processes behind that keep their environment for hours (a shared ssh
+ * connection, a credential cache, `git maintenance`).
  */
 export type HostToken = { readonly host: string; readonly secret: string }
 
 /**
- * git asks `Username for 'https://github.com': ` and then `Password for 'https://x-access-token@github.com': `.
- * The script answers for exactly one host over https, and passes everything else on to the askpass the user has
- * configured, if any. Plain http gets no token, except on the machine itself.
+ * Git asks `Username for 'https://github.com': ` and then `Password for 'https://x-access-token@github.com': `.
+ * The script answers for exactly one host over https and passes everything else on to the user's own askpass, if any.
+ * Plain http gets no token, except on localhost.
  */
 const script = `#!/bin/sh
 rest=\${1#* for \\'}
@@ -41,7 +41,7 @@ fi
 exit 1
 `
 
-/** Written by rename, so that a git that runs it at this moment never sees half of it. */
+/** Written by rename, so git never runs a half-written script. */
 const writeAskpass = (directory: string): string => {
   const path = join(directory, 'askpass.sh')
   if (isWritten(path)) return path
@@ -59,14 +59,14 @@ const isWritten = (path: string): boolean => {
 }
 
 export type Askpass = {
-  /** The state directory, in which the script and the file with the secret are written. */
+  /** The state directory, where the script and the secret's file are written. */
   readonly home: string
   readonly token: HostToken
-  /** The askpass that the user has configured. */
+  /** The user's own askpass. */
   readonly next: string | undefined
 }
 
-/** Makes a network call with variables through which git can ask for the secret until the call is over. */
+/** Runs a network call with variables that let git ask for the secret until the call ends. */
 export const withAskpass = <T>(
   { home, token, next }: Askpass,
   call: (variables: Record<string, string>) => Promise<T>,

@@ -15,20 +15,20 @@ import type { Setting } from './neutral.ts'
 import { copyObjects } from './own-objects.ts'
 import { updateRefs } from './refs.ts'
 
-/** The checkout of a clone that has its git directory inside. */
+/** The checkout of a clone whose git directory is `.git`. */
 export const cloneAt = (path: string): Tree => {
   const gitDir = join(path, '.git')
   return { commonDir: toRepoPath(gitDir), gitDir, path }
 }
 
 export type BorrowingClone = {
-  /** Absolute; there, and empty. */
+  /** Absolute; an existing, empty directory. */
   readonly path: string
-  /** The repository that lends its objects: the clone reads them there and never writes there. */
+  /** The repository that lends its objects: the clone reads from it and never writes to it. */
   readonly lender: Repo
   readonly branch: BranchName
   readonly at: Sha
-  /** Other refs that it begins with. */
+  /** Other refs that it starts with. */
   readonly refs: readonly { readonly name: string; readonly sha: Sha }[]
   readonly config: readonly (readonly [key: string, value: string])[]
   readonly settings?: readonly Setting[] | undefined
@@ -36,8 +36,8 @@ export type BorrowingClone = {
 }
 
 /**
- * A repository with refs, configuration and hooks of its own, whose checkout is `branch`. Its objects are borrowed: hard
- * links would let whoever writes in the clone write into the lender's packs.
+ * Creates a repository with its own refs, configuration and hooks, and checks out `branch`. Its objects are borrowed:
+ * with hard links, writes in the clone could change the lender's packs.
  */
 export const cloneBorrowing = async (
   git: Git,
@@ -46,7 +46,7 @@ export const cloneBorrowing = async (
 ): Promise<Tree> => {
   const tree = cloneAt(path)
   const lent = await git.config(lender)
-  assertLends(lender, lent)
+  assertCanLend(lender, lent)
   const format = lastValue(lent, 'extensions.objectformat') ?? 'sha1'
   const options = signal === undefined ? {} : { signal }
   await git.run({
@@ -65,8 +65,8 @@ export const cloneBorrowing = async (
     onSpawn,
     ...options,
   })
-  lendTo(tree, lender)
-  // Of a shallow repository: where its history ends.
+  setLender(tree, lender)
+  // Where the history of a shallow repository ends.
   await unlessMissing(copyUntrusted(join(lender.commonDir, 'shallow'), join(tree.gitDir, 'shallow')))
   addConfig(tree, [...inheritedConfig(lent), ...config])
   const commands = [{ name: `refs/heads/${branch}`, sha: at }, ...refs].map(({ name, sha }) => ({
@@ -74,7 +74,7 @@ export const cloneBorrowing = async (
     to: sha,
   }))
   const made = await updateRefs(git, tree, commands, { reason: 'coppice: cloned', ...options })
-  if (!made.ok) throw new AppError('git-failed', `the clone's refs could not be written: ${made.stderr.trim()}`)
+  if (!made.ok) throw new AppError('git-failed', `couldn't write the clone's refs: ${made.stderr.trim()}`)
   await git.run({
     operation: 'checkout',
     at: tree,
@@ -87,33 +87,33 @@ export const cloneBorrowing = async (
   return tree
 }
 
-/** Names the lender in the clone: also when it was moved. */
-export const lendTo = ({ gitDir }: Tree, { commonDir }: Repo): void =>
+/** Points the clone at its lender, also after the lender moved. */
+export const setLender = ({ gitDir }: Tree, { commonDir }: Repo): void =>
   replaceFileSync(alternates(gitDir), `${join(commonDir, 'objects')}\n`)
 
-/** Whether this is the only repository that the clone borrows from. */
+/** Whether the clone borrows from this repository and no other. */
 export const borrowsFrom = ({ gitDir }: Tree, { commonDir }: Repo): boolean =>
   readUntrustedTextSync(alternates(gitDir), { maxBytes: maxConfigBytes }) === `${join(commonDir, 'objects')}\n`
 
 const alternates = (gitDir: string): string => join(gitDir, 'objects/info/alternates')
 
-const assertLends = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {
+const assertCanLend = ({ commonDir }: Repo, config: readonly ConfigEntry[]): void => {
   const refuse = (why: string): AppError =>
     new AppError('unsupported', `couldn't clone ${commonDir}: ${why}`, {
       remedy: 'use linked worktrees for this repository: set isolation.provider to worktree',
     })
   if (lastValue(config, 'extensions.partialclone') !== undefined) {
-    throw refuse('it is a partial clone, and what it lacks could not be fetched from the clone')
+    throw refuse("it is a partial clone, and its missing objects can't be fetched from the clone")
   }
-  if (/[\n\r]/.test(commonDir)) throw refuse('its path has a line break, which git cannot name in a clone')
+  if (/[\n\r]/.test(commonDir)) throw refuse("its path contains a line break, which git can't record in a clone")
 }
 
 /** What a clone of a repository with this configuration begins with. */
 export const inheritedConfig = (lent: readonly ConfigEntry[]): (readonly [string, string])[] => lent.flatMap(inherited)
 
 /**
- * What a person sets in a repository about themselves and about line ends. Nothing that runs a program or holds a secret,
- * nor what git finds out about the file system by itself.
+ * A person's identity and line-ending settings. Nothing that runs a program or holds a secret, and nothing that git
+ * detects about the file system itself.
  */
 const inherited = ({ scope, key, value }: ConfigEntry): (readonly [string, string])[] => {
   const { section, subsection, variable } = splitKey(key)
@@ -125,7 +125,7 @@ const inherited = ({ scope, key, value }: ConfigEntry): (readonly [string, strin
 
 const aboutFiles: ReadonlySet<string> = new Set(['autocrlf', 'eol', 'safecrlf', 'protecthfs', 'protectntfs', 'abbrev'])
 
-/** In one write: a process for each key would take longer than the rest. */
+/** In one write: a process per key would take longer than the rest. */
 const addConfig = ({ gitDir }: Tree, entries: readonly (readonly [string, string])[]): void => {
   const file = join(gitDir, 'config')
   const text = readUntrustedTextSync(file, { maxBytes: maxConfigBytes }) ?? ''
@@ -140,23 +140,23 @@ const addConfig = ({ gitDir }: Tree, entries: readonly (readonly [string, string
 const escaped = (text: string): string => text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')
 
 /**
- * Copies what these objects reach into the lender, which has the rest. Throws unless the lender then has everything that
- * they reach: the clone may be shallow or borrow elsewhere, and a ref to half a history breaks every gc of the lender.
+ * Copies what these objects reach into the lender, except what it already has. Throws if the lender's copy is
+ * incomplete (the clone may be shallow, or borrow elsewhere): a ref to a partial history breaks every gc of the lender.
  */
-export const bringObjects = async (
+export const copyObjectsToLender = async (
   git: Git,
   from: Tree,
   to: Repo,
   objects: readonly Sha[],
-  { through, signal }: CallOptions & { through: string },
+  { tempPrefix, signal }: CallOptions & { tempPrefix: string },
 ): Promise<void> => {
   const revisions = objects.map((sha) => `${sha}\n`).join('')
-  // From the checkout: git would otherwise enter whatever `core.worktree` of the clone says.
-  await copyObjects(git, { from, to, revisions, through, withoutBorrowed: true, signal })
+  // From the checkout: otherwise git would enter the clone's `core.worktree`.
+  await copyObjects(git, { from, to, revisions, tempPrefix, withoutBorrowed: true, signal })
   await assertConnected(git, from, to, { stdin: revisions, signal })
 }
 
-/** As `git fetch` does it. A ref of the lender that was broken before must not stand in the way: then all is walked. */
+/** Like `git fetch`. If one of the lender's own refs is broken, walks everything instead of failing. */
 const assertConnected = async (
   git: Git,
   from: Tree,
@@ -173,15 +173,15 @@ const assertConnected = async (
   if (exitCode === 0) return
   const at = `git -C ${shellWord(from.path)}`
   throw new AppError('git-failed', `the history of ${from.path} is incomplete: ${meaningfulLine(stderr)}`, {
-    remedy: isShallow(from) ? `fetch the rest of it: ${at} fetch --unshallow` : `see what it lacks: ${at} fsck`,
+    remedy: isShallow(from) ? `fetch the rest of it: ${at} fetch --unshallow` : `find out what is missing: ${at} fsck`,
   })
 }
 
 const isShallow = ({ commonDir }: Repo): boolean =>
   unlessMissingSync(() => lstatSync(join(commonDir, 'shallow'))) !== undefined
 
-/** Its history ends where the lender's does not, as after `git fetch --depth=1`. */
-export const endsEarlier = (clone: Repo, lender: Repo): boolean => {
+/** The clone's history is cut where the lender's isn't, as after `git fetch --depth=1`. */
+export const hasShorterHistory = (clone: Repo, lender: Repo): boolean => {
   const [own, lent] = [clone, lender].map(({ commonDir }) =>
     readUntrustedTextSync(join(commonDir, 'shallow'), { maxBytes: maxOtherBytes }),
   )

@@ -1,6 +1,6 @@
 import type { Git, GitRequest } from './door.ts'
 
-/** The output of a read, or undefined when there is more of it than `maxBytes`: git is then ended, not read to the end. */
+/** The output of a read, or undefined when it exceeds `maxBytes`: git is then stopped. */
 export const runCapped = async (git: Git, request: GitRequest, maxBytes: number): Promise<Buffer | undefined> => {
   const chunks: Buffer[] = []
   let size = 0
@@ -9,15 +9,15 @@ export const runCapped = async (git: Git, request: GitRequest, maxBytes: number)
       ...request,
       onStdout: (chunk) => {
         size += chunk.length
-        if (size > maxBytes) throw new TooMuch()
+        if (size > maxBytes) throw new OutputTooLarge()
         chunks.push(chunk)
       },
     })
   } catch (error) {
-    if (error instanceof TooMuch) return undefined
+    if (error instanceof OutputTooLarge) return undefined
     throw error
   }
   return Buffer.concat(chunks)
 }
 
-class TooMuch extends Error {}
+class OutputTooLarge extends Error {}

@@ -3,7 +3,7 @@ import { type Sha, toSha } from '../domain/names.ts'
 import { runCapped } from './capped.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 
-/** One path of a difference between two commits. `path` is latin1, so that every byte of a name survives. */
+/** One changed path between two commits. `path` is latin1, to preserve every byte. */
 export type Change = {
   readonly oldMode: string
   readonly newMode: string
@@ -15,12 +15,12 @@ export type Change = {
 export type Capped = CallOptions & { readonly maxBytes: number }
 
 /**
- * Submodules count whatever the configuration says, and a rename is a removal and an addition: two differences are the
- * same only if every entry is.
+ * Includes submodules regardless of configuration, and shows a rename as a removal and an addition: two diffs are equal
+ * only if every entry is.
  */
 const exact = ['-r', '-z', '--raw', '--no-abbrev', '--no-renames', '--ignore-submodules=none']
 
-/** What differs between two commits; undefined when it is more than the cap. */
+/** The changes between two commits; undefined when they exceed the cap. */
 export const changesBetween = async (
   git: Git,
   repo: Repo,
@@ -37,8 +37,8 @@ export const changesBetween = async (
 export type CommitChanges = { readonly sha: Sha; readonly parents: readonly Sha[]; readonly changes: readonly Change[] }
 
 /**
- * The commits in `from..to` that touch the path, newest first (no commit before its children), each with everything it
- * changed; a merge against its first parent. Without a path: all of them. Undefined when it is more than the caps.
+ * The commits in `from..to` that touch the path (default: all), newest first (no commit before its children), each with
+ * all its changes; a merge compared to its first parent. Undefined when they exceed the caps.
  */
 export const commitsTouching = async (
   git: Git,
@@ -67,7 +67,7 @@ const logArgs = [
   ...exact,
 ]
 
-/** Raw lines start with a colon and a path never follows a NUL directly in this place, so the mark cannot be mistaken. */
+/** Unambiguous: raw lines start with a colon, and no path follows a NUL directly here. */
 const mark = '%x01'
 
 const parseLog = (text: string): CommitChanges[] => {
@@ -83,7 +83,7 @@ const parseLog = (text: string): CommitChanges[] => {
     }
     i += 1
     const commit = commits.at(-1)
-    if (commit === undefined) throw new AppError('git-failed', 'git log answered a difference without its commit')
+    if (commit === undefined) throw new AppError('git-failed', "couldn't parse git log: a change without its commit")
     commit.changes.push(parseChange(field, fields[i] ?? ''))
   }
   return commits
@@ -98,7 +98,7 @@ const parseChanges = (text: string): Change[] => {
 
 const parseChange = (line: string, path: string): Change => {
   const match = /^:(\d{6}) (\d{6}) ([0-9a-f]+) ([0-9a-f]+) [A-Z]$/.exec(line)
-  if (!match || path === '') throw new AppError('git-failed', 'git answered a difference that cannot be read')
+  if (!match || path === '') throw new AppError('git-failed', "couldn't parse git's diff output")
   const [, oldMode = '', newMode = '', oldId = '', newId = ''] = match
   return { oldMode, newMode, oldId, newId, path }
 }

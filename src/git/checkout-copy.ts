@@ -5,16 +5,16 @@ import type { CheckoutOptions } from './checkout.ts'
 import type { Git, Tree } from './door.ts'
 import { withPrivateIndex } from './private-index.ts'
 
-/** An index of its own with the files of a commit, and how to write some of them elsewhere. */
+/** A private index with the files of a commit, and a way to write some of them elsewhere. */
 export type CheckoutCopy = {
   readonly indexFile: string
-  /** Writes these files (raw paths) as a checkout would, all with one process. Answers the directory they are in. */
+  /** Writes these files (raw paths) as a checkout would, in one process. Returns their directory. */
   readonly write: (paths: readonly string[]) => Promise<string>
 }
 
 /**
- * What a checkout of this commit would write into the tree: filters, line ends and encodings included, by the attributes
- * and the configuration in force now. Not `cat-file --filters`, which takes no name that begins with a space.
+ * What a checkout of this commit would write into the tree, with filters, line endings and encodings as currently
+ * configured. Not `cat-file --filters`, which rejects names that start with a space.
  */
 export const withCheckoutCopy = <T>(
   git: Git,

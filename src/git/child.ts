@@ -34,13 +34,12 @@ export type Ended = {
 }
 
 /**
- * One git process from start to end; used by the door alone. It leads a process group and session of its own:
- * Ctrl-C then reaches us only, and we end it (with its ssh, index-pack and the rest) and know that it has ended,
- * instead of its dying half-way beside us; and without a terminal nothing in it can stop to ask. If we are killed
- * it lives on: that is what `onSpawn` and the journal are for.
+ * Runs one git process; used only by the door. It leads its own process group and session: Ctrl-C reaches only us, so
+ * we stop it (with its ssh, index-pack and other children) and know when it has ended; and without a terminal, nothing
+ * in it can prompt. If we are killed it survives, which is why `onSpawn` and the journal exist.
  */
 export const runChild = async (request: ChildRequest): Promise<Ended> => {
-  refuseAborted(request)
+  throwIfAborted(request)
   const child = startChild(request)
   const exited = exitOf(child, request)
   exited.catch(() => undefined)
@@ -49,11 +48,11 @@ export const runChild = async (request: ChildRequest): Promise<Ended> => {
   try {
     if (child.pid !== undefined) request.onStarted(child.pid)
     if (identity !== undefined) request.onSpawn?.(identity)
-    feed(child, request)
+    writeStdin(child, request)
     return await Promise.race([finished(child, exited, request), stop.reached])
   } catch (error) {
-    if (identity !== undefined) await end(identity, request)
-    letGo(child)
+    if (identity !== undefined) await endProcess(identity, request)
+    closePipes(child)
     throw error
   } finally {
     stop.clear()
@@ -72,8 +71,8 @@ const startChild = (request: ChildRequest): ChildProcess => {
     })
   } catch (cause) {
     if (!isDirectory(cwd)) throw notStarted(request, cause)
-    // A NUL in an argument, or more of them than the system takes.
-    throw new AppError('git-failed', `git ${operation} cannot be started with these arguments`, { cause })
+    // A NUL in an argument, or too many arguments.
+    throw new AppError('git-failed', `couldn't start git ${operation} with these arguments`, { cause })
   }
 }
 
@@ -86,17 +85,17 @@ const exitOf = (child: ChildProcess, request: ChildRequest): Promise<Exit> =>
   })
 
 const notStarted = ({ cwd, program, operation }: ChildRequest, cause: unknown): AppError => {
-  // The system says ENOENT for a missing program and for a missing working directory alike.
+  // ENOENT can mean a missing program or a missing working directory.
   if (!isDirectory(cwd)) {
-    return new AppError('not-found', `git ${operation}: there is no directory ${cwd}`, { cause })
+    return new AppError('not-found', `git ${operation} failed: directory ${cwd} doesn't exist`, { cause })
   }
   return new AppError(
     'git-unavailable',
-    `git cannot be started: ${cause instanceof Error ? cause.message : String(cause)}`,
+    `couldn't start git: ${cause instanceof Error ? cause.message : String(cause)}`,
     {
       cause,
       remedy:
-        program === 'git' ? 'install git 2.38 or newer and see that it is on PATH' : `see that ${program} is there`,
+        program === 'git' ? 'install git 2.38 or newer and make sure it is on PATH' : `check that ${program} exists`,
     },
   )
 }
@@ -104,10 +103,10 @@ const notStarted = ({ cwd, program, operation }: ChildRequest, cause: unknown): 
 const isDirectory = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const finished = async (child: ChildProcess, exited: Promise<Exit>, request: ChildRequest): Promise<Ended> => {
-  // ssh with ControlPersist leaves a process behind that keeps our pipes open for minutes after git has ended.
+  // ssh with ControlPersist leaves a process that keeps our pipes open for minutes after git has exited.
   if (request.network === true)
     exited.then(
-      () => setTimeout(() => letGo(child), lingerMs).unref(),
+      () => setTimeout(() => closePipes(child), lingerMs).unref(),
       () => undefined,
     )
   const decoder = new TextDecoder()
@@ -115,14 +114,14 @@ const finished = async (child: ChildProcess, exited: Promise<Exit>, request: Chi
   const [exit, stdout, stderr] = await Promise.all([
     exited,
     collect(child.stdout, { take: request.onStdout }),
-    // A remote can send messages without end.
-    collect(child.stderr, { watch: request.onStderr && errors, limit: mostStderr }),
+    // A remote can send endless messages.
+    collect(child.stderr, { watch: request.onStderr && errors, limit: maxStderrBytes }),
   ])
   return { ...exit, stdout, stderr: stderr.toString('utf8') }
 }
 
 const lingerMs = 2_000
-const mostStderr = 64 * 1024
+const maxStderrBytes = 64 * 1024
 
 type Collecting = {
   readonly take?: ChildRequest['onStdout'] | undefined
@@ -130,7 +129,7 @@ type Collecting = {
   readonly limit?: number
 }
 
-/** With a limit in bytes the middle is dropped: what matters is at the beginning and at the end. */
+/** Beyond `limit` bytes, drops the middle: the start and the end matter most. */
 const collect = async (stream: Readable | null, { take, watch, limit }: Collecting): Promise<Buffer> => {
   const chunks: Buffer[] = []
   let size = 0
@@ -145,7 +144,7 @@ const collect = async (stream: Readable | null, { take, watch, limit }: Collecti
       size = limit
     }
   } catch (error) {
-    // Let go of after the end of the process: what it had to say has been read.
+    // We closed the pipe after the process exited: all its output has been read.
     if (!hasCode(error, 'ERR_STREAM_PREMATURE_CLOSE')) throw error
   }
   const all = Buffer.concat(chunks)
@@ -155,8 +154,8 @@ const collect = async (stream: Readable | null, { take, watch, limit }: Collecti
 const withoutMiddle = (bytes: Buffer, limit: number): Buffer =>
   Buffer.concat([bytes.subarray(0, limit / 2), Buffer.from('\n'), bytes.subarray(-limit / 2)])
 
-/** A child that does not read to the end (it failed early) makes writing fail; its exit code says why. */
-const feed = (child: ChildProcess, { stdin }: ChildRequest): void => {
+/** Writing fails if the child stops reading early; its exit code says why. */
+const writeStdin = (child: ChildProcess, { stdin }: ChildRequest): void => {
   if (!child.stdin || stdin === undefined) return
   child.stdin.on('error', () => undefined)
   if (typeof stdin === 'string' || Buffer.isBuffer(stdin)) child.stdin.end(stdin)
@@ -179,23 +178,23 @@ const stopReason = (request: ChildRequest): { reached: Promise<never>; clear: ()
 }
 
 const timedOut = ({ operation, timeoutMs }: ChildRequest): AppError =>
-  new AppError('timeout', `git ${operation} took longer than ${Math.round(timeoutMs / 100) / 10} s and was ended`)
+  new AppError('timeout', `git ${operation} timed out after ${Math.round(timeoutMs / 100) / 10} s and was stopped`)
 
-export const refuseAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
+export const throwIfAborted = (request: Pick<ChildRequest, 'operation' | 'signal'>): void => {
   if (request.signal?.aborted === true) throw cancelled(request)
 }
 
 const cancelled = ({ operation }: Pick<ChildRequest, 'operation'>): AppError =>
   new AppError('cancelled', `git ${operation} was cancelled`)
 
-/** SIGTERM first: git then removes its lock files, and `worktree add` what it has made so far. */
-const end = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
+/** SIGTERM first: git then removes its lock files, and `worktree add` what it has created so far. */
+const endProcess = async (identity: ProcessIdentity, { now, operation }: ChildRequest): Promise<void> => {
   const { outcome } = await killTree(identity, { graceMs: 5_000, clock: now, leaderMayBeGone: true })
   if (outcome !== 'survivors') return
-  throw new AppError('busy', `git ${operation} (process ${identity.pid}) was told to end and still runs`)
+  throw new AppError('busy', `git ${operation} (process ${identity.pid}) is still running after being stopped`)
 }
 
-const letGo = (child: ChildProcess): void => {
+const closePipes = (child: ChildProcess): void => {
   child.stdin?.destroy()
   child.stdout?.destroy()
   child.stderr?.destroy()

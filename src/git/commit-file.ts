@@ -7,25 +7,25 @@ import { recordFormat } from './record-format.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
 
 export type FileCommit = {
-  /** One file, from the top of the tree. */
+  /** One file, relative to the top of the tree. */
   readonly path: string
-  /** The file's next content, from the one that HEAD has. */
+  /** The file's new content, given HEAD's. */
   readonly next: (before: Buffer | undefined) => Buffer
   readonly message: string
   readonly by: NewCommit['by']
-  /** Asked of each commit that this one would follow: one that was made meanwhile may make this one needless. */
+  /** Called with each HEAD before committing on it: a commit made meanwhile may make this one unnecessary. */
   readonly unless?: (head: Sha) => Promise<Sha | undefined>
 }
 
 export type CommittedFile = { readonly commit: Sha; readonly branch: string; readonly made: boolean }
 
-/** As many commits of others as may come between before we give up. */
-const TRIES = 5
+/** Give up when others commit first this many times. */
+const MAX_ATTEMPTS = 5
 
 /**
- * Adds one commit to the checked-out branch that changes one file and nothing else: what is staged stays staged, what
- * is edited stays edited, no hook runs. The branch moves only from where it was seen, so that of two who try the same
- * at once (a child of ours that outlived us among them) one succeeds and the other looks again.
+ * Adds one commit to the checked-out branch that changes one file and nothing else: staged and unstaged edits stay, no
+ * hook runs. The branch is updated with compare-and-swap, so when two processes try at once (one may be a child that
+ * outlived us), one succeeds and the other retries.
  * The worktree's own index and file are not touched: the caller updates them afterwards.
  */
 export const commitFile = async (
@@ -34,7 +34,7 @@ export const commitFile = async (
   file: FileCommit,
   options: CallOptions = {},
 ): Promise<CommittedFile> => {
-  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const ref = await readSymbolicRef(git, tree, 'HEAD', options)
     const head = await resolveCommit(git, tree, 'HEAD', options)
     if (ref?.startsWith('refs/heads/') !== true || head === undefined) throw noBranch(tree)
@@ -48,7 +48,7 @@ export const commitFile = async (
     })
     if (moved.ok) return { commit, branch, made: true }
   }
-  throw new AppError('busy', `the branch in ${tree.path} keeps moving, so no commit could be made on it`)
+  throw new AppError('busy', `couldn't commit in ${tree.path}: its branch keeps moving`)
 }
 
 const noBranch = (tree: Tree): AppError =>
@@ -56,7 +56,7 @@ const noBranch = (tree: Tree): AppError =>
     remedy: "check out the worktree's branch again: git switch <branch>",
   })
 
-/** Through a private index: the worktree's own may hold what somebody has staged. */
+/** Uses a private index: the worktree's own may hold staged changes. */
 const nextCommit = async (
   git: Git,
   tree: Tree,
@@ -92,8 +92,8 @@ const writeBlob = async (git: Git, tree: Tree, content: Buffer, options: CallOpt
 }
 
 /**
- * Lets the worktree's index have one file as a commit made by `commitFile` has it; false when it has another version
- * than the commit before, so that somebody has staged it: then it is left. Doing it twice is doing it once.
+ * Updates one file in the worktree's index to the version in a commit made by `commitFile`. False when the index has
+ * neither that nor the previous version: someone staged it, so it's left alone. Idempotent.
  */
 export const settleIndexEntry = async (
   git: Git,
@@ -128,7 +128,7 @@ const blobAt = async (git: Git, tree: Tree, name: string, options: CallOptions):
 
 export type TrailedCommit = { readonly commit: Sha; readonly values: readonly string[] }
 
-/** The last commits up to `head`, newest first, with what each says after this word in its last paragraph. */
+/** The last commits up to `head`, newest first, each with its values of the trailer `word`. */
 export const readTrailers = async (
   git: Git,
   tree: Tree,

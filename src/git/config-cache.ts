@@ -4,34 +4,34 @@ import { join } from 'node:path'
 import type { Clock } from '../domain/clock.ts'
 import { type ConfigEntry, isRepositoryScope } from './config-entries.ts'
 
-/** A repository's configuration, read once and again only when one of the files it came from has changed. */
+/** A repository's configuration, cached until one of its files changes. */
 export type ConfigCache = {
-  read(place: ConfigPlace): Promise<readonly ConfigEntry[]>
+  read(dirs: ConfigDirs): Promise<readonly ConfigEntry[]>
 }
 
-/** `gitDir` undefined: no repository, only the user's own files. */
-export type ConfigPlace = { readonly commonDir: string | undefined; readonly gitDir: string | undefined }
+/** Undefined outside a repository: only the user's own files. */
+export type ConfigDirs = { readonly commonDir: string | undefined; readonly gitDir: string | undefined }
 
 export type ConfigCacheOptions = {
-  list: (place: ConfigPlace) => Promise<readonly ConfigEntry[]>
-  /** The user's own files, whether they exist or not: one that appears must be noticed. */
+  list: (dirs: ConfigDirs) => Promise<readonly ConfigEntry[]>
+  /** The user's own files, including ones that don't exist yet: a new one must be noticed. */
   userFiles: readonly string[]
   now: Clock
 }
 
 type Known = { readonly entries: readonly ConfigEntry[]; readonly files: readonly string[]; readonly print: string }
 
-/** So many worktrees with a configuration of their own are remembered; the oldest goes. */
+/** Worktrees with their own configuration to remember; the oldest is dropped. */
 const capacity = 1_000
 
 export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions): ConfigCache => {
   const known = new BoundedMap<string, Known>(capacity)
   const reading = new Map<string, Promise<readonly ConfigEntry[]>>()
 
-  const readAnew = async (place: ConfigPlace, key: string): Promise<readonly ConfigEntry[]> => {
-    const expected = [...userFiles, ...ownFiles(place)]
+  const readAgain = async (dirs: ConfigDirs, key: string): Promise<readonly ConfigEntry[]> => {
+    const expected = [...userFiles, ...ownFiles(dirs)]
     const before = fingerprint(expected)
-    const entries = await list(place)
+    const entries = await list(dirs)
     const files = [...new Set([...expected, ...originFiles(entries)])]
     const cacheable = before === fingerprint(expected) && !hasOwnIncludes(entries) && !isFresh(files, now())
     known.delete(key)
@@ -41,15 +41,15 @@ export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions):
 
   return {
     read: async (asked) => {
-      const place = sharedPlace(asked)
-      const key = `${place.commonDir ?? ''}\0${place.gitDir ?? ''}`
+      const dirs = sharedDirs(asked)
+      const key = `${dirs.commonDir ?? ''}\0${dirs.gitDir ?? ''}`
       const hit = known.get(key)
       if (hit && hit.print === fingerprint(hit.files)) return hit.entries
-      // Whoever asks while git is being asked may have been preceded by a write that git has not seen: only a reading
-      // that has not begun could be shared, so sharing is left to callers that ask in the same turn.
+      // A running read may have missed a write made just before this call. So a read is shared only by callers in the
+      // same turn of the event loop, before it starts.
       const current = reading.get(key)
       if (current) return current
-      const started = readAnew(place, key)
+      const started = readAgain(dirs, key)
       reading.set(key, started)
       queueMicrotask(() => reading.delete(key))
       return started
@@ -58,17 +58,17 @@ export const createConfigCache = ({ list, userFiles, now }: ConfigCacheOptions):
 }
 
 /**
- * A worktree without a configuration of its own has its repository's: fifty worktrees are then one question.
- * (An `includeIf` of the user's may tell them apart, which only matters for values the repository overrode.)
+ * A worktree without its own configuration uses its repository's: fifty worktrees need one read.
+ * (The user's `includeIf` may distinguish them, which only matters for values that the repository overrides.)
  */
-const sharedPlace = (place: ConfigPlace): ConfigPlace => {
-  if (place.gitDir === undefined || place.gitDir === place.commonDir) return place
-  return lookAt(join(place.gitDir, 'config.worktree')) === 'absent'
-    ? { commonDir: place.commonDir, gitDir: place.commonDir }
-    : place
+const sharedDirs = (dirs: ConfigDirs): ConfigDirs => {
+  if (dirs.gitDir === undefined || dirs.gitDir === dirs.commonDir) return dirs
+  return statFile(join(dirs.gitDir, 'config.worktree')) === 'absent'
+    ? { commonDir: dirs.commonDir, gitDir: dirs.commonDir }
+    : dirs
 }
 
-export const ownFiles = ({ commonDir, gitDir }: ConfigPlace): string[] => [
+export const ownFiles = ({ commonDir, gitDir }: ConfigDirs): string[] => [
   ...(commonDir === undefined ? [] : [join(commonDir, 'config')]),
   ...(gitDir === undefined ? [] : [join(gitDir, 'config.worktree')]),
 ]
@@ -76,20 +76,20 @@ export const ownFiles = ({ commonDir, gitDir }: ConfigPlace): string[] => [
 const originFiles = (entries: readonly ConfigEntry[]): string[] =>
   entries.flatMap(({ origin }) => (origin.startsWith('file:') ? [origin.slice('file:'.length)] : []))
 
-/** An include may name a file that does not exist yet, or depend on the branch: never remembered. */
+/** Never cached: an include may name a file that doesn't exist yet, or depend on the branch. */
 const hasOwnIncludes = (entries: readonly ConfigEntry[]): boolean =>
   entries.some((entry) => isRepositoryScope(entry) && /^include(?:if)?\./.test(entry.key))
 
 const fingerprint = (files: readonly string[]): string =>
   files
     .map((file) => {
-      const stat = lookAt(file)
+      const stat = statFile(file)
       return typeof stat === 'string' ? stat : `${stat.dev}:${stat.ino}:${stat.size}:${stat.mtimeNs}:${stat.ctimeNs}`
     })
     .join('|')
 
-/** Synchronous: a stat is a few microseconds, the way through the thread pool a hundred. */
-const lookAt = (file: string): BigIntStats | 'absent' | 'unreadable' => {
+/** Synchronous: a stat takes a few microseconds, through the thread pool a hundred. */
+const statFile = (file: string): BigIntStats | 'absent' | 'unreadable' => {
   try {
     return statSync(file, { bigint: true, throwIfNoEntry: false }) ?? 'absent'
   } catch {
@@ -97,10 +97,10 @@ const lookAt = (file: string): BigIntStats | 'absent' | 'unreadable' => {
   }
 }
 
-/** ext4 stamps files with the tick of the kernel (4 ms): two writes within one look the same. */
+/** ext4 timestamps have the kernel's tick (4 ms): two writes within one look the same. */
 const freshMs = 50
 const isFresh = (files: readonly string[], now: number): boolean =>
   files.some((file) => {
-    const stat = lookAt(file)
+    const stat = statFile(file)
     return typeof stat !== 'string' && Math.abs(now - Number(stat.ctimeMs)) < freshMs
   })

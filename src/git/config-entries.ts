@@ -1,8 +1,8 @@
-/** One line of git's configuration, with where it came from. `value` is undefined for a key without `=`. */
+/** One git setting and its origin. `value` is undefined for a key without `=`. */
 export type ConfigEntry = {
   readonly scope: ConfigScope
   readonly origin: string
-  /** Section and variable in lower case, the subsection between them as it was written. */
+  /** Section and variable in lower case, the subsection as written. */
   readonly key: string
   readonly value: string | undefined
 }
@@ -28,7 +28,7 @@ export const parseConfigList = (output: string): ConfigEntry[] => {
   return entries
 }
 
-/** What anyone who can write in the repository or one of its worktrees can set. Everything but the user's own files. */
+/** Can be set by anyone who can write to the repository or a worktree: everything but the user's own files. */
 export const isRepositoryScope = (entry: ConfigEntry): boolean => entry.scope !== 'system' && entry.scope !== 'global'
 
 export const isUserScope = (entry: ConfigEntry): boolean => !isRepositoryScope(entry)
@@ -37,7 +37,7 @@ export const isUserScope = (entry: ConfigEntry): boolean => !isRepositoryScope(e
 export const lastValue = (entries: readonly ConfigEntry[], key: string): string | undefined =>
   entries.findLast((entry) => entry.key === key)?.value
 
-/** `section.sub.section.variable` → its three parts; the subsection may itself hold dots. */
+/** `section.sub.section.variable` → its three parts; the subsection may contain dots. */
 export const splitKey = (key: string): { section: string; subsection: string | undefined; variable: string } => {
   const first = key.indexOf('.')
   const last = key.lastIndexOf('.')

@@ -1,6 +1,6 @@
 import type { Git } from './door.ts'
 
-/** One value of a configuration file, read as a file: the repository it belongs to need not be in order. */
+/** One value of a configuration file. Works even if its repository is broken. */
 export const readConfigFile = async (git: Git, file: string, key: string): Promise<string | undefined> => {
   const args = ['config', '--file', file, '--no-includes', '-z', '--get', key]
   const { stdout, exitCode } = await git.run({ operation: 'config', at: { cwd: '/' }, args, ok: [0, 1] })

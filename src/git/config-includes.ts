@@ -4,13 +4,13 @@ import { AppError } from '../domain/errors.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIncludedFiles } from './file-limits.ts'
-import { assertHarmless, assertSize, lookAt } from './inspect.ts'
+import { assertNotBlocking, assertSize, tryStat } from './inspect.ts'
 import { toRaw } from '../domain/raw-path.ts'
 
 export type Includes = {
-  /** `key LF value NUL` for each include of one file, as git says it without following any. */
+  /** `key LF value NUL` for each include of one file, as printed by git without following any. */
   readonly list: (file: string) => Promise<string>
-  /** What `~/` means. */
+  /** What `~/` expands to. */
   readonly home: string | undefined
 }
 
@@ -26,32 +26,32 @@ export const includeArgs = (file: string): string[] => [
 ]
 
 /**
- * A repository's configuration can include any file, and git opens it whatever it is, in every command. So each include
- * is looked at before git follows it. Most repositories have none, and then this reads one file.
+ * A repository's configuration can include any file, and every git command opens it, even a FIFO. So check each include
+ * before git follows it. Most repositories have none; then this reads one file.
  */
 export const assertIncludes = async (files: readonly string[], includes: Includes): Promise<void> => {
   const seen = new Set<string>()
-  const ahead = [...files]
+  const pending = [...files]
   const slice = createTimeSlice()
-  for (let file = ahead.pop(); file !== undefined; file = ahead.pop()) {
+  for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (slice.isOver()) await slice.next()
     if (seen.has(file)) continue
     seen.add(file)
     if (seen.size > maxIncludedFiles) throw tooManyIncludes(files)
     const raw = toRaw(Buffer.from(file))
-    const stat = lookAt(raw, statSync)
+    const stat = tryStat(raw, statSync)
     if (stat === undefined) continue
-    assertHarmless(raw, stat)
+    assertNotBlocking(raw, stat)
     if (stat.isFile()) assertSize(raw, stat.size, maxConfigBytes)
     if (!stat.isFile() || !mentionsInclude(file)) continue
     const listed = await includes.list(file)
-    ahead.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
+    pending.push(...listed.split('\0').flatMap((entry) => targetOf(entry, file, includes.home)))
   }
 }
 
 const tooManyIncludes = (files: readonly string[]): AppError =>
   new AppError('unusable-file', `${files[0] ?? ''} includes more than ${maxIncludedFiles} files`, {
-    remedy: 'remove the includes that do not belong there, and try again',
+    remedy: "remove the includes that don't belong there and try again",
   })
 
 const mentionsInclude = (file: string): boolean =>
@@ -60,11 +60,11 @@ const mentionsInclude = (file: string): boolean =>
 const targetOf = (entry: string, file: string, home: string | undefined): string[] => {
   const newline = entry.indexOf('\n')
   const path = newline < 0 ? '' : entry.slice(newline + 1)
-  // `%(prefix)/` is where git is installed: nothing there is an agent's to write.
+  // `%(prefix)/` is where git is installed, which agents can't write to.
   if (path === '' || path.startsWith('%(prefix)/')) return []
   if (path.startsWith('~/')) return home === undefined ? [] : [join(home, path.slice(2))]
   if (!path.startsWith('~')) return [resolve(dirname(file), path)]
-  throw new AppError('config-invalid', `${file} includes ${path}, and Coppice does not know where that is`, {
-    remedy: 'write the path of the include in full',
+  throw new AppError('config-invalid', `${file} includes ${path}, which Coppice can't resolve`, {
+    remedy: 'use an absolute path for the include',
   })
 }

@@ -4,8 +4,8 @@ import { maxConfigEntries, maxConfigListBytes } from './file-limits.ts'
 export type ConfigOutput = { readonly take: (chunk: Buffer) => void; readonly text: () => string }
 
 /**
- * What `git config --list` prints, up to a limit: git repeats a section's name with each of its keys, so that a file of
- * 4 MB can become terabytes.
+ * Collects the output of `git config --list` up to a limit: git repeats a section's name for each of its keys, so a 4
+ * MB file can become terabytes.
  */
 export const createConfigOutput = (commonDir: string | undefined): ConfigOutput => {
   const chunks: Buffer[] = []
@@ -29,5 +29,5 @@ const tooMuch = (commonDir: string | undefined): AppError =>
   new AppError(
     'unusable-file',
     `git's configuration${commonDir === undefined ? '' : ` in ${commonDir}`} has too many settings (limit: ${maxConfigEntries})`,
-    { remedy: 'remove the sections that do not belong in the file `config`, and try again' },
+    { remedy: 'remove the sections that do not belong in the file `config` and try again' },
   )

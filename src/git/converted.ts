@@ -11,14 +11,14 @@ import { joinTreePath, splitNul } from './tree-path.ts'
 
 export type ConvertedFile = Omit<FileOnDisk, 'isYoung'>
 
-/** Another index than the tree's own. */
+/** An index other than the tree's own. */
 export type PrivateIndex = { readonly indexFile?: string }
 
 /**
- * Tracked files whose bytes on disk are not those of their blob. Git may call them clean: a filter (nbstripout), line
- * ends, an encoding or `$Id$` stands between, by whatever attributes and configuration were in force when they were
- * written. So none of those is asked: sizes are compared, and the bytes themselves where a conversion may keep the size.
- * Line ends and `$Id$` never do. With 30,000 files the sizes take 30 ms, all bytes would take 500.
+ * Tracked files whose bytes on disk differ from their blob. Git may call them clean: a filter (nbstripout), line-ending
+ * conversion, an encoding or `$Id$` changed them, under attributes and configuration that may have changed since. So
+ * this compares sizes, and bytes where a conversion may keep the size (line endings and `$Id$` never do). For 30,000
+ * files sizes take 30 ms, all bytes would take 500.
  */
 export const convertedFiles = async (
   git: Git,
@@ -31,10 +31,10 @@ export const convertedFiles = async (
   const [sizes, suspects] = await Promise.all([blobSizes(git, tree, files), maybeSameSize(git, tree, index)])
   const different = files.filter((file, i) => sizes[i] !== file.size)
   const same = suspects === undefined ? [] : files.filter((file, i) => sizes[i] === file.size && suspects(file))
-  return [...different, ...(await withOtherBytes(git, tree, same))]
+  return [...different, ...(await withDifferentBytes(git, tree, same))]
 }
 
-/** `mode sha stage` TAB path NUL. What is unmerged is a change in any case. */
+/** `mode sha stage` TAB path NUL. Unmerged files count as changed anyway. */
 const listFiles = async (git: Git, tree: Tree, index: PrivateIndex = {}): Promise<ConvertedFile[]> => {
   const args = ['ls-files', '--stage', '-z', '--full-name']
   const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args, ...index })
@@ -52,7 +52,7 @@ const listFiles = async (git: Git, tree: Tree, index: PrivateIndex = {}): Promis
   return found
 }
 
-/** The blobs of these files (raw paths) in the index, as far as they are at most so large. */
+/** The blobs of these files (raw paths) in the index, up to `maxBytes` each. */
 export const blobsInIndex = async (
   git: Git,
   tree: Tree,
@@ -67,7 +67,7 @@ export const blobsInIndex = async (
   )
 }
 
-/** In the order of the files; NaN for a blob that is not there, so that its file counts as different. */
+/** In the order of the files; NaN for a missing blob, so its file counts as different. */
 const blobSizes = async (git: Git, tree: Tree, files: readonly ConvertedFile[]): Promise<number[]> => {
   const { stdout } = await git.run({
     operation: 'cat-file',
@@ -75,13 +75,13 @@ const blobSizes = async (git: Git, tree: Tree, files: readonly ConvertedFile[]):
     args: ['cat-file', '--batch-check=%(objectsize)'],
     stdin: files.map(({ sha }) => `${sha}\n`).join(''),
   })
-  // "<id> missing" otherwise, which is no number.
+  // A missing blob prints "<id> missing": NaN.
   return stdout.split('\n').map(Number)
 }
 
 /**
- * Files whose conversion may keep the size: those with a filter or an encoding. Where the repository's configuration
- * names filters or a file of attributes, which git does not use for us but does for others, all of them.
+ * Files whose conversion may keep the size: those with a filter or an encoding. All files, if the repository's own
+ * configuration names filters or an attributes file: our git ignores these, but the user's doesn't.
  */
 const maybeSameSize = async (
   git: Git,
@@ -103,12 +103,12 @@ const maybeSameSize = async (
   return named.size === 0 ? undefined : ({ bytes }) => named.has(toRaw(bytes))
 }
 
-const withOtherBytes = async (
+const withDifferentBytes = async (
   git: Git,
   tree: Tree,
   files: readonly ConvertedFile[],
 ): Promise<readonly ConvertedFile[]> => {
-  // A name that `--stdin-paths` cannot read is rare enough to count as different.
+  // Names that `--stdin-paths` can't read are rare: count them as different.
   const plain = files.filter(({ bytes }) => fitsOnLine(bytes))
   const odd = files.filter(({ bytes }) => !fitsOnLine(bytes))
   if (plain.length === 0) return odd

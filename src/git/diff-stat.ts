@@ -3,26 +3,26 @@ import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 import { splitNul } from './tree-path.ts'
 
-/** One file of a difference; undefined counts are those of a binary file. */
+/** One changed file; counts are undefined for a binary file. */
 export type FileStat = {
   readonly path: string
   readonly added: number | undefined
   readonly removed: number | undefined
 }
 
-/** Whatever could make it run a program or hide a line is said, not left to configuration. */
+/** Overrides all configuration that could run a program or hide a line. */
 const args = [
   ...'diff --numstat -z --no-renames --no-ext-diff --no-textconv --no-color'.split(' '),
   ...'--ignore-submodules=dirty --diff-algorithm=myers --end-of-options'.split(' '),
 ]
 
-/** How the files of a worktree differ from a commit, committed or not. Untracked files are not in it. */
+/** How the tracked files of a worktree differ from a commit, committed or not. */
 export const diffStat = async (git: Git, tree: Tree, from: Sha, { signal }: CallOptions = {}): Promise<FileStat[]> => {
   const request = { operation: 'diff', at: tree, args: [...args, from, '--'], ...(signal && { signal }) }
   const { stdoutBytes } = await git.run(request)
   return splitNul(stdoutBytes).map((record) => {
     const [, added, removed, path] = /^(\d+|-)\t(\d+|-)\t(.+)$/s.exec(record.toString('utf8')) ?? []
-    if (path === undefined) throw new AppError('git-failed', 'git diff answered something that cannot be read')
+    if (path === undefined) throw new AppError('git-failed', "couldn't parse the output of git diff")
     return { path, added: numberOf(added), removed: numberOf(removed) }
   })
 }
@@ -30,7 +30,7 @@ export const diffStat = async (git: Git, tree: Tree, from: Sha, { signal }: Call
 const numberOf = (text: string | undefined): number | undefined =>
   text === undefined || text === '-' ? undefined : Number(text)
 
-/** Where the worktree's HEAD left the history of a commit; undefined when they have nothing in common. */
+/** Where the worktree's HEAD forked from a commit's history; undefined when they are unrelated. */
 export const forkPoint = async (
   git: Git,
   tree: Tree,

@@ -10,11 +10,11 @@ export type Discovered = {
   readonly commonDir: RepoPath
   /** The main working tree; undefined when the repository is bare. */
   readonly checkoutPath: string | undefined
-  /** Set when the path lies in a linked worktree: its top directory. */
+  /** The top directory of the linked worktree that contains the path, if any. */
   readonly linkedWorktree: string | undefined
 }
 
-/** Which repository a path belongs to. The only question that lets git look around by itself. */
+/** Which repository a path belongs to. The only call that lets git search for one. */
 export const discoverRepository = async (git: Git, path: string, options: CallOptions = {}): Promise<Discovered> => {
   const { stdout, exitCode, stderr } = await ask(git, path, options)
   const [commonDir, gitDir, top] = stdout.split('\n').filter((line) => line !== '')
@@ -28,7 +28,7 @@ export const discoverRepository = async (git: Git, path: string, options: CallOp
   }
 }
 
-/** In a bare repository `--show-toplevel` fails after the rest has been answered, which is an answer too. */
+/** In a bare repository `--show-toplevel` fails after the rest was printed, which is a valid answer. */
 const ask = async (git: Git, path: string, { signal }: CallOptions) => {
   const args = ['rev-parse', '--path-format=absolute', '--git-common-dir', '--git-dir', '--show-toplevel']
   try {

@@ -4,14 +4,14 @@ import { listDirectory } from '../process/files/list-directory.ts'
 import type { Setting } from './neutral.ts'
 
 /**
- * With `core.ignoreCase` on a disk that tells `F` from `f`, git hides an untracked `F` beside a tracked `f`. So the disk
- * is asked, not the configuration: a `.git` copied from a Mac says true, and an agent can set it.
+ * With `core.ignoreCase` on a case-sensitive disk, git hides an untracked `F` beside a tracked `f`. So check the disk,
+ * not the configuration: a `.git` copied from a Mac says true, and an agent can set it.
  */
 export const caseSettings = async (directory: string | undefined): Promise<Setting[]> => [
   ['core.ignoreCase', directory !== undefined && (await ignoresCase(directory)) ? 'true' : 'false'],
 ]
 
-/** Does `.GIT` find the `.git` of this directory? By the listing, too: somebody may have made a `.GIT` beside it. */
+/** Does `.GIT` find `.git` here? Checks the listing too: a separate `.GIT` may exist. */
 const ignoresCase = async (directory: string): Promise<boolean> => {
   try {
     if (lstatSync(join(directory, '.GIT'), { throwIfNoEntry: false }) === undefined) return false

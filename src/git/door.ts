@@ -8,11 +8,11 @@ import { gitStarterVariable } from '../process/git-processes.ts'
 import { selfIdentity } from '../process/identity.ts'
 import { createSecrets, type Redact } from '../process/redaction/redact.ts'
 import { type HostToken, withAskpass } from './askpass.ts'
-import { refuseAborted, runChild } from './child.ts'
+import { runChild, throwIfAborted } from './child.ts'
 import { caseSettings } from './disk-case.ts'
 import { type ConfigEntry, configListArgs, isUserScope, lastValue, parseConfigList } from './config-entries.ts'
 import { createConfigOutput } from './config-output.ts'
-import { type ConfigPlace, createConfigCache, ownFiles } from './config-cache.ts'
+import { type ConfigDirs, createConfigCache, ownFiles } from './config-cache.ts'
 import { assertIncludes, includeArgs } from './config-includes.ts'
 import {
   anonymousEnvironment,
@@ -35,14 +35,14 @@ import { timeLimitOf } from './time-limits.ts'
 export type { CallOptions, GitRequest, GitResult, Repo, Tree }
 
 export type Git = {
-  /** The state directory: what git must not find in the worktree or the repository goes there. */
+  /** The state directory, for files that git must not find in the worktree or repository. */
   readonly home: string
   run(request: GitRequest): Promise<GitResult>
-  /** The configuration as data, with its scopes; asked again only when a file it came from has changed. */
+  /** The configuration with its scopes, cached until one of its files changes. */
   config(at: GitRequest['at']): Promise<readonly ConfigEntry[]>
   /** How many git processes were started so far. */
   spawned(): number
-  /** The pids of the git processes that run now: our own questions, which must not count as somebody's use. */
+  /** The pids of our running git processes, which must not count as someone using a worktree. */
   readonly running: ReadonlySet<number>
 }
 
@@ -53,11 +53,11 @@ export type GitOptions = {
   readonly now: Clock
   /** `GITHUB_TOKEN` and the host it is for. */
   readonly token?: HostToken | undefined
-  /** Over what git says; without it only the token is hidden. */
+  /** Applied to git's output (default: hides only the token). */
   readonly redact?: Redact
-  /** Another git than the one on PATH. */
+  /** Path of the git program (default: from PATH). */
   readonly program?: string | undefined
-  /** After this long git is slow, and what it may be waiting for is looked for (default: 1 s). */
+  /** After this time, look for what blocks git (default: 1 s). */
   readonly patienceMs?: number
 }
 
@@ -72,7 +72,7 @@ export const createGit = (options: GitOptions): Git => {
   const look = createLook([...userConfigFiles(env), ...userFilterFiles(env)])
   const watch = { look, patienceMs: options.patienceMs ?? defaultPatienceMs }
 
-  /** `reads`: where its files are, if that is not where it runs. */
+  /** `reads`: where its files are, if not where it runs. */
   const start = async (
     request: GitRequest,
     environment: Record<string, string>,
@@ -85,7 +85,7 @@ export const createGit = (options: GitOptions): Git => {
         program,
         cwd: workingDirectory(request.at),
         timeoutMs: timeLimitOf(request),
-        env: { ...environment, ...placeEnvironment(request.at), [gitStarterVariable]: starter },
+        env: { ...environment, ...locationEnvironment(request.at), [gitStarterVariable]: starter },
         now,
         onStarted: (pid) => {
           started += 1
@@ -107,37 +107,37 @@ export const createGit = (options: GitOptions): Git => {
     }
   }
 
-  const askConfig = async (args: readonly string[], place: ConfigPlace, ok = [0]): Promise<string> => {
+  const askConfig = async (args: readonly string[], dirs: ConfigDirs, ok = [0]): Promise<string> => {
     const request: GitRequest = { operation: 'config', at: { cwd: '/' }, args, ok }
     const environment = {
       ...bareEnvironment(env),
-      // A git directory that cannot exist: the user's own configuration, and none that happens to lie around.
-      GIT_DIR: place.gitDir ?? '/dev/null/none',
-      // Otherwise git enters `core.worktree`, and fails where that is not a directory.
+      // A path that can't exist: only the user's own configuration.
+      GIT_DIR: dirs.gitDir ?? '/dev/null/none',
+      // Otherwise git enters `core.worktree`, and fails if it isn't a directory.
       GIT_WORK_TREE: '/',
-      ...(place.gitDir === place.commonDir ? {} : { GIT_COMMON_DIR: place.commonDir ?? '' }),
+      ...(dirs.gitDir === dirs.commonDir ? {} : { GIT_COMMON_DIR: dirs.commonDir ?? '' }),
     }
-    const reads = place.commonDir === undefined ? request.at : { commonDir: toRepoPath(place.commonDir) }
-    const list = createConfigOutput(place.commonDir)
+    const reads = dirs.commonDir === undefined ? request.at : { commonDir: toRepoPath(dirs.commonDir) }
+    const list = createConfigOutput(dirs.commonDir)
     await start({ ...request, onStdout: list.take }, environment, reads)
     return list.text()
   }
 
-  const list = async (place: ConfigPlace): Promise<readonly ConfigEntry[]> => {
-    const nowhere = { commonDir: undefined, gitDir: undefined }
-    await assertIncludes(ownFiles(place), {
-      list: (file) => askConfig(includeArgs(file), nowhere, [0, 1]),
+  const list = async (dirs: ConfigDirs): Promise<readonly ConfigEntry[]> => {
+    const noRepository = { commonDir: undefined, gitDir: undefined }
+    await assertIncludes(ownFiles(dirs), {
+      list: (file) => askConfig(includeArgs(file), noRepository, [0, 1]),
       home: env['HOME'],
     })
-    return parseConfigList(await askConfig(configListArgs, place))
+    return parseConfigList(await askConfig(configListArgs, dirs))
   }
 
   const cache = createConfigCache({ list, userFiles: userConfigFiles(env), now })
 
   const config = async (at: GitRequest['at'], modules = false): Promise<readonly ConfigEntry[]> => {
-    refuseRedirected(at)
+    assertNotRedirected(at)
     await look.before(at, { modules })
-    return cache.read(configPlace(at))
+    return cache.read(configDirs(at))
   }
 
   return {
@@ -146,7 +146,7 @@ export const createGit = (options: GitOptions): Git => {
     running,
     config: (at) => config(at),
     run: async (request) => {
-      refuseAborted(request)
+      throwIfAborted(request)
       const entries = await config(request.at, request.operation.startsWith('submodule'))
       const settings = [
         ...settingsFor(env, entries),
@@ -171,18 +171,18 @@ export const createGit = (options: GitOptions): Git => {
   }
 }
 
-/** By default git leaves loose objects and refs to the page cache, and a power cut leaves empty files. */
+/** By default git doesn't sync loose objects and refs, and a power cut leaves empty files. */
 const durable: readonly Setting[] = [
   ['core.fsync', 'all'],
   ['core.fsyncMethod', 'fsync'],
 ]
 
-/** The record of a worktree and its `.git` file are an agent's to rewrite: git is told where everything is. */
-const placeEnvironment = (at: GitRequest['at']): Record<string, string> => {
+/** Passes all paths explicitly: an agent can rewrite a worktree's record and its `.git` file. */
+const locationEnvironment = (at: GitRequest['at']): Record<string, string> => {
   if ('cwd' in at) return {}
   if (!('gitDir' in at)) return { GIT_DIR: at.commonDir, GIT_IMPLICIT_WORK_TREE: '0' }
-  const place = { GIT_DIR: at.gitDir, GIT_WORK_TREE: at.path }
-  return at.gitDir === at.commonDir ? place : { ...place, GIT_COMMON_DIR: at.commonDir }
+  const dirs = { GIT_DIR: at.gitDir, GIT_WORK_TREE: at.path }
+  return at.gitDir === at.commonDir ? dirs : { ...dirs, GIT_COMMON_DIR: at.commonDir }
 }
 
 const workingDirectory = (at: GitRequest['at']): string => {
@@ -190,15 +190,15 @@ const workingDirectory = (at: GitRequest['at']): string => {
   return 'gitDir' in at ? at.path : '/'
 }
 
-const configPlace = (at: GitRequest['at']): ConfigPlace => {
+const configDirs = (at: GitRequest['at']): ConfigDirs => {
   if ('cwd' in at) return { commonDir: undefined, gitDir: undefined }
   return { commonDir: at.commonDir, gitDir: 'gitDir' in at ? at.gitDir : at.commonDir }
 }
 
-/** A file `commondir` in the common directory itself would send git to another repository, with another configuration. */
-const refuseRedirected = (at: GitRequest['at']): void => {
+/** A `commondir` file in the common directory itself would send git to another repository and configuration. */
+const assertNotRedirected = (at: GitRequest['at']): void => {
   if ('cwd' in at || !existsSync(join(at.commonDir, 'commondir'))) return
-  throw new AppError('not-a-repository', `${at.commonDir} is not a repository of its own: it points to another one`, {
+  throw new AppError('not-a-repository', `${at.commonDir} isn't a separate repository: it points to another one`, {
     remedy: `remove the file "commondir" in ${at.commonDir}, which git never puts there`,
   })
 }

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { type ConfigEntry, isUserScope, lastValue } from './config-entries.ts'
-import { assertFewOverrides, lazyFetchIsSafe, neutralSettings, type Setting, type UserPlaces } from './neutral.ts'
+import { assertFewOverrides, lazyFetchIsSafe, neutralSettings, type Setting, type UserEnvironment } from './neutral.ts'
 
 export type Variables = Readonly<Record<string, string | undefined>>
 
-/** The variables of the user's that git may see. Everything else, and above all every `GIT_*`, stays outside. */
+/** The user's variables that git may see. Everything else, above all every `GIT_*`, is dropped. */
 const inherited = [
   'PATH',
   'HOME',
@@ -26,7 +26,7 @@ const inherited = [
   'SSL_CERT_DIR',
 ] as const
 
-/** Enough to read the configuration with: that runs no program. */
+/** Enough to read the configuration, which runs no programs. */
 export const bareEnvironment = (env: Variables): Record<string, string> => {
   const built: Record<string, string> = { LC_ALL: 'C', GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0' }
   for (const name of inherited) {
@@ -36,7 +36,7 @@ export const bareEnvironment = (env: Variables): Record<string, string> => {
   return built
 }
 
-/** What every git child of ours gets, given the configuration it will read. Built, not inherited. */
+/** The environment of every git process, given the configuration it will read. Built, not inherited. */
 export const childEnvironment = (env: Variables, entries: readonly ConfigEntry[]): Record<string, string> => {
   const own = entries.filter(isUserScope)
   const proxyCommand = lastValue(own, 'core.gitproxy')
@@ -47,17 +47,17 @@ export const childEnvironment = (env: Variables, entries: readonly ConfigEntry[]
     GIT_PAGER: 'cat',
     GIT_NO_REPLACE_OBJECTS: '1',
     GIT_GRAFT_FILE: '/dev/null',
-    // Empty is not the same as unset: git then asks neither core.askPass nor SSH_ASKPASS.
+    // Empty isn't unset: git then uses neither core.askPass nor SSH_ASKPASS.
     GIT_ASKPASS: lastValue(own, 'core.askpass') ?? '',
     GIT_SSH_COMMAND: lastValue(own, 'core.sshcommand') ?? 'ssh',
     GIT_SSH_VARIANT: lastValue(own, 'ssh.variant') ?? 'auto',
-    // Of core.gitProxy git takes the first value, so no later setting undoes it; this variable does, even when empty.
+    // Git uses the first core.gitProxy, so a later setting can't override it. This variable does, even when empty.
     GIT_PROXY_COMMAND: proxyCommand === undefined || / for /.test(proxyCommand) ? '' : proxyCommand,
     ...(lazyFetchIsSafe(entries) ? {} : { GIT_NO_LAZY_FETCH: '1' }),
   }
 }
 
-/** Settings go through the environment: a key's subsection may hold `=`, and a command line is for all to read. */
+/** Settings go into the environment: a key's subsection may contain `=`, and anyone can read a command line. */
 export const settingsEnvironment = (settings: readonly Setting[]): Record<string, string> => {
   const built: Record<string, string> = { GIT_CONFIG_COUNT: String(settings.length) }
   for (const [i, [key, value]] of settings.entries()) {
@@ -68,9 +68,8 @@ export const settingsEnvironment = (settings: readonly Setting[]): Record<string
 }
 
 /**
- * For a call that must not identify the user: no home, where libcurl would find `.netrc`, and none of git's files outside
- * of the repository. What they say otherwise (proxies, certificates of authorities, line endings) comes as settings, with
- * `anonymousSettings`.
+ * For a call that must not identify the user: no home, where libcurl would find `.netrc`, and no git configuration
+ * outside the repository. Its other settings (proxies, CA certificates, line endings) come from `anonymousSettings`.
  */
 export const anonymousEnvironment: Readonly<Record<string, string>> = {
   HOME: '/dev/null/none',
@@ -80,14 +79,14 @@ export const anonymousEnvironment: Readonly<Record<string, string>> = {
   GIT_ASKPASS: '',
 }
 
-/** `settings` as an anonymous call gets them: after the user's own, without credentials, with paths that need no home. */
+/** The user's own settings, then `settings`, without credentials and with `~` expanded. */
 export const anonymousSettings = (
   env: Variables,
   entries: readonly ConfigEntry[],
   settings: readonly Setting[],
 ): Setting[] => {
   const home = env['HOME']
-  // An included file's entries are here already. A key without `=` means true.
+  // `entries` already has those of included files. A key without `=` means true.
   const own = entries
     .filter((entry) => isUserScope(entry) && !/^(?:url|include|includeif)\./s.test(entry.key))
     .filter(({ key }) => !isHttpCredential(key))
@@ -97,26 +96,26 @@ export const anonymousSettings = (
   const all = [...own, ...settings].filter(([key]) => !key.startsWith('credential.'))
   return [
     ...all.map(([key, value]): Setting => [key, home === undefined ? value : value.replace(/^~(?=\/|$)/, () => home)]),
-    // An empty helper clears the list, whoever filled it.
+    // An empty helper clears the list.
     ['credential.helper', ''],
     ...credentials.map(({ key }): Setting => [key, isEmptyAuth(key) ? 'false' : '']),
     ['http.emptyAuth', 'false'],
   ]
 }
 
-/** Headers, cookies and client certificates are credentials too, and so is a Kerberos ticket (`emptyAuth`). */
+/** Headers, cookies, client certificates and Kerberos tickets (`emptyAuth`) are credentials too. */
 const isHttpCredential = (key: string): boolean =>
   /^http\.(?:.*\.)?(?:extraheader|cookiefile|sslcert|sslkey|emptyauth)$/s.test(key)
 
 const isEmptyAuth = (key: string): boolean => key.endsWith('.emptyauth')
 
 export const settingsFor = (env: Variables, entries: readonly ConfigEntry[]): Setting[] =>
-  neutralSettings(entries, userPlaces(env))
+  neutralSettings(entries, userEnvironment(env))
 
-/** The files that hold the user's own configuration; one that appears later must be noticed. */
+/** The user's own configuration files, existing or not: a new one must be noticed. */
 export const userConfigFiles = (env: Variables): string[] => {
   const home = env['HOME']
-  const { xdgConfig } = userPlaces(env)
+  const { xdgConfig } = userEnvironment(env)
   return [
     '/etc/gitconfig',
     ...(xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'config')]),
@@ -124,13 +123,13 @@ export const userConfigFiles = (env: Variables): string[] => {
   ]
 }
 
-/** The user's own attributes and excludes, where no configuration names others: git reads them in every tree. */
+/** The user's own attributes and excludes, at their default paths: git reads them in every tree. */
 export const userFilterFiles = (env: Variables): string[] => {
-  const { xdgConfig } = userPlaces(env)
+  const { xdgConfig } = userEnvironment(env)
   return xdgConfig === undefined ? [] : [join(xdgConfig, 'git', 'ignore'), join(xdgConfig, 'git', 'attributes')]
 }
 
-const userPlaces = (env: Variables): UserPlaces => {
+const userEnvironment = (env: Variables): UserEnvironment => {
   const home = env['HOME']
   const xdg = env['XDG_CONFIG_HOME']
   return {

@@ -1,10 +1,10 @@
 import { AppError } from '../domain/errors.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 
-/** What a git process that did not do its work left behind. `signal` when it was killed. */
+/** How a git process failed. `signal` is set if it was killed. */
 export type Ending = { readonly exitCode: number | null; readonly signal: string | null; readonly stderr: string }
 
-/** An exit code that the caller did not declare an answer. */
+/** For an exit code that the caller doesn't expect. */
 export const gitFailure = (operation: string, ending: Ending, redact: Redact): AppError => {
   const { exitCode, signal } = ending
   const stderr = redact(ending.stderr)
@@ -20,7 +20,7 @@ export const gitFailure = (operation: string, ending: Ending, redact: Redact): A
   return new AppError('git-failed', `git ${operation} failed: ${said === '' ? how : said}`, { cause })
 }
 
-/** git says what is wrong after `fatal:` or `error:`; around it are hints, warnings and progress. */
+/** The line after `fatal:` or `error:`, without the hints, warnings and progress around it. */
 export const meaningfulLine = (stderr: string): string => {
   const lines = stderr
     .split(/[\r\n]+/)

@@ -1,6 +1,6 @@
 /*
- * How large git's own files may be, and how many of some things there may be. Git reads most of them whole, whatever their size, and an agent can make one of a
- * terabyte in a moment (a sparse file). Each limit is far above what the largest known repositories have.
+ * Limits for the size and number of git's own files. Git reads most of them whole, and an agent can create a terabyte
+ * in a moment (a sparse file). Each limit is far above what the largest known repositories have.
  */
 
 const MB = 1024 * 1024
@@ -12,16 +12,16 @@ export const maxLogBytes = 64 * MB
 export const maxPackedRefsBytes = 256 * MB
 /** Some four million files. */
 export const maxIndexBytes = 512 * MB
-/** FETCH_HEAD, `info/exclude`, a rebase's list: whatever has no limit of its own. */
+/** FETCH_HEAD, `info/exclude`, a rebase's todo list: everything without its own limit. */
 export const maxOtherBytes = 64 * MB
 
 /** Directories in `worktrees`. */
 export const maxWorktreeRecords = 5_000
-/** Settings of the user's and the repository's configuration together, and all of them as git lists them. */
+/** The user's and the repository's settings together, and the size of git's list of them. */
 export const maxConfigEntries = 40_000
 export const maxConfigListBytes = 16 * MB
-/** Files that a repository's configuration includes, directly or not. */
+/** Files included by a repository's configuration, directly or not. */
 export const maxIncludedFiles = 100
-/** A repository's settings that we answer with our own. Each is passed to git in its environment, which has a limit. */
+/** Repository settings that we override. Each goes into git's environment, which has a limit. */
 export const maxOverrides = 2_000
 export const maxOverrideBytes = MB / 2

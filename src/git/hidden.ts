@@ -7,32 +7,32 @@ import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { joinTreePath, splitNul, treePath, type TreePath } from './tree-path.ts'
 
-export type IndexLook = {
-  /** Edits behind `assume-unchanged` or `skip-worktree`, or too soon after git looked for it to notice. */
+export type IndexState = {
+  /** Edits hidden by `assume-unchanged` or `skip-worktree`, or made too soon after git's last check. */
   readonly hidden: readonly TreePath[]
-  /** Places where another repository belongs, whether or not `.gitmodules` knows. */
+  /** Paths of submodules, whether or not `.gitmodules` lists them. */
   readonly gitlinks: readonly TreePath[]
   /** Undefined when no file has `assume-unchanged` or `skip-worktree` set. */
   readonly flags: IndexFlags | undefined
-  /** Undefined for an index in another than the plain format. */
+  /** Undefined for an index in an unusual format. */
   readonly files: readonly FileOnDisk[] | undefined
 }
 
 export type IndexFlags = {
-  /** Files with `skip-worktree` set that are there all the same. The others are not: a sparse checkout has thousands. */
+  /** Files with `skip-worktree` that exist anyway. Absent ones are normal: a sparse checkout has thousands. */
   readonly skippedButThere: readonly TreePath[]
 }
 
 /**
- * What `git status` does not show: edits of files with `assume-unchanged` or `skip-worktree` set, compared in a private
- * copy of the index with the flags cleared (the worktree's own is not touched), and repositories inside the tree.
+ * What `git status` doesn't show: edits of files with `assume-unchanged` or `skip-worktree`, compared in a private copy
+ * of the index with the flags cleared (the worktree's own is not touched), and submodules.
  */
-export const lookIntoIndex = async (
+export const readIndexState = async (
   git: Git,
   tree: Tree,
   { signal }: CallOptions = {},
   scan = scanIndex(tree),
-): Promise<IndexLook> => {
+): Promise<IndexState> => {
   const files = scan && (await filesOnDisk(tree, scan))
   const young = (files?.filter((file) => file.isYoung) ?? []).map(({ bytes, mode, sha }) => ({
     ...treePath(bytes),
@@ -55,7 +55,7 @@ const askForFlags = async (
   git: Git,
   tree: Tree,
   signal: AbortSignal | undefined,
-): Promise<Omit<IndexLook, 'hidden' | 'files'> & { readonly flagged: readonly Flagged[] }> => {
+): Promise<Omit<IndexState, 'hidden' | 'files'> & { readonly flagged: readonly Flagged[] }> => {
   const entries = await indexEntries(git, tree, { signal })
   const skipped = await askForSkipped(git, tree)
   const hasFlags = skipped.length > 0 || entries.some((entry) => entry.flagged)
@@ -67,19 +67,19 @@ const askForFlags = async (
   }
 }
 
-/** All files with `skip-worktree` set. */
+/** All files with `skip-worktree`. */
 export const skippedFiles = async (git: Git, tree: Tree): Promise<Flagged[]> =>
   scanIndex(tree)?.hasFlags === false ? [] : askForSkipped(git, tree)
 
-/** In a sparse checkout git ignores the flag of a file that is there, unless it is told to expect such files. */
+/** In a sparse checkout git ignores the flag of an existing file, unless told to expect such files. */
 const askForSkipped = async (git: Git, tree: Tree): Promise<Flagged[]> => {
   const settings: readonly Setting[] = [['sparse.expectFilesOutsideOfPatterns', 'true']]
   return (await indexEntries(git, tree, { settings })).filter(({ skipWorktree }) => skipWorktree)
 }
 
 /**
- * As old as the original, a little older rather than younger: git reads a file of the same size and time only while it
- * is not older than its index, and an edit within one tick of the clock would go unseen in a copy that is younger.
+ * Dates the copy slightly before the original. Git rereads a file of the same size and time only if it isn't older than
+ * the index, so with a newer copy it would miss an edit made within one clock tick.
  */
 const copyWithTime = async (from: string, to: string): Promise<void> => {
   const { atimeMs, mtimeMs } = statSync(from)
@@ -90,7 +90,7 @@ const copyWithTime = async (from: string, to: string): Promise<void> => {
 type Flagged = TreePath & { readonly skipWorktree: boolean }
 type Entry = Flagged & { readonly flagged: boolean; readonly mode: string }
 
-/** `<tag> <mode> <sha> <stage> TAB path`: a tag in lower case means assume-unchanged, `S` (or `s`) skip-worktree. */
+/** `<tag> <mode> <sha> <stage> TAB path`: a lower-case tag means assume-unchanged, `S` or `s` skip-worktree. */
 const indexEntries = async (
   git: Git,
   tree: Tree,
@@ -103,13 +103,13 @@ const indexEntries = async (
     const mode = record.toString('latin1', 2, 8)
     const skipWorktree = tag === 'S' || tag === 's'
     const flagged = skipWorktree || /[a-z]/.test(tag)
-    // Of 30,000 files hardly one is either: the rest are not worth an object each.
+    // Almost none of 30,000 files is either: don't create objects for the rest.
     if (!flagged && mode !== '160000') return []
     return [{ ...treePath(record.subarray(record.indexOf(0x09) + 1)), skipWorktree, flagged, mode }]
   })
 }
 
-/** In a sparse checkout most files are flagged and not there: that is how they should be, not a deletion. */
+/** In a sparse checkout most files are flagged and absent on purpose: not a deletion. */
 const isAbsentFromSparse = (tree: Tree, entry: Flagged): boolean =>
   entry.skipWorktree && !existsSync(joinTreePath(tree.path, entry)) && !isLink(joinTreePath(tree.path, entry))
 
@@ -117,7 +117,7 @@ const isLink = (path: Buffer): boolean => {
   try {
     return lstatSync(path).isSymbolicLink()
   } catch {
-    // Not there, or below something that is a file now: then the index alone has it.
+    // Missing, or its parent is now a file: it's only in the index.
     return false
   }
 }
@@ -141,7 +141,7 @@ const reallyDifferent = async (
       locks: true,
     })
   }
-  // Without times in the index git reads the file.
+  // Without times in the index, git reads the file.
   const lines = young.flatMap(({ mode, sha, bytes }) => [Buffer.from(`${mode} ${sha}\t`), bytes, Buffer.from('\0')])
   const fresh = ['update-index', '-z', '--index-info']
   if (young.length > 0) {
@@ -154,7 +154,7 @@ const reallyDifferent = async (
     ok: [0, 1],
     locks: true,
   })
-  // Not `all`: with that git does not mention a file in place of a submodule.
+  // Not `all`: that hides a file in place of a submodule.
   const args = ['diff-files', '-z', '--name-only', '--no-ext-diff', '--ignore-submodules=dirty']
   const { stdoutBytes } = await git.run({ ...common, operation: 'diff-files', args })
   const names = new Set([...flagged, ...young].map(({ bytes }) => bytes.toString('latin1')))

@@ -4,7 +4,7 @@ import { type AheadBehind, parseGraph, positions } from './ahead-behind.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 import { recordFormat } from './record-format.ts'
 
-/** Whether `ancestor` is in the history of `descendant`; a commit is in its own. */
+/** Whether `ancestor` is in the history of `descendant`; a commit is its own ancestor. */
 export const isAncestor = async (
   git: Git,
   repo: Repo,
@@ -17,12 +17,12 @@ export const isAncestor = async (
   return exitCode === 0
 }
 
-/** So many commits are held in memory (about 100 bytes each); a longer history is asked tip by tip. */
+/** Commits to hold in memory (about 100 bytes each); a longer history is counted tip by tip. */
 const graphLimit = 200_000
 
 /**
- * Where many tips stand against one base, in two processes whatever their number: git 2.39 has no `%(ahead-behind)`.
- * The walk ends at what all have in common.
+ * Ahead and behind counts of many tips against one base, in two processes: git 2.39 has no `%(ahead-behind)`.
+ * The walk ends at their common history.
  */
 export const countAheadBehind = async (
   git: Git,
@@ -46,7 +46,9 @@ export const countAheadBehind = async (
   })
   const graph = parseGraph(walked.stdout)
   if (graph.parents.length <= limit) return positions(graph, base, distinct)
-  return new Map(await inTurn(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const))
+  return new Map(
+    await mapInSequence(distinct, async (tip) => [tip, await countOne(git, repo, base, tip, signal)] as const),
+  )
 }
 
 const countOne = async (
@@ -59,11 +61,11 @@ const countOne = async (
   const args = ['rev-list', '--left-right', '--count', `${base}...${tip}`]
   const { stdout } = await git.run({ operation: 'rev-list', at: repo, args, ...(signal && { signal }) })
   const [behind, ahead] = stdout.trim().split('\t').map(Number)
-  if (behind === undefined || ahead === undefined) throw new AppError('git-failed', 'git rev-list answered no counts')
+  if (behind === undefined || ahead === undefined) throw new AppError('git-failed', 'git rev-list printed no counts')
   return { ahead, behind }
 }
 
-const inTurn = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
+const mapInSequence = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): Promise<R[]> => {
   const answers: R[] = []
   for (const item of items) answers.push(await ask(item))
   return answers
@@ -71,12 +73,12 @@ const inTurn = async <T, R>(items: readonly T[], ask: (item: T) => Promise<R>): 
 
 const sourceFormat = recordFormat({ source: '%S' }, '%x00')
 
-/** How far back one look goes: it is an offer to the user, not an audit. */
+/** How far back to search: this is a suggestion to the user, not an audit. */
 const mentionLimit = 500
 
 /**
- * The branches with a commit whose message has the text, such as `#42` (and not `#421`); `except` names refs or commits
- * whose history does not count, such as base. One process for all branches.
+ * The branches with a commit that mentions the text, such as `#42` (but not `#421`). Ignores the history of `except`
+ * (refs or commits), such as base. One process for all branches.
  */
 export const commitsMentioning = async (
   git: Git,

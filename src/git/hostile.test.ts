@@ -10,7 +10,7 @@ import { hashFiles } from './blobs.ts'
 import { changesBetween } from './changes.ts'
 import type { Git, Tree } from './door.ts'
 import { fetchRemote } from './fetch.ts'
-import { lookIntoIndex } from './hidden.ts'
+import { readIndexState } from './hidden.ts'
 import { mergeTrees } from './merge-trees.ts'
 import { listRefs, resolveCommit, updateRefs } from './refs.ts'
 import { readStatus } from './status.ts'
@@ -58,7 +58,7 @@ const expectPlainGitRunsIt = (cwd: string, ...args: string[]): void => {
 const everything = async (): Promise<void> => {
   const head = await resolveCommit(git, tree, 'HEAD')
   await readStatus(git, tree)
-  await lookIntoIndex(git, tree)
+  await readIndexState(git, tree)
   await listRefs(git, repo, ['refs/heads'])
   await hashFiles(git, tree, [treePath(Buffer.from('README'))])
   if (head === undefined) throw new Error('no head')

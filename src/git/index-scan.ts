@@ -8,15 +8,15 @@ import { type TreePath, treePath } from './tree-path.ts'
 
 export type IndexScan = {
   readonly bytes: Buffer
-  /** An entry has assume-unchanged, skip-worktree or intent-to-add set: git has to be asked which. */
+  /** An entry has assume-unchanged, skip-worktree or intent-to-add set: ask git which. */
   readonly hasFlags: boolean
-  /** Places where another repository belongs. */
+  /** Paths of submodules. */
   readonly gitlinks: readonly TreePath[]
 }
 
 /**
- * Read from the file itself, which takes 5 ms for 30,000 entries where `git ls-files` takes 45. Only what is plain is
- * judged (format 2 or 3, not split, not sparse): undefined for anything else, and git has to be asked.
+ * Reads the index file itself: 5 ms for 30,000 entries, where `git ls-files` takes 45. Only the plain formats (version
+ * 2 or 3, not split, not sparse); undefined for anything else: ask git.
  */
 export const scanIndex = (tree: Tree): IndexScan | undefined => {
   const bytes = readUntrustedSync(join(tree.gitDir, 'index'), { maxBytes: maxScannedBytes })
@@ -24,14 +24,14 @@ export const scanIndex = (tree: Tree): IndexScan | undefined => {
   let hasFlags = false
   const gitlinks: TreePath[] = []
   const isPlain = isPlainIndex(bytes, ({ flags, mode, nameAt, end }) => {
-    // The first bit is assume-unchanged, the second says that more flags follow, skip-worktree among them.
+    // The first bit is assume-unchanged; the second means that more flags follow, such as skip-worktree.
     if ((flags & 0xc000) !== 0) hasFlags = true
     if (isGitlink(mode)) gitlinks.push(treePath(bytes.subarray(nameAt, end)))
   })
   return isPlain ? { bytes, hasFlags, gitlinks } : undefined
 }
 
-/** Whether some path in the index may have this in it. Only the plain formats spell every path out. */
+/** Whether some path in the index may contain this text. Only the plain formats spell out every path. */
 export const mayMention = (path: string, text: string): boolean => {
   try {
     const bytes = readUntrustedSync(path, { maxBytes: maxScannedBytes })
@@ -41,7 +41,7 @@ export const mayMention = (path: string, text: string): boolean => {
   }
 }
 
-/** Read and scanned in 50 ms: a longer look would hold up everything else. */
+/** Read and scanned in 50 ms: any longer would block everything else. */
 const maxScannedBytes = 32 * 1024 * 1024
 
 const headerBytes = 12
@@ -52,7 +52,7 @@ const sizeAt = 36
 const idAt = 40
 const idBytes = 20
 
-/** False for a format that is not judged here, and for ids of another length, whose entries end past the file's end. */
+/** False for unsupported formats, and for ids of another length, whose entries end past the end of the file. */
 const isPlainIndex = (bytes: Buffer, take: (entry: ScannedEntry) => void): boolean => {
   try {
     const end = eachEntry(bytes, take)
@@ -72,7 +72,7 @@ type ScannedEntry = {
 
 const isGitlink = (mode: number): boolean => (mode & 0xf000) === 0xe000
 
-/** Where the entries end; undefined for a format that is not judged here. */
+/** Where the entries end; undefined for an unsupported format. */
 const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number | undefined => {
   const version = bytes.readUInt32BE(4)
   if (bytes.toString('latin1', 0, 4) !== 'DIRC' || (version !== 2 && version !== 3)) return undefined
@@ -83,13 +83,13 @@ const eachEntry = (bytes: Buffer, take: (entry: ScannedEntry) => void): number |
     const end = bytes.indexOf(0, nameAt)
     if (end < 0) return undefined
     take({ at, flags, mode: bytes.readUInt32BE(at + modeAt), nameAt, end })
-    // One to eight NULs, so that each entry is a multiple of eight bytes long.
+    // One to eight NULs pad each entry to a multiple of eight bytes.
     at += Math.ceil((end - at + 1) / 8) * 8
   }
   return at
 }
 
-/** Every directory that a tracked file is in, the tree's own among them. */
+/** Every directory with a tracked file, including the tree's own. */
 export const directoriesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => {
   const found = new Set([''])
   for (const { nameAt, end } of allEntries(bytes)) {
@@ -112,20 +112,20 @@ export const filesOf = (tree: Tree, { bytes }: IndexScan): readonly Buffer[] => 
 
 export type IndexedFile = TreePath & { readonly mode: string; readonly sha: string }
 
-/** A tracked file as it lies on disk. There may be 100,000 of them: nothing is spelt out that hardly any needs. */
+/** A tracked file on disk. There may be 100,000, so only what most callers need is decoded. */
 export type FileOnDisk = Pick<TreePath, 'bytes'> & {
   readonly mode: number
   readonly sha: string
-  /** -1 for what is not a file any more. */
+  /** -1 if it's no longer a file. */
   readonly size: number
   /**
-   * Changed within the second in which git last looked at it. Git compares whole seconds: with the size and the
-   * modification time as they were (`cp -p`, `rsync -a`), it does not read such a file again.
+   * Changed in the same second in which git last checked it. Git compares whole seconds: if size and modification time
+   * are the same (`cp -p`, `rsync -a`), it doesn't reread the file.
    */
   readonly isYoung: boolean
 }
 
-/** Every tracked file that is there. */
+/** Every tracked file that exists. */
 export const filesOnDisk = async (tree: Tree, { bytes }: IndexScan): Promise<FileOnDisk[]> => {
   const indexStat = lstatSync(join(tree.gitDir, 'index'), { throwIfNoEntry: false })
   if (indexStat === undefined) return []
@@ -153,7 +153,7 @@ export const filesOnDisk = async (tree: Tree, { bytes }: IndexScan): Promise<Fil
 const isYoung = (bytes: Buffer, at: number, stat: BigIntStats, written: number): boolean => {
   if (Number((stat.ctimeNs / second) & 0xffffffffn) !== bytes.readUInt32BE(at)) return false
   if (Number(stat.ctimeNs % second) === bytes.readUInt32BE(at + 4)) return false
-  // Another time or size git sees itself, and a file as young as the index it reads.
+  // Git itself notices another time or size, and rereads a file as recent as its index.
   const modified = bytes.readUInt32BE(at + modifiedAt)
   if (Number((stat.mtimeNs / second) & 0xffffffffn) !== modified || modified >= written) return false
   return Number(stat.size & 0xffffffffn) === bytes.readUInt32BE(at + sizeAt)
@@ -167,7 +167,7 @@ const allEntries = (bytes: Buffer): ScannedEntry[] => {
   return entries
 }
 
-/** `link`: most entries are in another file. `sdir`: one entry may stand for a directory. SHA-256 ids do not fit either. */
+/** `link`: most entries are in another file. `sdir`: an entry may be a directory. SHA-256 ids don't match either. */
 const hasPlainExtensions = (bytes: Buffer, from: number): boolean => {
   let at = from
   while (at < bytes.length - idBytes) {

@@ -12,49 +12,49 @@ import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIndexBytes, maxLogBytes, maxOtherBytes, maxPackedRefsBytes } from './file-limits.ts'
 
 /*
- * Git opens its own files whatever they are, and an agent can replace any of them: by a FIFO, for which git waits for
- * ever, or by a file without end. So the directories that git reads are looked at before it starts. A listing is kept
- * until its directory changes; what is left per start is one stat for each directory.
+ * An agent can replace any of git's own files by a FIFO, on which git blocks forever, or by an endless file. So inspect
+ * the directories that git reads before it starts. Listings are cached until their directory changes, which leaves one
+ * stat per directory and start.
  */
 
 export type Inspector = {
-  /** Throws when git would wait for something in these directories, or read without end. */
-  readonly inspect: (places: Places) => Promise<void>
+  /** Throws when git would block on a file in these directories, or read forever. */
+  readonly inspect: (request: InspectRequest) => Promise<void>
 }
 
-export type Places = {
+export type InspectRequest = {
   readonly gitDirs: readonly string[]
-  /** Also the git directories of submodules: a `submodule` command reads them. */
+  /** Include the git directories of submodules, which `submodule` commands read. */
   readonly modules?: boolean
-  /** Everything, now, because git is slow to answer; until it has answered. */
+  /** Inspect everything because git is slow, until this returns true. */
   readonly untilAnswered?: () => boolean
 }
 
 /*
- * Paths are raw from here on (see domain/raw-path.ts): a ref's name need not be UTF-8, and a directory under a name that
- * cannot be spelt would not be looked at.
+ * Paths are raw from here on (see domain/raw-path.ts): ref names needn't be UTF-8, and a decoded name could miss its
+ * directory.
  */
 
-/** What lies in a directory decides how large its files may be, and which of its directories git reads. */
+/** Decides how large a directory's files may be, and which of its subdirectories git reads. */
 type Kind = 'git' | 'worktrees' | 'modules' | 'refs' | 'logs' | 'objects' | 'other'
 
 type Listing = {
   readonly stat: Stats
   readonly directories: readonly string[]
-  /** Seen again every time: what a link leads to changes without the directory. */
+  /** Followed again every time: a link's target can change without the directory. */
   readonly links: readonly string[]
   readonly files: readonly string[]
 }
 
 /** A repository has about 300. */
 const maxDirectories = 100_000
-/** Directories remembered; the oldest go. */
+/** Directories to remember; the oldest are dropped. */
 const capacity = 2 * maxDirectories
 const maxEntries = 2_000_000
-/** Tools that share a git directory make some 20. Each is followed before every start, which can take 4 ms. */
+/** Tools that share a git directory create about 20. Following all of them can take 4 ms per start. */
 const maxLinks = 1_000
-/** A look takes milliseconds; the first one at a large repository on a cold disk, seconds. */
-const maxLookMs = 10_000
+/** Inspecting takes milliseconds; the first time, for a large repository on a cold disk, seconds. */
+const maxInspectMs = 10_000
 
 export const createInspector = (createSlice = createTimeSlice): Inspector => {
   const known = new BoundedMap<string, Listing>(capacity)
@@ -65,49 +65,49 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
     if (hit !== undefined && isSame(hit.stat, stat)) return hit
     const listing = await list(path, stat, slice)
     known.delete(path)
-    // Two changes within one tick of the kernel's clock look like one: a young listing is not remembered.
+    // Two changes within one kernel tick look like one, so a fresh listing isn't cached.
     if (listing !== undefined && wallClock() - stat.ctimeMs > freshMs) known.set(path, listing)
     return listing
   }
 
-  const inspect = async (places: Places): Promise<void> => {
-    const { modules = false, untilAnswered } = places
+  const inspect = async (request: InspectRequest): Promise<void> => {
+    const { modules = false, untilAnswered } = request
     const thorough = untilAnswered !== undefined
-    const gitDirs = places.gitDirs.map((path) => toRaw(Buffer.from(path)))
+    const gitDirs = request.gitDirs.map((path) => toRaw(Buffer.from(path)))
     const began = performance.now()
     const key = gitDirs.join('\0')
     const last = lastThorough.get(key)
-    // Loose objects and the records of other worktrees are most of the directories, and hardly ever what git waits for.
-    const everything = thorough || last === undefined || began - last.at > Math.max(pauseMs, last.took * 20)
-    // A git that is slow has a time limit of its own: it is not ended because looking takes long.
-    const slice = createSlice(thorough ? undefined : { ms: maxLookMs, error: () => tookTooLong(places) })
+    // Most directories hold loose objects or other worktrees' records, which hardly ever block git.
+    const everything = thorough || last === undefined || began - last.at > Math.max(thoroughMaxAgeMs, last.took * 20)
+    // A slow git has its own time limit: don't stop it because inspecting takes long.
+    const slice = createSlice(thorough ? undefined : { ms: maxInspectMs, error: () => tookTooLong(request) })
     const seen = new Set<string>()
-    const assertWithinLimits = limitsOfLook(places)
-    const ahead: (readonly [path: string, kind: Kind])[] = gitDirs.map((path) => [path, 'git'])
-    for (let next = ahead.pop(); next !== undefined; next = ahead.pop()) {
+    const assertWithinLimits = createLimitCheck(request)
+    const pending: (readonly [path: string, kind: Kind])[] = gitDirs.map((path) => [path, 'git'])
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       if (slice.isOver()) await slice.next()
       if (untilAnswered?.() === true) return
       const [path, kind] = next
-      const stat = lookAt(path, statSync)
-      // By identity: links can lead in circles, or a thousand of them to one large directory.
+      const stat = tryStat(path, statSync)
+      // By identity: links can form cycles, or a thousand can point to one large directory.
       const identity = `${stat?.dev}:${stat?.ino}`
       if (stat?.isDirectory() !== true || seen.has(identity)) continue
       seen.add(identity)
       const listing = await listingOf(path, stat, slice)
       if (listing === undefined) continue
       assertWithinLimits(path, listing)
-      const isSized = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
-      if (isSized) await assertSizes(path, kind, listing.files, slice)
+      const checkSizes = thorough || gitDirs.includes(path) || kind === 'other' || (everything && kind === 'refs')
+      if (checkSizes) await assertSizes(path, kind, listing.files, slice)
       for (const names of [listing.directories, await linkedDirectories(path, kind, listing.links, slice)]) {
         for (const name of names) {
           if (slice.isOver()) await slice.next()
           const inner = kindInside(kind, name, path, modules)
-          if (inner === undefined || (!everything && isTail(kind, name, path, gitDirs))) continue
-          ahead.push([`${path}/${name}`, inner])
+          if (inner === undefined || (!everything && isRarelyRelevant(kind, name, path, gitDirs))) continue
+          pending.push([`${path}/${name}`, inner])
         }
       }
       if (kind === 'objects' && basename(path) === 'info' && listing.files.includes('alternates')) {
-        ahead.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
+        pending.push(...alternatesOf(path).map((store) => [store, 'objects'] as const))
       }
     }
     if (everything) lastThorough.set(key, { at: performance.now(), took: performance.now() - began })
@@ -116,8 +116,8 @@ export const createInspector = (createSlice = createTimeSlice): Inspector => {
   return { inspect }
 }
 
-/** Throws when the directories of one look hold more than any repository does. */
-const limitsOfLook = ({ gitDirs }: Places): ((path: string, listing: Listing) => void) => {
+/** Throws when the directories hold more than any real repository does. */
+const createLimitCheck = ({ gitDirs }: InspectRequest): ((path: string, listing: Listing) => void) => {
   const found = { directories: 0, links: 0, entries: 0 }
   return (path, { directories, links, files }) => {
     found.directories += 1
@@ -129,11 +129,11 @@ const limitsOfLook = ({ gitDirs }: Places): ((path: string, listing: Listing) =>
   }
 }
 
-/** How old a thorough look may be. What is missed meanwhile is found when git turns out to be slow. */
-const pauseMs = 100
+/** How old a thorough inspection may be. Anything missed meanwhile is found when git turns out to be slow. */
+const thoroughMaxAgeMs = 100
 const freshMs = 50
 
-/** The machine's own clock, which the kernel stamps directories with: not one that a test has set. */
+/** The real clock, as in the kernel's timestamps, not one set by a test. */
 const wallClock = (): number => performance.timeOrigin + performance.now()
 
 const isSame = (a: Stats, b: Stats): boolean =>
@@ -156,15 +156,15 @@ const readInside: Readonly<Record<string, Kind>> = {
 const kindInside = (kind: Kind, name: string, path: string, modules: boolean): Kind | undefined => {
   if (kind === 'worktrees') return 'git'
   if (kind === 'git') return modules && name === 'modules' ? 'modules' : readInside[name]
-  // A submodule's name may have slashes: then its git directory lies further down.
-  if (kind === 'modules') return lookAt(`${path}/${name}/HEAD`, lstatSync) === undefined ? 'modules' : 'git'
+  // A submodule's name may contain slashes: then its git directory is further down.
+  if (kind === 'modules') return tryStat(`${path}/${name}/HEAD`, lstatSync) === undefined ? 'modules' : 'git'
   return kind
 }
 
-const isTail = (kind: Kind, name: string, path: string, gitDirs: readonly string[]): boolean =>
+const isRarelyRelevant = (kind: Kind, name: string, path: string, gitDirs: readonly string[]): boolean =>
   (kind === 'objects' && /^[0-9a-f]{2}$/.test(name)) || (kind === 'worktrees' && !gitDirs.includes(`${path}/${name}`))
 
-/** Those that git would follow into a directory. A link to something that git would wait for throws. */
+/** Links to directories that git would follow. Throws for a link that would block git. */
 const linkedDirectories = async (
   path: string,
   kind: Kind,
@@ -175,9 +175,9 @@ const linkedDirectories = async (
   for (const name of links) {
     if (slice.isOver()) await slice.next()
     const link = `${path}/${name}`
-    const stat = lookAt(link, statSync)
+    const stat = tryStat(link, statSync)
     if (stat === undefined) continue
-    assertHarmless(link, stat)
+    assertNotBlocking(link, stat)
     if (stat.isFile()) assertSize(link, stat.size, limitOf(kind, name))
     if (stat.isDirectory()) directories.push(name)
   }
@@ -190,7 +190,7 @@ const assertSizes = async (path: string, kind: Kind, files: readonly string[], s
     const limit = limitOf(kind, name)
     if (limit === undefined) continue
     const file = `${path}/${name}`
-    assertSize(file, lookAt(file, lstatSync)?.size ?? 0, limit)
+    assertSize(file, tryStat(file, lstatSync)?.size ?? 0, limit)
   }
 }
 
@@ -200,7 +200,7 @@ const limitOf = (kind: Kind, name: string): number | undefined => {
   if (kind === 'objects') return name === 'alternates' ? maxLineBytes : undefined
   if (kind !== 'git') return maxOtherBytes
   if (name.startsWith('sharedindex.')) return maxIndexBytes
-  // FETCH_HEAD, MERGE_MSG and their like. What other tools keep there is not read by git.
+  // FETCH_HEAD, MERGE_MSG and the like. Git doesn't read other tools' files there.
   return limits[name] ?? (/^[A-Z_]+$/.test(name) ? maxOtherBytes : undefined)
 }
 
@@ -215,7 +215,7 @@ const limits: Readonly<Record<string, number>> = {
   'packed-refs': maxPackedRefsBytes,
 }
 
-/** Where git looks for objects that this store lacks: one path a line, relative to `objects`. */
+/** Where git looks for objects that this store lacks: one path per line, relative to `objects`. */
 const alternatesOf = (info: string): string[] =>
   toRaw(readUntrustedSync(rawBytes(`${info}/alternates`), { maxBytes: maxLineBytes }) ?? Buffer.alloc(0))
     .split('\n')
@@ -236,22 +236,22 @@ const list = async (path: string, stat: Stats, slice: TimeSlice): Promise<Listin
     if (entry.isFile()) listing.files.push(entry.name)
     else if (entry.isDirectory()) listing.directories.push(entry.name)
     else if (entry.isSymbolicLink()) listing.links.push(entry.name)
-    else assertHarmless(`${path}/${entry.name}`, entry)
+    else assertNotBlocking(`${path}/${entry.name}`, entry)
   }
   return listing
 }
 
-/** Gone, or closed to git as well: git finds nothing to wait for. One that may be entered but not listed hides its files. */
+/** A missing directory, or one closed to git too, can't block git. One that can only be entered hides its files. */
 const unlisted = (path: string, cause: unknown): undefined => {
-  if (isMissing(cause) || lookAt(`${path}/.`, statSync) === undefined) return undefined
-  throw new UnusableFileError(shownPath(path), 'cannot be listed, so git was not started', {
+  if (isMissing(cause) || tryStat(`${path}/.`, statSync) === undefined) return undefined
+  throw new UnusableFileError(shownPath(path), "can't be listed, so git was not started", {
     cause,
     remedy: `make it readable: chmod u+r ${shellWord(shownPath(path))}`,
   })
 }
 
-/** Opening a socket fails at once, and so does a link that leads nowhere: git says what is wrong. */
-export const assertHarmless = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
+/** Sockets and dangling links are fine: opening them fails at once, and git reports it. */
+export const assertNotBlocking = (raw: string, found: Parameters<typeof kindOf>[0]): void => {
   if (!isPipeOrDevice(found)) return
   const path = shownPath(raw)
   throw new UnusableFileError(path, `is ${kindOf(found)}, which would block git`, {
@@ -270,16 +270,16 @@ export const assertSize = (raw: string, size: number, limit: number | undefined)
 
 const tooMany = (gitDirs: readonly string[], what: string, where: string): AppError =>
   new AppError('unusable-file', `${gitDirs[0] ?? ''} has more than ${what}, too many to check before git starts`, {
-    remedy: `find out what creates them (look in ${where}), remove those that do not belong there, and try again`,
+    remedy: `find out what creates them (look in ${where}), remove those that don't belong there, and try again`,
   })
 
-const tookTooLong = ({ gitDirs }: Places): AppError =>
-  new AppError('unusable-file', `${gitDirs[0] ?? ''} could not be checked within ${maxLookMs / 1000} s`, {
-    remedy: 'try again; if it keeps failing, remove files and links that do not belong in it, most likely under `refs`',
+const tookTooLong = ({ gitDirs }: InspectRequest): AppError =>
+  new AppError('unusable-file', `${gitDirs[0] ?? ''} could not be checked within ${maxInspectMs / 1000} s`, {
+    remedy: "try again; if it keeps failing, remove files and links that don't belong in it, most likely under `refs`",
   })
 
-/** Undefined when there is nothing, or nothing that we (and git) may look at. */
-export const lookAt = (raw: string, look: typeof statSync): Stats | undefined => {
+/** Undefined when it doesn't exist, or we (and git) have no access. */
+export const tryStat = (raw: string, look: typeof statSync): Stats | undefined => {
   try {
     return look(rawBytes(raw), { throwIfNoEntry: false })
   } catch {

@@ -1,8 +1,8 @@
 import type { Setting } from './neutral.ts'
 
 /**
- * Git LFS asks the server that the commit's own `.lfsconfig` names, with the user's credentials. With these settings a
- * checkout leaves its pointer files as they are and asks nobody.
+ * Git LFS contacts the server named in the commit's own `.lfsconfig`, with the user's credentials. With these settings
+ * a checkout keeps the pointer files and contacts no server.
  */
 export const withoutLargeFiles: readonly Setting[] = [
   ['filter.lfs.smudge', ''],

@@ -3,15 +3,15 @@ import type { CallOptions, Git, Repo } from './door.ts'
 import { splitNul } from './tree-path.ts'
 
 export type FolderEntry = {
-  /** Without the folder. */
+  /** Relative to the folder. */
   readonly name: string
   readonly mode: string
   readonly sha: Sha
-  /** Of a file; undefined for whatever else there is. */
+  /** Undefined for anything but a file. */
   readonly size: number | undefined
 }
 
-/** What lies directly in a folder of a commit; nothing when there is no such folder. */
+/** The direct entries of a folder in a commit; empty when the folder doesn't exist. */
 export const listFolder = async (
   git: Git,
   repo: Repo,
@@ -23,7 +23,7 @@ export const listFolder = async (
   const { stdoutBytes } = await git.run({ operation: 'ls-tree', at: repo, args, ...(signal && { signal }) })
   return splitNul(stdoutBytes).flatMap((record) => {
     const tab = record.indexOf(0x09)
-    // `mode type id size`, the size padded with blanks.
+    // `mode type id size`, the size padded with spaces.
     const [mode = '', , id = '', size = ''] = record.subarray(0, tab).toString('utf8').split(/ +/)
     const path = record.subarray(tab + 1).toString('utf8')
     const name = path.slice(folder.length + 1)

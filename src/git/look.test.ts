@@ -14,9 +14,9 @@ import { describe, expect, test } from 'vitest'
 import { asOrdinaryUser } from '../../test/helpers/ordinary-user.ts'
 import { mainTree, makeSandbox, type Sandbox, type TestRepo } from '../../test/helpers/repo.ts'
 import { convertedFiles } from './converted.ts'
-import { countDirt } from './dirt.ts'
+import { countChanges } from './count-changes.ts'
 import { discoverRepository } from './discover.ts'
-import { lookIntoIndex } from './hidden.ts'
+import { readIndexState } from './hidden.ts'
 import { createInspector } from './inspect.ts'
 import { readStatus } from './status.ts'
 import { isUntouchedByStat } from './untouched.ts'
@@ -46,7 +46,7 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
       const git = box.git()
       const message = expect.stringMatching(new RegExp(`${name} is a FIFO, which would block git`)) as string
       await expect(readStatus(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
-      await expect(countDirt(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
+      await expect(countChanges(git, mainTree(repo))).rejects.toMatchObject({ code: 'unusable-file', message })
       expect([...git.running]).toEqual([])
     },
     20_000,
@@ -63,7 +63,7 @@ describe.concurrent('a FIFO that git would wait for is named, and git is ended:'
     const named = '.gitattributes is a FIFO'
     await Promise.all([
       expect(convertedFiles(git, mainTree(repo))).rejects.toThrow(named),
-      expect(lookIntoIndex(git, mainTree(repo))).rejects.toThrow(named),
+      expect(readIndexState(git, mainTree(repo))).rejects.toThrow(named),
     ])
     // Whether it has to read the file depends on how young the index is: it says "touched" or names the FIFO.
     const untouched = await isUntouchedByStat(git, mainTree(repo)).catch((error: Error) => error.message)
@@ -316,7 +316,7 @@ test('git is not started where a directory may be entered and not listed, since 
   const [command, ...args] = [...asOrdinaryUser, process.execPath, '--input-type=module', '--eval', script]
   const path = join(repo.commonDir, 'refs/hidden')
   expect(execFileSync(command, args, { encoding: 'utf8' }).trim()).toBe(
-    `unusable-file ${path} cannot be listed, so git was not started make it readable: chmod u+r ${path}`,
+    `unusable-file ${path} can't be listed, so git was not started make it readable: chmod u+r ${path}`,
   )
   chmodSync(path, 0o755)
 })

@@ -9,16 +9,16 @@ import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import type { GitRequest, Tree } from './request.ts'
 import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
 import { trimEndOf } from '../domain/trim-end.ts'
-import { assertHarmless, assertSize, createInspector, lookAt } from './inspect.ts'
+import { assertNotBlocking, assertSize, createInspector, tryStat } from './inspect.ts'
 
 export type Look = {
-  /** Throws when git would wait for something there: it is not started then. */
+  /** Throws when a file there would block git, so git isn't started. */
   readonly before: (at: GitRequest['at'], options: { readonly modules: boolean }) => Promise<void>
-  /** What a git that is slow to answer may be waiting for; undefined when there is nothing of the kind. */
+  /** What a slow git may be blocked on; undefined when nothing is found. */
   readonly whileSlow: (request: GitRequest, isOver: () => boolean) => Promise<AppError | undefined>
 }
 
-/** Looks at what git is about to read. `userFiles`: the user's own configuration, which an agent can write as well. */
+/** Checks what git is about to read. `userFiles`: the user's own configuration, which an agent can write too. */
 export const createLook = (userFiles: readonly string[]): Look => {
   const { inspect } = createInspector()
 
@@ -46,36 +46,37 @@ export const createLook = (userFiles: readonly string[]): Look => {
 const gitDirsOf = (at: Exclude<GitRequest['at'], { cwd: string }>): string[] =>
   'gitDir' in at && at.gitDir !== at.commonDir ? [at.commonDir, at.gitDir] : [at.commonDir]
 
-/** Read by git at the top of a working tree; those further down are looked at when git is slow: a tree can be large. */
+/** Read by git at the top of a working tree. Those below are checked only when git is slow: a tree can be large. */
 const readAtTop = ['.gitattributes', '.gitignore', '.gitmodules', '.mailmap']
 
 const raw = (path: string): string => toRaw(Buffer.from(path))
 
 const assertReadable = (path: string, limit: number): void => {
-  const stat = lookAt(path, statSync)
+  const stat = tryStat(path, statSync)
   if (stat === undefined) return
-  assertHarmless(path, stat)
+  assertNotBlocking(path, stat)
   if (stat.isFile()) assertSize(path, stat.size, limit)
 }
 
-/** The git directories that git finds by itself from a directory, by its own rule: here or in the nearest one above. */
+/** The git directories that git discovers from a directory, by its own rule: here or in the nearest parent. */
 const foundFrom = async (cwd: string): Promise<string[]> => {
   const slice = createTimeSlice()
   for (let dir = cwd; dir !== '/'; dir = dirname(dir)) {
     if (slice.isOver()) await slice.next()
     const dotGit = join(dir, '.git')
-    const stat = lookAt(raw(dotGit), statSync)
+    const stat = tryStat(raw(dotGit), statSync)
     if (stat?.isDirectory() === true) return [dotGit]
     if (stat?.isFile() === true) return linkedDirs(dotGit)
-    // Git asks every directory whether it is a bare repository, and for that it opens HEAD.
+    // Git checks whether each directory is a bare repository, and for that it opens HEAD.
     assertReadable(raw(join(dir, 'HEAD')), maxLineBytes)
-    if (['HEAD', 'objects', 'refs'].every((name) => lookAt(raw(join(dir, name)), lstatSync) !== undefined)) return [dir]
+    if (['HEAD', 'objects', 'refs'].every((name) => tryStat(raw(join(dir, name)), lstatSync) !== undefined))
+      return [dir]
     if (dirname(dir) === dir) break
   }
   return []
 }
 
-/** A `.git` file names the worktree's record, and that the repository. */
+/** A `.git` file names the worktree's record, which names the repository. */
 const linkedDirs = (dotGit: string): string[] => {
   const target = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
   if (target === undefined) return []
@@ -86,22 +87,22 @@ const linkedDirs = (dotGit: string): string[] => {
 
 const readAnywhere: ReadonlySet<string> = new Set(['.gitattributes', '.gitignore', '.gitmodules'])
 
-/** Throws at the first file that git reads by its name, or repository inside the tree, for which it would wait. */
+/** Throws at the first file that git reads by name, or nested repository, that would block it. */
 const walkTree = async (
   tree: Tree,
   isOver: () => boolean,
   inspectInside: (gitDir: string) => Promise<void>,
 ): Promise<void> => {
   const top = raw(tree.path)
-  const ahead = [top]
+  const pending = [top]
   const slice = createTimeSlice()
-  for (let path = ahead.pop(); path !== undefined && !isOver(); path = ahead.pop()) {
+  for (let path = pending.pop(); path !== undefined && !isOver(); path = pending.pop()) {
     if (slice.isOver()) await slice.next()
     for (const entry of await entriesOf(path, slice)) {
       if (slice.isOver()) await slice.next()
       const place = `${path}/${entry.name}`
       if (readAnywhere.has(entry.name)) assertReadable(place, maxOtherBytes)
-      if (entry.name !== '.git' && entry.isDirectory()) ahead.push(place)
+      if (entry.name !== '.git' && entry.isDirectory()) pending.push(place)
       if (entry.name !== '.git' || path === top) continue
       const gitDirs = entry.isDirectory() ? [shownPath(place)] : entry.isFile() ? linkedDirs(shownPath(place)) : []
       for (const gitDir of gitDirs) await inspectInside(gitDir)

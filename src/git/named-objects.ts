@@ -3,37 +3,40 @@ import { catFiles } from './blobs.ts'
 import type { Git, Repo, Tree } from './door.ts'
 import { lostCommits } from './snapshot.ts'
 
-/** What a list of object ids leads to and no branch, tag or remote-tracking ref holds. */
-export type OnlyNamed = {
+/** The objects that a list of ids leads to. */
+export type NamedObjects = {
   readonly commits: readonly Sha[]
-  /** Annotated tags with their content: neither a tree nor a commit can hold one. */
+  /** Annotated tags with their content: trees and commits can't hold them. */
   readonly tags: ReadonlyMap<Sha, Buffer>
-  /** Trees and blobs. Whether some commit has them as well is not asked. */
+  /** Trees and blobs. Some commit may have them too: that isn't checked. */
   readonly others: readonly { readonly sha: Sha; readonly type: 'tree' | 'blob' }[]
 }
 
-export const nothingNamed: OnlyNamed = { commits: [], tags: new Map(), others: [] }
+export const noObjects: NamedObjects = { commits: [], tags: new Map(), others: [] }
 
-/** The same without asking what else holds the commits: what a ref leads to has to come back with it, whoever deletes a branch meanwhile. */
-export const allNamed = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<OnlyNamed> => {
+/** All of them, referenced elsewhere or not: a restored ref needs its objects even if a branch is deleted meanwhile. */
+export const namedObjects = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<NamedObjects> => {
   const types = await objectTypes(git, at, names)
   const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
   return { commits: ofType(types, 'commit'), tags, others: treesAndBlobs(types) }
 }
 
-/** `names` are ids, whole or abbreviated. One that leads to no object, or to several, is left out: a reflog outlives its objects. */
-export const onlyNamed = async (
+/**
+ * Only commits and tags that no branch, tag or remote-tracking ref holds. `names` are full or abbreviated ids. Missing
+ * and ambiguous ones are skipped: a reflog outlives its objects.
+ */
+export const unreferencedObjects = async (
   git: Git,
   at: Repo | Tree,
   names: readonly string[],
   except: readonly Sha[],
-): Promise<OnlyNamed> => {
-  if (names.length === 0) return nothingNamed
+): Promise<NamedObjects> => {
+  if (names.length === 0) return noObjects
   const whole = new Set(names.filter(isSha))
   const [lost, types] = await Promise.all([lostCommits(git, at, [...whole], except), objectTypes(git, at, names)])
   const tags = await tagsFrom(git, at, ofType(types, 'tag'), types)
   const others = treesAndBlobs(types)
-  // Found by an abbreviation, or behind a tag.
+  // Found by abbreviation, or through a tag.
   const further = ofType(types, 'commit').filter((sha) => !whole.has(sha))
   const commits = [...lost, ...(await lostCommits(git, at, further, except))]
   if (tags.size === 0) return { commits, tags, others }
@@ -44,15 +47,15 @@ export const onlyNamed = async (
 const ofType = (types: ReadonlyMap<Sha, string>, wanted: string): Sha[] =>
   [...types].flatMap(([sha, type]) => (type === wanted ? [sha] : []))
 
-const treesAndBlobs = (types: ReadonlyMap<Sha, string>): OnlyNamed['others'] =>
+const treesAndBlobs = (types: ReadonlyMap<Sha, string>): NamedObjects['others'] =>
   [...types].flatMap(([sha, type]) => (type === 'tree' || type === 'blob' ? [{ sha, type }] : []))
 
-/** The types of those objects that there are. */
+/** The types of those objects that exist. */
 export const objectTypes = async (git: Git, at: Repo | Tree, names: readonly string[]): Promise<Map<Sha, string>> => {
   if (names.length === 0) return new Map()
   const args = ['cat-file', '--batch-check=%(objectname) %(objecttype)']
   const { stdout } = await git.run({ operation: 'cat-file', at, args, stdin: `${names.join('\n')}\n` })
-  // "<name> missing" and "<name> ambiguous" otherwise.
+  // Other lines: "<name> missing" and "<name> ambiguous".
   const found = stdout.split('\n').map((line) => line.split(' '))
   return new Map(
     found.flatMap(([sha = '', type = '']): [Sha, string][] =>
@@ -61,7 +64,7 @@ export const objectTypes = async (git: Git, at: Repo | Tree, names: readonly str
   )
 }
 
-/** A tag may lead to another tag: what they lead to is added to `types`. */
+/** Follows tags of tags, and adds what they point to to `types`. */
 const tagsFrom = async (
   git: Git,
   at: Repo | Tree,
@@ -69,12 +72,12 @@ const tagsFrom = async (
   types: Map<Sha, string>,
 ): Promise<Map<Sha, Buffer>> => {
   const tags = new Map<Sha, Buffer>()
-  for (let ahead = first; ahead.length > 0;) {
+  for (let pending = first; pending.length > 0;) {
     const targets = new Set<string>()
     await catFiles(
       git,
       at,
-      ahead,
+      pending,
       (sha, content) => {
         tags.set(toSha(sha), content)
         const target = /^object ([0-9a-f]+)\n/.exec(content.toString('latin1', 0, 100))?.[1]
@@ -83,13 +86,13 @@ const tagsFrom = async (
       { type: 'tag' },
     )
     const found = await objectTypes(git, at, [...targets])
-    ahead = ofType(found, 'tag').filter((sha) => !tags.has(sha))
+    pending = ofType(found, 'tag').filter((sha) => !tags.has(sha))
     for (const [sha, type] of found) types.set(sha, type)
   }
   return tags
 }
 
-/** What refs below `refs/tags` name: after a fetch of tags, FETCH_HEAD lists each of them. */
+/** What refs below `refs/tags` point to: after fetching tags, FETCH_HEAD lists each of them. */
 export const taggedObjects = async (git: Git, at: Repo | Tree): Promise<ReadonlySet<string>> => {
   const args = ['for-each-ref', '--format=%(objectname)', 'refs/tags']
   return new Set((await git.run({ operation: 'for-each-ref', at, args })).stdout.split('\n'))

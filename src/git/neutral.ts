@@ -13,7 +13,7 @@ export type Setting = readonly [key: string, value: string]
  * Keys with a fixed name are always set, so there is no moment between reading and running in which an agent could
  * slip them in. Keys with a free part (`filter.<any>.clean`) can only be answered once they have been seen.
  */
-export const neutralSettings = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => [
+export const neutralSettings = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => [
   ...alwaysThus,
   ...fromUser(entries, user),
   ...answersToRepository(entries, user),
@@ -21,7 +21,7 @@ export const neutralSettings = (entries: readonly ConfigEntry[], user: UserPlace
 ]
 
 /** Where the user's own files are looked for when no configuration names another place. */
-export type UserPlaces = { readonly xdgConfig: string | undefined; readonly proxy: string | undefined }
+export type UserEnvironment = { readonly xdgConfig: string | undefined; readonly proxy: string | undefined }
 
 /** Nothing of ours needs these, whoever asks for them. */
 const alwaysThus: readonly Setting[] = [
@@ -56,7 +56,7 @@ const alwaysThus: readonly Setting[] = [
 ]
 
 /** Fixed names that are the user's to set: the user's value, else what git does without one. */
-const fromUser = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => {
+const fromUser = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => {
   const own = entries.filter(isUserScope)
   const place = (name: string): string =>
     user.xdgConfig === undefined ? '/dev/null' : join(user.xdgConfig, 'git', name)
@@ -82,7 +82,7 @@ const fromUser = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] 
 }
 
 /** Each key of the repository's own that names a program or leads elsewhere, answered with the user's value or a harmless one. */
-const answersToRepository = (entries: readonly ConfigEntry[], user: UserPlaces): Setting[] => {
+const answersToRepository = (entries: readonly ConfigEntry[], user: UserEnvironment): Setting[] => {
   const own = new Map(entries.filter(isUserScope).map(({ key, value }) => [key, value]))
   const unsafe = entries.filter((entry) => isRepositoryScope(entry) && harmlessValue(entry.key, user) !== undefined)
   assertFewOverrides(unsafe)
@@ -106,7 +106,7 @@ export const assertFewOverrides = (overridden: readonly ConfigEntry[]): void => 
  * diff fail instead of run, and ours ask for neither; an empty merge driver breaks the merge and `true` resolves it
  * silently in favour of one side, so that one is `false`, which makes a conflict.
  */
-const harmlessValue = (key: string, user: UserPlaces): string | undefined => {
+const harmlessValue = (key: string, user: UserEnvironment): string | undefined => {
   const { section, subsection, variable } = splitKey(key)
   const harmless = harmlessByName[subsection === undefined ? key : `${section}.*.${variable}`]
   if (harmless !== undefined) return harmless

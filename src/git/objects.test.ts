@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox } from '../../test/helpers/repo.ts'
 import { toSha } from '../domain/names.ts'
-import { catFiles, hashFiles, syncYoungObjects } from './blobs.ts'
+import { catFiles, hashFiles, syncRecentObjects } from './blobs.ts'
 import { commitTree, readTree, showFile } from './objects.ts'
 import { treePath } from './tree-path.ts'
 
@@ -65,7 +65,7 @@ describe('keeping files', () => {
       },
     )
     expect(contents).toEqual(['a\r\nb\r\n', '#!/bin/sh\n', '1', '2', '3', '', 'nowhere/at all', '4', '5'])
-    syncYoungObjects(repo.commonDir, 0)
+    syncRecentObjects(repo.commonDir, 0)
   })
 
   it('refuses what git cannot keep instead of leaving it out', async () => {

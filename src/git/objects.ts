@@ -9,7 +9,7 @@ export type NewCommit = {
   readonly tree: Sha
   readonly parents: readonly Sha[]
   readonly message: string
-  /** Author and committer alike; `at` in milliseconds. */
+  /** Author and committer; `at` in milliseconds. */
   readonly by: { readonly name: string; readonly email: string; readonly at: number }
 }
 
@@ -19,10 +19,10 @@ export const commitTree = async (
   { tree, parents, message, by }: NewCommit,
   { signal, durable = false }: Written = {},
 ): Promise<Sha> => {
-  if (parents.length > mostParents) {
+  if (parents.length > maxParents) {
     const held: Sha[] = []
-    for (let i = 0; i < parents.length; i += mostParents) {
-      const some = { tree, parents: parents.slice(i, i + mostParents), message, by }
+    for (let i = 0; i < parents.length; i += maxParents) {
+      const some = { tree, parents: parents.slice(i, i + maxParents), message, by }
       held.push(await commitTree(git, repo, some, { durable, ...(signal && { signal }) }))
     }
     return commitTree(git, repo, { tree, parents: held, message, by }, { durable, ...(signal && { signal }) })
@@ -47,10 +47,10 @@ export const commitTree = async (
   return toSha(stdout.trim())
 }
 
-/** Each is an argument, and a command line has a limit. With more, commits in between hold them. */
-const mostParents = 1000
+/** Each is an argument, and command lines are limited. Intermediate commits hold more. */
+const maxParents = 1000
 
-/** Writes one object as it is, whatever its content. */
+/** Writes one object verbatim. */
 export const writeObject = async (
   git: Git,
   repo: Repo,
@@ -61,7 +61,7 @@ export const writeObject = async (
   const { stdout } = await git.run({
     operation: 'hash-object',
     at: repo,
-    // Git checks a tag's form since 2.20, and older tags may not have it.
+    // Git validates tags since 2.20, and older tags may fail that.
     args: ['hash-object', '-w', '-t', type, '--literally', '--no-filters', '--stdin'],
     stdin: content,
     locks: true,
@@ -71,7 +71,7 @@ export const writeObject = async (
   return toSha(stdout.trim())
 }
 
-/** Writes a tree of these entries, whose names are plain words. */
+/** Writes a tree. Names must be plain words. */
 export const writeTree = async (
   git: Git,
   repo: Repo,
@@ -108,7 +108,7 @@ export const readTree = async (
   })
 }
 
-/** A file as a commit has it; undefined when the commit has no such file. */
+/** A file's content in a commit; undefined when the commit doesn't have it. */
 export const showFile = async (
   git: Git,
   repo: Repo,

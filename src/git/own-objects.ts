@@ -9,32 +9,32 @@ import { syncPath } from '../process/files/sync-path.ts'
 import type { CallOptions, Git, Repo, Tree } from './door.ts'
 
 /*
- * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender has,
- * and `git gc` even deletes a copy of it. Whatever the lender drops is then gone from here, too.
+ * A repository made with `git clone --shared` borrows objects from another one. Git writes no object that the lender
+ * has, and `git gc` even deletes copies. Objects that the lender drops are then lost here too.
  */
 
 export const borrowsObjects = ({ commonDir }: Repo): boolean =>
   unlessMissingSync(() => lstatSync(join(commonDir, 'objects/info/alternates'))) !== undefined
 
 export type OwnObjects = {
-  /** Everything that this reaches, unless `except` reaches it as well. */
+  /** Keep everything it reaches, unless `except` reaches it too. */
   readonly commit: Sha
   readonly except: Sha | undefined
-  /** Whose they are, one line: what they are given up by. */
+  /** One line; passed to `releaseOwnObjects` later. */
   readonly owner: string
-  /** How the names of temporary files begin. */
-  readonly through: string
+  /** For temporary files. */
+  readonly tempPrefix: string
 }
 
-/** Copies the objects into a pack of the repository's own, which `git gc` leaves alone until it is given up. Synced. */
+/** Copies the objects into the repository's own pack, which `git gc` keeps until released. Synced. */
 export const keepOwnObjects = async (
   git: Git,
   repo: Repo,
-  { commit, except, owner, through }: OwnObjects,
+  { commit, except, owner, tempPrefix }: OwnObjects,
 ): Promise<void> => {
   const at = { commonDir: repo.commonDir }
   const revisions = `${commit}\n${except === undefined ? '' : `^${except}\n`}`
-  await copyObjects(git, { from: at, to: at, revisions, through, keepFor: owner })
+  await copyObjects(git, { from: at, to: at, revisions, tempPrefix, keepFor: owner })
   for (const keep of await keepsOf(repo, owner)) await syncPath(keep)
   await syncPath(packDirectory(repo))
 }
@@ -42,38 +42,38 @@ export const keepOwnObjects = async (
 export type ObjectCopy = CallOptions & {
   readonly from: Repo | Tree
   readonly to: Repo
-  /** One on each line, as `git rev-list --stdin` reads them. */
+  /** One per line, as for `git rev-list --stdin`. */
   readonly revisions: string
-  /** How the names of temporary files begin. */
-  readonly through: string
-  /** Not what `from` borrows from another repository. */
+  /** For temporary files. */
+  readonly tempPrefix: string
+  /** Skip what `from` borrows from another repository. */
   readonly withoutBorrowed?: boolean
-  /** Whose they are: `git gc` leaves the pack alone. */
+  /** Their owner: `git gc` keeps the pack. */
   readonly keepFor?: string
 }
 
-/** Through a file, since git checks the whole pack before any of it counts. */
+/** Through a file, since git verifies the whole pack before using any of it. */
 export const copyObjects = async (
   git: Git,
-  { from, to, revisions, through, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
+  { from, to, revisions, tempPrefix, withoutBorrowed = false, keepFor, signal }: ObjectCopy,
 ): Promise<void> => {
   const options = signal === undefined ? {} : { signal }
   const { stdout } = await git.run({
     operation: 'pack-objects',
     at: from,
-    args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', through],
+    args: ['pack-objects', '--revs', ...(withoutBorrowed ? ['--local'] : []), '-q', tempPrefix],
     stdin: revisions,
-    // All in one pack, and all of it, whatever the repository says.
+    // One complete pack, regardless of the repository's settings.
     settings: [
       ['pack.packSizeLimit', '0'],
       ['pack.useSparse', 'false'],
     ],
     ...options,
   })
-  const made = `${through}-${stdout.trim()}`
+  const made = `${tempPrefix}-${stdout.trim()}`
   const pack = await openUntrusted(`${made}.pack`)
   try {
-    // The open file is enough, and a crash leaves nothing behind.
+    // Deleted while open, so a crash leaves nothing behind.
     for (const ending of ['pack', 'idx', 'rev']) await rm(`${made}.${ending}`, { force: true })
     if (pack === undefined) throw new AppError('git-failed', `git pack-objects did not write ${basename(made)}.pack`)
     await git.run({
@@ -90,14 +90,14 @@ export const copyObjects = async (
   }
 }
 
-/** Leaves them to `git gc`. Doing it twice is doing it once. */
-export const giveUpOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
+/** Leaves them to `git gc`. Idempotent. */
+export const releaseOwnObjects = async (repo: Repo, owner: string): Promise<void> => {
   for (const keep of await keepsOf(repo, owner)) await rm(keep, { force: true })
 }
 
 const packDirectory = ({ commonDir }: Repo): string => join(commonDir, 'objects/pack')
 
-/** A pack with a `.keep` file beside it is never rewritten or deleted; the file says why it is kept. */
+/** Git never rewrites or deletes a pack with a `.keep` file, which says why it's kept. */
 const keepsOf = async (repo: Repo, owner: string): Promise<string[]> => {
   const names = (await unlessMissing(readdir(packDirectory(repo)))) ?? []
   const found: string[] = []

@@ -8,12 +8,12 @@ import { liveness, selfIdentity } from '../process/identity.ts'
 import type { Git } from './door.ts'
 
 /**
- * An index file (not there yet) that no other git sees. It lies in the home under its maker's name, not in the system's
- * temporary directory: what a killed process leaves can then be told from what a living one uses.
+ * A path for an index file that no other git sees. It's in the home, under the name of the process that created it, not
+ * in the system's temporary directory: so leftovers of killed processes can be told from files in use.
  */
 export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) => Promise<T>): Promise<T> => {
-  mkdirSync(placeOf(git), { recursive: true, mode: 0o700 })
-  const directory = mkdtempSync(join(placeOf(git), `${identityWord(selfIdentity())}+`))
+  mkdirSync(directoryOf(git), { recursive: true, mode: 0o700 })
+  const directory = mkdtempSync(join(directoryOf(git), `${identityWord(selfIdentity())}+`))
   try {
     return await work(join(directory, 'index'))
   } finally {
@@ -21,14 +21,14 @@ export const withPrivateIndex = async <T>(git: Git, work: (indexFile: string) =>
   }
 }
 
-/** Deletes those whose maker is dead. One whose name does not tell, or whose maker may live, is left. */
+/** Deletes those whose creator is dead. Keeps one whose creator is unknown or may be alive. */
 export const clearPrivateIndexes = async (git: Git): Promise<void> => {
-  for (const name of (await unlessMissing(readdir(placeOf(git)))) ?? []) {
-    const maker = parseIdentityWord(name.slice(0, Math.max(0, name.lastIndexOf('+'))))
-    if (maker === undefined || liveness(maker) !== 'dead') continue
-    // A git that outlived its maker may be writing there at this moment: then it is there for the next time.
-    await deleteTree(join(placeOf(git), name)).catch(() => undefined)
+  for (const name of (await unlessMissing(readdir(directoryOf(git)))) ?? []) {
+    const creator = parseIdentityWord(name.slice(0, Math.max(0, name.lastIndexOf('+'))))
+    if (creator === undefined || liveness(creator) !== 'dead') continue
+    // A git that outlived its creator may be writing there right now: leave it for the next time.
+    await deleteTree(join(directoryOf(git), name)).catch(() => undefined)
   }
 }
 
-const placeOf = ({ home }: Git): string => join(home, 'tmp')
+const directoryOf = ({ home }: Git): string => join(home, 'tmp')

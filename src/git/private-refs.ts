@@ -7,13 +7,13 @@ import { countUnreachable, unreachableAmong } from './unreachable.ts'
 
 export type PrivateRef = { readonly name: string; readonly sha: Sha }
 
-/** Namespaces that each worktree has for itself: git deletes what is in them together with its record. */
+/** Per-worktree namespaces: git deletes their refs together with the worktree's record. */
 const namespaces = ['refs/worktree', 'refs/bisect', 'refs/rewritten']
 
-/** Refs that only this worktree has. Starts git only where there may be one. */
+/** Refs that only this worktree has. Starts git only if there may be one. */
 export const privateRefs = async (git: Git, tree: Tree): Promise<PrivateRef[]> => {
   if (![...namespaces, 'reftable'].some((name) => existsSync(join(tree.gitDir, name)))) return []
-  // Not the type: over a ref whose object is gone git would fail.
+  // Not the type: git would fail on a ref whose object is missing.
   const args = ['for-each-ref', '--format=%(objectname) %(refname)', ...namespaces]
   const { stdout } = await git.run({ operation: 'for-each-ref', at: tree, args })
   return stdout.split('\n').flatMap((line) => {
@@ -22,13 +22,13 @@ export const privateRefs = async (git: Git, tree: Tree): Promise<PrivateRef[]> =
   })
 }
 
-export type OnlyPrivate = PrivateRef & {
-  /** How many commits no branch, tag or remote-tracking ref has; undefined for what is not a commit. */
+export type UnreferencedPrivateRef = PrivateRef & {
+  /** How many of its commits no branch, tag or remote-tracking ref has; undefined if it isn't a commit. */
   readonly commits: number | undefined
 }
 
-/** Those that hold something that no branch or tag does. */
-export const privateRefsOnlyHere = async (git: Git, tree: Tree): Promise<OnlyPrivate[]> => {
+/** Those that hold something no branch or tag does. */
+export const unreferencedPrivateRefs = async (git: Git, tree: Tree): Promise<UnreferencedPrivateRef[]> => {
   const refs = await privateRefs(git, tree)
   if (refs.length === 0) return []
   const types = await objectTypes(
@@ -37,7 +37,7 @@ export const privateRefsOnlyHere = async (git: Git, tree: Tree): Promise<OnlyPri
     refs.map(({ sha }) => sha),
   )
   const tagged = await taggedObjects(git, tree)
-  // The object is gone already, or a tag has it as well.
+  // Skip missing objects, and those that a tag has too.
   const untagged = refs.filter(({ sha }) => types.has(sha) && !tagged.has(sha))
   const isCommit = ({ sha }: PrivateRef): boolean => types.get(sha) === 'commit'
   const counts = await countEach(git, tree, [...new Set(untagged.filter(isCommit).map(({ sha }) => sha))])
@@ -47,15 +47,15 @@ export const privateRefsOnlyHere = async (git: Git, tree: Tree): Promise<OnlyPri
   })
 }
 
-/** A bisection may have thousands of refs: asked for one by one only when some of them hold something, and not for all. */
+/** A bisection may have thousands of refs: counted one by one only if they hold something, and only the first few. */
 const countEach = async (git: Git, tree: Tree, shas: readonly Sha[]): Promise<ReadonlyMap<Sha, number>> => {
   const counts = new Map<Sha, number>()
   if (shas.length === 0) return counts
   const unreachable = new Set(await unreachableAmong(git, tree, shas))
-  for (const sha of [...unreachable].slice(0, MOST_COUNTED)) counts.set(sha, await countUnreachable(git, tree, [sha]))
-  for (const sha of [...unreachable].slice(MOST_COUNTED)) counts.set(sha, 1)
+  for (const sha of [...unreachable].slice(0, MAX_COUNTED)) counts.set(sha, await countUnreachable(git, tree, [sha]))
+  for (const sha of [...unreachable].slice(MAX_COUNTED)) counts.set(sha, 1)
   return counts
 }
 
-/** Beyond this many it no longer matters how many commits each one has. */
-const MOST_COUNTED = 20
+/** Beyond this many refs, the number of commits no longer matters. */
+const MAX_COUNTED = 20

@@ -4,11 +4,11 @@ import { AppError } from '../domain/errors.ts'
 import type { Setting } from './neutral.ts'
 
 /**
- * For addresses that come from a chat. Threats: a repository or a file of this machine (`file://`, a path), a service on
- * our network that trusts whoever can reach it, a name that resolves to one, and a public server that redirects to one.
+ * For addresses from a chat. Threats: a repository or file on this machine (`file://`, a path), a service on our
+ * network that trusts anyone who can reach it, a name that resolves to one, and a public server that redirects to one.
  *
- * Only plain https and ssh addresses pass. Answers the settings that the call needs: no redirects, and over https the
- * very address that was checked, so that the name cannot resolve to another one a moment later.
+ * Allows only plain https and ssh addresses. Returns settings for the call: no redirects, and over https the resolved
+ * address that was checked, so the name can't resolve to another one a moment later.
  */
 export const publicAddress = async (url: string, resolve: Resolve = resolveHost): Promise<Setting[]> => {
   const { host, port } = hostOf(url)
@@ -34,8 +34,8 @@ const resolveHost: Resolve = async (host) => {
 }
 
 /**
- * Built from an allow-list: what two parsers could read as two hosts (`\`, `@`, Unicode) is not an address here. Neither
- * is a name with a dot at its end: curl would not find the address that was checked under it, and ask again.
+ * An allow-list: rejects what two parsers could read as two hosts (`\`, `@`, Unicode), and names with a trailing dot:
+ * curl wouldn't find the checked address under such a name, and would resolve it again.
  */
 const name = String.raw`[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?`
 const forms = [
@@ -46,7 +46,7 @@ const forms = [
   new RegExp(String.raw`^(?:[A-Za-z_][\w.-]*@)(?<host>${name}):(?!-)[\w.~%+\/-]+$`),
 ]
 
-/** The host as a resolver would take it: `0x7f.1`, `2130706433` and `017700000001` are all 127.0.0.1. */
+/** The host as a resolver reads it: `0x7f.1`, `2130706433` and `017700000001` are all 127.0.0.1. */
 const hostOf = (url: string): { host: string; port: string | undefined } => {
   for (const form of forms) {
     const { host, port } = form.exec(url)?.groups ?? {}
@@ -56,7 +56,7 @@ const hostOf = (url: string): { host: string; port: string | undefined } => {
     const plain = parsed.replace(/^\[|\]$/g, '').replace(/\.$/, '')
     return { host: plain, port: url.startsWith('https:') ? (port ?? '443') : undefined }
   }
-  throw refused('only https:// and ssh:// addresses are cloned from a chat')
+  throw refused('only https:// and ssh:// addresses are allowed')
 }
 
 /** A name without a dot is looked up in the network's own domain. */
@@ -64,7 +64,7 @@ const isPrivateName = (host: string): boolean =>
   isIP(host) === 0 &&
   (!host.includes('.') || /\.(?:localhost|local|internal|intranet|lan|home|corp|private|home\.arpa)$/.test(host))
 
-// Two lists: one for both takes every IPv4 address for a part of `::ffff:0:0/96`.
+// Separate lists: a combined one treats every IPv4 address as part of `::ffff:0:0/96`.
 const private4 = new BlockList()
 const public6 = new BlockList()
 const private6 = new BlockList()
@@ -83,13 +83,13 @@ for (const [address, prefix] of [
 ] as const) {
   private4.addSubnet(address, prefix, 'ipv4')
 }
-// All that is routed on the internet. What carries an IPv4 address inside (`::ffff:0:7f00:1`) mostly lies outside of it.
+// Everything routed on the internet. Most addresses that embed IPv4 (`::ffff:0:7f00:1`) are outside it.
 public6.addSubnet('2000::', 3, 'ipv6')
-// Teredo and its neighbours, and 6to4: these carry IPv4 addresses too.
+// Teredo and its neighbours, and 6to4: these embed IPv4 addresses too.
 private6.addSubnet('2001::', 23, 'ipv6')
 private6.addSubnet('2002::', 16, 'ipv6')
 
-/** What cannot be read as an address is private too. */
+/** Anything that isn't a valid address counts as private. */
 const isPrivateAddress = (address: string): boolean => {
   const plain = address.split('%', 1).join('')
   const kind = isIP(plain)

@@ -2,8 +2,8 @@ import { type Sha, toSha } from '../domain/names.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
 
 /**
- * The first-parent line of `from`, at least down to the lowest of the tips, all of which are in its history.
- * Two processes however many tips there are; without the bound it would be the whole history.
+ * The first-parent history of `from`, at least down to the oldest of the tips, which are all in its history.
+ * Two processes for any number of tips. Without the bound it would be the whole history.
  */
 export const firstParentsDownTo = async (
   git: Git,
@@ -23,14 +23,14 @@ export const firstParentsDownTo = async (
   const { stdout } = await git.run({
     operation: 'rev-list',
     at: repo,
-    // The parents of what all tips share: the shared commit itself may be one of the tips.
+    // Excludes the parents of the shared commit, not the commit itself: it may be one of the tips.
     args: ['rev-list', '--first-parent', '--end-of-options', from, ...(bound === undefined ? [] : [`^${bound}^@`])],
     ...(signal && { signal }),
   })
   return new Set(shas(stdout))
 }
 
-/** Of these commits, those that are not in the history of `from`. One process for all; a commit that is gone is a fault. */
+/** The commits that are not in the history of `from`. One process for all; a missing commit is an error. */
 export const notReachableFrom = async (
   git: Git,
   repo: Repo,
@@ -50,7 +50,7 @@ export const notReachableFrom = async (
   return new Set(commits.filter((sha) => outside.has(sha)))
 }
 
-/** Of these commits, those that have `from` in their history, itself left out. One process for all. */
+/** The commits that have `from` in their history, without `from` itself. One process for all. */
 export const descendantsOf = async (
   git: Git,
   repo: Repo,
@@ -71,8 +71,8 @@ export const descendantsOf = async (
 }
 
 /**
- * The commits in the history of `tip` and of none of `known`, at most `limit`. What is in `known` and not in this
- * repository is passed over, since a remote may have branches that were never fetched; a `tip` that is not here throws.
+ * At most `limit` commits in the history of `tip` that are not in the history of `known`. Ignores commits in `known`
+ * that this repository doesn't have: a remote may have branches that were never fetched. Throws if `tip` is missing.
  */
 export const commitsOutside = async (
   git: Git,

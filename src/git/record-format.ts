@@ -1,12 +1,12 @@
-/** A format string for git and the parser of what git then prints, made by one call so that they cannot drift apart. */
+/** A format string for git and the parser for its output, made together so they can't drift apart. */
 export type RecordFormat<Field extends string> = {
   readonly format: string
   readonly parse: (output: string) => Record<Field, string>[]
 }
 
 /**
- * `nul` is how the command writes a NUL in its format (`%00` in for-each-ref, `%x00` in log). Each field ends with one;
- * the newline git puts after a record then stands at the beginning of the next one's first field.
+ * `nul` is the command's escape for NUL (`%00` in for-each-ref, `%x00` in log). Each field ends with one, so the
+ * newline that git prints after a record becomes part of the next record's first field.
  */
 export const recordFormat = <Field extends string>(
   fields: Readonly<Record<Field, string>>,

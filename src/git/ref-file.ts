@@ -5,8 +5,8 @@ import { readUntrustedText } from '../process/files/read-untrusted.ts'
 import { maxPackedRefsBytes } from './file-limits.ts'
 
 /**
- * Where a ref stands, read without starting git: for what is asked on every message. Only the files of git's ordinary
- * ref store; whatever is unusual (a reftable, a symbolic ref) is undefined here.
+ * Reads a ref without starting git, for use on every message. Knows only git's ordinary ref files; undefined for
+ * anything else (a reftable, a symbolic ref).
  */
 export const readRefFile = async (commonDir: string, ref: string): Promise<Sha | undefined> => {
   const loose = (await textOf(join(commonDir, ref), maxLineBytes))?.trim()

@@ -8,9 +8,9 @@ export type Ref = {
   /** The full name, `refs/heads/x`. */
   readonly name: string
   readonly sha: Sha
-  /** Milliseconds; undefined for what is not a commit. */
+  /** Milliseconds; undefined if it isn't a commit. */
   readonly committerDate: number | undefined
-  /** The ref that a symbolic ref leads to in the end; undefined for an ordinary one. */
+  /** The final target of a symbolic ref; undefined for an ordinary ref. */
   readonly target?: string | undefined
 }
 
@@ -25,8 +25,8 @@ const refFormat = recordFormat(
 )
 
 /**
- * Every ref below these (`refs/heads`) and those of exactly these names: git does not tell the two apart, and answers
- * `refs/heads/feature` with `feature/x` too. For a ref by its name there is `readRefs`. One process for all.
+ * Every ref below these prefixes (`refs/heads`) or with exactly these names: git doesn't distinguish the two, so
+ * `refs/heads/feature` also matches `feature/x`. For exact names use `readRefs`. One process for all.
  */
 export const listRefs = async (
   git: Git,
@@ -44,7 +44,7 @@ export const listRefs = async (
   }))
 }
 
-/** The refs of exactly these names, as far as they exist. */
+/** The existing refs with exactly these names. */
 export const readRefs = async (
   git: Git,
   repo: Repo,
@@ -59,7 +59,7 @@ export const readRefs = async (
 export const readRef = async (git: Git, repo: Repo, name: string): Promise<Ref | undefined> =>
   (await readRefs(git, repo, [name])).get(name)
 
-/** All branches by their plain names, also one whose commit is gone, over which `listRefs` would fail. */
+/** All branches by their short names, even one whose commit is missing, on which `listRefs` fails. */
 export const branchNames = async (git: Git, repo: Repo): Promise<string[]> => {
   const args = ['for-each-ref', '--format=%(refname)', 'refs/heads/']
   const { stdout } = await git.run({ operation: 'for-each-ref', at: repo, args })
@@ -68,13 +68,13 @@ export const branchNames = async (git: Git, repo: Repo): Promise<string[]> => {
 
 export type RefCommand =
   | { readonly create: string; readonly to: Sha }
-  /** `from` undefined: whatever it was. */
+  /** `from` undefined: any value. */
   | { readonly update: string; readonly to: Sha; readonly from: Sha | undefined }
   | { readonly delete: string; readonly from: Sha | undefined }
 
 export type RefOutcome = { readonly ok: true } | { readonly ok: false; readonly stderr: string }
 
-/** All or none. Not ok: some ref is not where a command expected it, and nothing has changed. */
+/** Atomic. Not ok: a ref isn't where a command expected it, and nothing has changed. */
 export const updateRefs = async (
   git: Git,
   repo: Repo,
@@ -102,14 +102,14 @@ export const updateRefs = async (
   return { ok: false, stderr }
 }
 
-/** An empty old value means *whatever*. */
+/** An empty old value means *any*. */
 const writeCommand = (command: RefCommand): string => {
   if ('create' in command) return `create ${command.create}\0${command.to}\0`
   if ('update' in command) return `update ${command.update}\0${command.to}\0${command.from ?? ''}\0`
   return `delete ${command.delete}\0${command.from ?? ''}\0`
 }
 
-/** undefined when the name leads to no commit. */
+/** undefined when the name doesn't resolve to a commit. */
 export const resolveCommit = async (
   git: Git,
   at: Repo | Tree,
@@ -138,18 +138,18 @@ export const isNameOfSomething = async (git: Git, repo: Repo, name: string): Pro
   return (await git.run({ operation: 'rev-parse', at: repo, args, ok: [0, 1, 128] })).exitCode === 0
 }
 
-/** Puts a worktree's HEAD on a branch without touching index or files: for a branch at the commit HEAD is on. */
+/** Switches HEAD to a branch at HEAD's own commit, without touching index or files. */
 export const setHeadBranch = async (
   git: Git,
   tree: Tree,
   branch: BranchName,
-  { reason = 'coppice: take up the branch', signal }: CallOptions & { reason?: string } = {},
+  { reason = 'coppice: switch to the branch', signal }: CallOptions & { reason?: string } = {},
 ): Promise<void> => {
   const args = ['symbolic-ref', '-m', reason, 'HEAD', `refs/heads/${branch}`]
   await git.run({ operation: 'symbolic-ref', at: tree, args, locks: true, ...(signal && { signal }) })
 }
 
-/** What a symbolic ref points to; undefined when it is detached or not there. */
+/** What a symbolic ref points to; undefined when it's detached or missing. */
 export const readSymbolicRef = async (
   git: Git,
   at: Repo | Tree,

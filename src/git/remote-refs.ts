@@ -6,9 +6,9 @@ import type { Setting } from './neutral.ts'
 import { addressOf } from './remote.ts'
 
 /**
- * What the remote has now, by full name; `only` narrows it to these names, or to what is below `refs/heads/*`. Unlike
- * our tracking refs this does not know of branches that were deleted there, nor of what people fetch into those refs.
- * Throws `remote-unreachable` when the remote does not answer.
+ * The remote's current refs by full name. `only` limits them to these names, or to a prefix such as `refs/heads/*`.
+ * Unlike our tracking refs, this has no branches deleted on the remote, and nothing people fetched into those refs.
+ * Throws `remote-unreachable` when the remote doesn't answer.
  */
 export const askRemoteRefs = async (
   git: Git,
@@ -18,11 +18,11 @@ export const askRemoteRefs = async (
 ): Promise<ReadonlyMap<string, Sha>> => {
   const stdout = await listRemote(git, repo, remote, { flag: '--refs', patterns: only ?? [], signal, anonymous })
   const refs = refsIn(stdout)
-  // A pattern also fits the end of a longer name.
-  return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => fits(name, one))))
+  // A pattern also matches the end of a longer name.
+  return only === undefined ? refs : new Map([...refs].filter(([name]) => only.some((one) => matches(name, one))))
 }
 
-/** Where a branch is on the remote now, and which branch is its default one; `head` is undefined where it has none. */
+/** A branch's current commit on the remote, and the remote's default branch; `head` is undefined without one. */
 export const askRemoteBranch = async (
   git: Git,
   repo: Repo,
@@ -67,7 +67,7 @@ const listRemote = async (
   return stdout
 }
 
-/** ssh would offer the user's keys, whatever the environment says. */
+/** ssh would offer the user's keys regardless of the environment. */
 const withoutIdentity: readonly Setting[] = [
   ['protocol.allow', 'never'],
   ['protocol.https.allow', 'always'],
@@ -84,8 +84,8 @@ const refsIn = (stdout: string): Map<string, Sha> => {
   return refs
 }
 
-const fits = (name: string, pattern: string): boolean =>
+const matches = (name: string, pattern: string): boolean =>
   pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern
 
 const unreachable = (remote: string, why: string): AppError =>
-  new AppError('remote-unreachable', `${remote} did not answer: ${why}`)
+  new AppError('remote-unreachable', `couldn't reach ${remote}: ${why}`)

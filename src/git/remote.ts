@@ -5,13 +5,13 @@ import { mainHead } from './admin-dir.ts'
 import { type ConfigEntry, lastValue } from './config-entries.ts'
 import type { Git, Repo } from './door.ts'
 import type { Setting } from './neutral.ts'
-import { userRewritten } from './remote-url.ts'
+import { applyUserRewrites } from './remote-url.ts'
 
 export type Remote = { readonly name: string; readonly url: string }
 
 /**
- * The one known so far, so that checking out somebody's branch does not change it; else the current branch's remote,
- * `origin`, or the only one. Undefined when there is none or no telling which.
+ * The previously known remote, so checking out someone's branch doesn't change it; else the current branch's remote,
+ * `origin`, or the only one. Undefined when there is none, or the choice is ambiguous.
  */
 export const remoteInfo = async (git: Git, repo: Repo, known?: string): Promise<Remote | undefined> => {
   const entries = await git.config(repo)
@@ -25,11 +25,11 @@ export const remoteInfo = async (git: Git, repo: Repo, known?: string): Promise<
   return name === undefined || url === undefined ? undefined : { name, url }
 }
 
-/** Longest first, so that `a/b` is found before `a`. */
+/** Longest first, so `a/b` is found before `a`. */
 export const remoteNames = async (git: Git, repo: Repo): Promise<string[]> =>
   [...remoteUrls(await git.config(repo)).keys()].sort((a, b) => b.length - a.length)
 
-/** Git uses the first URL of a remote to fetch from. */
+/** Git fetches from a remote's first URL. */
 const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {
   const urls = new Map<string, string>()
   for (const { key, value } of entries) {
@@ -39,12 +39,12 @@ const remoteUrls = (entries: readonly ConfigEntry[]): Map<string, string> => {
   return urls
 }
 
-/** A name to fetch from, valid in calls that carry its settings. */
+/** A name to fetch from, valid in calls with these settings. */
 export type Address = { readonly name: string; readonly settings: readonly Setting[] }
 
 /**
- * A remote is never used by its name: its settings in the repository name programs to run, and of `url.*.insteadOf` the
- * longest match wins and none can be taken back. So the URL gets a name that lives for one call and cannot be guessed.
+ * Never use a remote by its name: its settings in the repository can run programs, and a repository's `url.*.insteadOf`
+ * can't be overridden (the longest match wins). So give the URL an unguessable name for one call.
  */
 export const addressOf = async (git: Git, repo: Repo, remote: { name: string } | { url: string }): Promise<Address> => {
   const entries = await git.config(repo)
@@ -53,10 +53,10 @@ export const addressOf = async (git: Git, repo: Repo, remote: { name: string } |
     throw new AppError('remote-unreachable', `no remote ${'name' in remote ? remote.name : ''} in ${repo.commonDir}`)
   }
   const name = `coppice-${randomBytes(16).toString('hex')}:`
-  return { name, settings: [[`url.${absolute(userRewritten(url, entries), repo)}.insteadOf`, name]] }
+  return { name, settings: [[`url.${absolute(applyUserRewrites(url, entries), repo)}.insteadOf`, name]] }
 }
 
-/** A relative path is meant from the top of the checkout; we run git elsewhere. */
+/** A relative path is relative to the top of the checkout; we run git elsewhere. */
 const absolute = (url: string, { commonDir }: Repo): string => {
   if (url.startsWith('/') || /^[^/]*:/.test(url)) return url
   return resolve(basename(commonDir) === '.git' ? dirname(commonDir) : commonDir, url)

@@ -2,13 +2,13 @@ import type { AppError } from '../domain/errors.ts'
 import type { GitRequest } from './request.ts'
 import type { Look } from './look.ts'
 
-/** A status of 30,000 files takes 0.1 s: what has taken this long may be waiting for something. */
+/** A status of 30,000 files takes 0.1 s: after this long, git may be blocked. */
 export const defaultPatienceMs = 1_000
 
 /**
- * Runs git and looks again while it is slow: what it waits for may have come after the look before its start, or lie in
- * the tree, which is too large to be looked at every time. Git is then ended, and the error names the file. Git that
- * answers in time costs nothing more.
+ * Runs git and checks for blocking files while it's slow: one may have appeared after the check before the start, or be
+ * in the tree, which is too large to check every time. Stops git then, and the error names the file. Costs nothing when
+ * git is fast.
  */
 export const watchedWhileSlow = async <T>(
   request: GitRequest,
@@ -26,7 +26,7 @@ export const watchedWhileSlow = async <T>(
     found = await look.whileSlow(request, () => answered)
     if (answered) return
     if (found !== undefined) stuck.abort()
-    // A large tree on a cold disk is not to be walked every second.
+    // Don't walk a large tree on a cold disk every second.
     else lookAfter(waited * 2)
   }
   lookAfter(patienceMs)

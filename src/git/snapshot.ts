@@ -5,7 +5,7 @@ import type { Setting } from './neutral.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { splitNul } from './tree-path.ts'
 
-/** An entry of a snapshot; `undefined` takes the path out. Paths are raw. */
+/** An entry of a snapshot; a `blob` of undefined removes the path. Paths are raw. */
 export type SnapshotEntry = {
   readonly path: string
   readonly blob: { readonly mode: string; readonly sha: Sha } | undefined
@@ -14,22 +14,22 @@ export type SnapshotEntry = {
 export type SnapshotPart = {
   /** A directory of the snapshot, such as `work`. */
   readonly name: string
-  /** What it starts from. */
+  /** The tree or commit it starts from. */
   readonly from: Sha | undefined
   readonly entries: readonly SnapshotEntry[]
 }
 
 export type Snapshot = {
   readonly tree: Sha
-  /** Names that git does not hold (`.git `, `git~1`, `.Git/x`): it drops them without a word and with exit code 0. */
+  /** Names that git refuses to store (`.git `, `git~1`, `.Git/x`): it drops them silently, with exit code 0. */
   readonly refused: readonly string[]
 }
 
-/** Several whole trees side by side in one, made through a private index: the worktree's own is not touched. Synced. */
+/** Combines several trees into one through a private index: the worktree's own is not touched. Synced. */
 export const writeSnapshot = (git: Git, tree: Tree, parts: readonly SnapshotPart[]): Promise<Snapshot> =>
   withPrivateIndex(git, (indexFile) => writeThrough(git, tree, indexFile, parts))
 
-/** The objects have to be on the disk; the index is thrown away. Not `all,-index`: with that git 2.39 syncs it, too. */
+/** Sync the objects but not the index, which is temporary. Not `all,-index`: git 2.39 still syncs the index. */
 const settings: readonly Setting[] = [['core.fsync', 'objects,derived-metadata,reference']]
 
 const writeThrough = async (
@@ -63,7 +63,7 @@ const writeThrough = async (
 const indexLine = (name: string, { path, blob }: SnapshotEntry, zero: string): string =>
   blob === undefined ? `0 ${zero}\t${name}/${path}\0` : `${blob.mode} ${blob.sha}\t${name}/${path}\0`
 
-/** The empty tree has the length of every other id of the repository. */
+/** The empty tree's id is as long as every other id in the repository. */
 const shaLength = async (git: Git, tree: Tree): Promise<number> => (await emptyTree(git, tree)).length
 
 export const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
@@ -74,9 +74,9 @@ export const emptyTree = async (git: Git, tree: Tree): Promise<Sha> => {
 
 export type IndexChange = SnapshotEntry & { readonly stage: number }
 
-/** How the index differs from HEAD (or from nothing): staged changes, and every stage of what is unmerged. */
+/** How the index differs from HEAD (or from nothing): staged changes, and every stage of unmerged files. */
 export const indexChanges = async (git: Git, tree: Tree, from: Sha | undefined): Promise<IndexChange[]> => {
-  // Without a commit everything in the index is new.
+  // Without a commit, everything in the index is new.
   const head = from ?? (await emptyTree(git, tree))
   const staged = await git.run({
     operation: 'diff-index',
@@ -123,14 +123,14 @@ const parseStages = (output: Buffer): IndexChange[] =>
     return { path: text.slice(tab + 1), stage: Number(stage), blob: { mode, sha: toSha(sha) } }
   })
 
-/** The blobs of conflicts that were resolved, which the index remembers so that they can be brought back. */
+/** The blobs of resolved conflicts, which the index keeps so they can be recreated. */
 export const resolvedConflicts = async (git: Git, tree: Tree): Promise<Sha[]> => {
   const args = ['ls-files', '--resolve-undo', '-z', '--full-name']
   const { stdoutBytes } = await git.run({ operation: 'ls-files', at: tree, args })
   return parseStages(stdoutBytes).flatMap(({ blob }) => (blob === undefined ? [] : [blob.sha]))
 }
 
-/** Which of these object ids are commits that no branch, tag, remote-tracking ref or `except` reaches. One process. */
+/** The commits among these ids that no branch, tag, remote-tracking ref or `except` reaches. One process. */
 export const lostCommits = async (
   git: Git,
   repo: Repo,
@@ -141,7 +141,7 @@ export const lostCommits = async (
   const { stdout } = await git.run({
     operation: 'rev-list',
     at: { commonDir: repo.commonDir },
-    // Revisions on standard input are positive whatever stands before; --ignore-missing: a reflog outlives its objects.
+    // `--not` doesn't apply to revisions on stdin. --ignore-missing: a reflog outlives its objects.
     args: ['rev-list', '--ignore-missing', '--stdin', '--not', ...except, '--branches', '--tags', '--remotes'],
     stdin: `${shas.join('\n')}\n`,
   })

@@ -3,8 +3,8 @@ import { linkSync, lstatSync, mkdirSync, rmSync, utimesSync, writeFileSync } fro
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { mainTree, makeSandbox, type Sandbox, writeIn } from '../../test/helpers/repo.ts'
-import { countDirt } from './dirt.ts'
-import { lookIntoIndex } from './hidden.ts'
+import { countChanges } from './count-changes.ts'
+import { readIndexState } from './hidden.ts'
 import { scanIndex } from './index-scan.ts'
 import { readStatus } from './status.ts'
 import { joinTreePath } from './tree-path.ts'
@@ -91,7 +91,7 @@ describe('status', () => {
       repo.git('config', '--unset', setting[0] ?? '')
     }
     repo.git('config', 'core.ignoreCase', 'true')
-    expect(await countDirt(git, mainTree(repo))).toMatchObject({ changed: 2, untracked: 5 })
+    expect(await countChanges(git, mainTree(repo))).toMatchObject({ changed: 2, untracked: 5 })
   })
 
   it('gives the bytes of a name that is not UTF-8, so that the file is found', async () => {
@@ -156,7 +156,7 @@ describe('hidden edits', () => {
     const git = box.git()
     expect((await readStatus(git, tree)).changed).toEqual([])
     const flags = repo.git('ls-files', '-v')
-    expect(names((await lookIntoIndex(git, tree)).hidden)).toEqual(['README'])
+    expect(names((await readIndexState(git, tree)).hidden)).toEqual(['README'])
     expect(repo.git('ls-files', '-v')).toBe(flags)
   })
 
@@ -180,9 +180,9 @@ describe('hidden edits', () => {
         write('ONE\n')
       }
       expect(repo.git('status', '--porcelain')).toBe('')
-      expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['f'])
+      expect(names((await readIndexState(box.git(), mainTree(repo))).hidden)).toEqual(['f'])
       write('one\n')
-      expect((await lookIntoIndex(box.git(), mainTree(repo))).hidden).toEqual([])
+      expect((await readIndexState(box.git(), mainTree(repo))).hidden).toEqual([])
     },
   )
 
@@ -192,7 +192,7 @@ describe('hidden edits', () => {
     repo.commit('flagged', '1')
     repo.write('flagged', 'edited\n')
     expect(repo.git('status', '--porcelain')).toBe('')
-    expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['flagged'])
+    expect(names((await readIndexState(box.git(), mainTree(repo))).hidden)).toEqual(['flagged'])
   })
 
   it('are seen behind both flags at once', async () => {
@@ -200,7 +200,7 @@ describe('hidden edits', () => {
     repo.git('update-index', '--assume-unchanged', 'README')
     repo.git('update-index', '--skip-worktree', 'README')
     repo.write('README', 'edited\n')
-    expect(names((await lookIntoIndex(box.git(), mainTree(repo))).hidden)).toEqual(['README'])
+    expect(names((await readIndexState(box.git(), mainTree(repo))).hidden)).toEqual(['README'])
   })
 
   it('include a deletion behind assume-unchanged, and not the absent files of a sparse checkout', async () => {
@@ -209,27 +209,27 @@ describe('hidden edits', () => {
     repo.commit('out/b', '1')
     repo.git('sparse-checkout', 'set', 'in')
     const git = box.git()
-    expect((await lookIntoIndex(git, mainTree(repo))).hidden).toEqual([])
+    expect((await readIndexState(git, mainTree(repo))).hidden).toEqual([])
     repo.git('update-index', '--assume-unchanged', 'in/a')
     rmSync(join(repo.path, 'in/a'))
-    expect(names((await lookIntoIndex(git, mainTree(repo))).hidden)).toEqual(['in/a'])
+    expect(names((await readIndexState(git, mainTree(repo))).hidden)).toEqual(['in/a'])
     mkdirSync(join(repo.path, 'out'), { recursive: true })
     repo.write('out/b', 'edited behind the sparse flag')
     // A file that came back is looked at by git itself, unless it is told to expect such files.
     expect(names((await readStatus(git, mainTree(repo))).changed)).toEqual(['out/b'])
     repo.git('config', 'sparse.expectFilesOutsideOfPatterns', 'true')
     expect((await readStatus(git, mainTree(repo))).changed).toEqual([])
-    expect(names((await lookIntoIndex(git, mainTree(repo))).hidden)).toEqual(['in/a', 'out/b'])
+    expect(names((await readIndexState(git, mainTree(repo))).hidden)).toEqual(['in/a', 'out/b'])
   })
 
   it('cost no process where the index says plainly that nothing is flagged', async () => {
     const repo = box.repo()
     const git = box.git()
-    await lookIntoIndex(git, mainTree(repo))
+    await readIndexState(git, mainTree(repo))
     const before = git.spawned()
-    expect(await lookIntoIndex(git, mainTree(repo))).toMatchObject({ hidden: [], gitlinks: [] })
+    expect(await readIndexState(git, mainTree(repo))).toMatchObject({ hidden: [], gitlinks: [] })
     repo.git('update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},sub`)
-    expect(names((await lookIntoIndex(git, mainTree(repo))).gitlinks)).toEqual(['sub'])
+    expect(names((await readIndexState(git, mainTree(repo))).gitlinks)).toEqual(['sub'])
     expect(git.spawned()).toBe(before)
   })
 
@@ -260,6 +260,6 @@ describe('hidden edits', () => {
       input: stdin,
     })
     writeFileSync(file, 'edited')
-    expect((await lookIntoIndex(box.git(), mainTree(repo))).hidden.map((entry) => entry.bytes)).toEqual([bytes])
+    expect((await readIndexState(box.git(), mainTree(repo))).hidden.map((entry) => entry.bytes)).toEqual([bytes])
   })
 })

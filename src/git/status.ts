@@ -11,7 +11,7 @@ export type Status = {
   readonly changed: readonly Changed[]
   readonly unmerged: readonly TreePath[]
   readonly untracked: readonly TreePath[]
-  /** A directory that is ignored as a whole is one entry ending in `/`. */
+  /** A fully ignored directory is one entry ending in `/`. */
   readonly ignored: readonly TreePath[]
 }
 
@@ -24,8 +24,8 @@ export type Changed = TreePath & {
 }
 
 /**
- * Submodules are left out here, since git would start a status in each, with *its* configuration: they have
- * repositories of their own, which are asked on their own. A staged change of a submodule's commit is still seen.
+ * Skips submodules, since git would run a status in each with *its* configuration: they are separate repositories and
+ * checked separately. Still sees a staged change of a submodule's commit.
  */
 const args = [
   'status',
@@ -42,7 +42,7 @@ const args = [
 /** Long enough for a cold disk. */
 const statusTimeoutMs = 120_000
 
-/** What `git status` says, whatever the configuration would have it hide. Takes no lock and changes nothing. */
+/** Runs `git status` regardless of settings that hide files. Takes no lock and changes nothing. */
 export const readStatus = async (
   git: Git,
   tree: Tree,
@@ -56,9 +56,9 @@ export const readStatus = async (
     ...(indexFile !== undefined && { indexFile }),
     ...(signal && { signal }),
   })
-  // A directory that may not be listed is left out with a warning, and the exit code is 0: that is not *clean*.
+  // Git skips an unreadable directory with a warning and exit code 0: that isn't *clean*.
   const unread = /^(?:warning: could not open directory .*|error: .*)$/m.exec(stderr)?.[0]
-  if (unread !== undefined) throw new AppError('git-failed', `git status could not look everywhere: ${unread}`)
+  if (unread !== undefined) throw new AppError('git-failed', `git status couldn't read everything: ${unread}`)
   return parseStatus(stdoutBytes)
 }
 
@@ -79,9 +79,12 @@ export const parseStatus = (output: Buffer): Status => {
     else if (kind === '1') status.changed.push(readChanged(record))
     // `u XY sub m1 m2 m3 mW h1 h2 h3 path`
     else if (kind === 'u') status.unmerged.push(treePath(afterSpaces(record, 10)))
-    // Something unknown is not *clean*.
+    // Unknown isn't *clean*.
     else
-      throw new AppError('git-failed', `git status answered something unknown: ${record.toString('utf8').slice(0, 80)}`)
+      throw new AppError(
+        'git-failed',
+        `couldn't parse the output of git status: ${record.toString('utf8').slice(0, 80)}`,
+      )
   }
   return status
 }

@@ -7,7 +7,7 @@ import type { CallOptions, Git, Repo, Tree } from './door.ts'
 import { withoutLargeFiles } from './large-files.ts'
 import { splitNul, treePath, type TreePath } from './tree-path.ts'
 
-/** A place where another repository belongs, and the commit it should be at. */
+/** A submodule's path, and the commit it should be at. */
 export type Submodule = TreePath & { readonly sha: Sha }
 
 /** The submodules of a worktree, from its index. */
@@ -40,7 +40,7 @@ const gitlinks = (output: Buffer): Submodule[] =>
 
 const gitlinkMode = Buffer.from('160000 ')
 
-/** All of them, or those at `paths`. `--checkout`: the configuration's `submodule.<name>.update` may be `!any command`. */
+/** All of them, or those at `paths`. `--checkout`: `submodule.<name>.update` may be `!any command`. */
 export const initSubmodules = async (
   git: Git,
   tree: Tree,
@@ -62,10 +62,10 @@ export const initSubmodules = async (
   })
 }
 
-/** Where `.gitmodules` says that a submodule comes from. */
+/** A submodule's URL in `.gitmodules`. */
 export type SubmoduleAddress = { readonly name: string; readonly path: string; readonly url: string }
 
-/** The addresses in a commit's `.gitmodules`, by path. Read as data; a path that two names claim is nobody's. */
+/** The addresses in a commit's `.gitmodules`, by path. Skips a path that two names claim. */
 export const submoduleAddresses = (
   git: Git,
   repo: Repo,
@@ -74,8 +74,8 @@ export const submoduleAddresses = (
 ): Promise<ReadonlyMap<string, SubmoduleAddress>> =>
   readAddresses(git, repo, ['--blob', `${commit}:.gitmodules`], options)
 
-/** Those in the `.gitmodules` of a worktree as it is now, which is what git itself goes by. */
-export const submoduleAddressesHere = (
+/** The addresses in a worktree's current `.gitmodules`, which git itself uses. */
+export const worktreeSubmoduleAddresses = (
   git: Git,
   tree: Tree,
   options: CallOptions = {},
@@ -92,7 +92,7 @@ const readAddresses = async (
     operation: 'config',
     at,
     args: ['config', '-z', '--no-includes', ...source, '--list'],
-    // No such file, or one that git cannot read: then there are no addresses in it.
+    // A missing or unreadable file has no addresses.
     ok: [0, 1, 128],
     ...(signal && { signal }),
   })
@@ -115,8 +115,8 @@ const splitOnce = (entry: string): [string, string] => {
   return newline < 0 ? [entry, ''] : [entry.slice(0, newline), entry.slice(newline + 1)]
 }
 
-/** One submodule from exactly this address: https, no credentials, no redirects, none of its own submodules. */
-export const updateAnonymously = async (
+/** Updates one submodule from exactly this address: https, no credentials, no redirects, no nested submodules. */
+export const updateSubmoduleAnonymously = async (
   git: Git,
   tree: Tree,
   { name, path, url }: SubmoduleAddress,
@@ -128,7 +128,7 @@ export const updateAnonymously = async (
     args: ['submodule', '--quiet', 'update', '--init', '--checkout', '--', path],
     settings: [
       [`submodule.${name}.url`, url],
-      // The longest match wins: no other rule rewrites it, perhaps to an address with a password.
+      // The longest match wins, so no other rule rewrites it, perhaps to an address with a password.
       [`url.${url}.insteadOf`, url],
       ['protocol.allow', 'never'],
       ['protocol.https.allow', 'always'],

@@ -1,11 +1,11 @@
 import type { GitRequest } from './request.ts'
 
 /*
- * Every git is ended when its time is over: it may wait for something that nobody foresaw, and somebody may be waiting
- * for the repository's lock meanwhile. The limits are for cold disks and large repositories, not for the usual case.
+ * Every git process has a time limit: it may block on something unforeseen while others wait for the repository's lock.
+ * The limits allow for cold disks and large repositories.
  */
 
-/** Reads or writes a few refs or objects: milliseconds on a warm disk. */
+/** Read or write a few refs or objects: milliseconds on a warm disk. */
 const lookups: ReadonlySet<string> = new Set([
   'config',
   'for-each-ref',
@@ -19,7 +19,7 @@ const lookups: ReadonlySet<string> = new Set([
 ])
 
 const lookupMs = 60_000
-/** Reads every file of a tree, writes them, or walks all of history. */
+/** Reads or writes every file of a tree, or walks all of history. */
 const localMs = 5 * 60_000
 const networkMs = 15 * 60_000
 

@@ -14,8 +14,8 @@ export const trackedFiles = async (git: Git, tree: Tree, signal?: AbortSignal): 
 }
 
 /**
- * Raw paths that a checkout makes executable; undefined where git itself compares that with the files. With
- * `core.fileMode` off it does not, and a changed mode is no change.
+ * Raw paths that a checkout makes executable; undefined where git itself checks file modes. With `core.fileMode` off it
+ * doesn't, and a changed mode isn't a change.
  */
 export const executableFiles = async (git: Git, tree: Tree): Promise<ReadonlySet<string> | undefined> => {
   const settings = (await git.config(tree)).filter(({ key }) => key === 'core.filemode')

@@ -1,16 +1,16 @@
 /**
- * A path inside a worktree. Git's paths are bytes and need not be UTF-8: `path` is for people and comparison with
- * configuration, `bytes` for the file system. Using the text of a latin1 name would look for a file that is not there.
+ * A path inside a worktree. Git's paths are bytes and needn't be UTF-8: `path` is for people and comparison with
+ * configuration, `bytes` for the file system. The text of a latin1 name would point to a file that doesn't exist.
  */
 export type TreePath = { readonly path: string; readonly bytes: Buffer }
 
 export const treePath = (bytes: Buffer): TreePath => ({ path: bytes.toString('utf8'), bytes })
 
-/** `directory/path` as bytes, which every function of `node:fs` takes. */
+/** `directory/path` as bytes, which all of `node:fs` accepts. */
 export const joinTreePath = (directory: string, { bytes }: Pick<TreePath, 'bytes'>): Buffer =>
   Buffer.concat([Buffer.from(`${directory}/`), bytes])
 
-/** The parts between NULs; nothing after the last one. */
+/** NUL-terminated parts; ignores anything after the last NUL. */
 export const splitNul = (output: Buffer): Buffer[] => {
   const parts: Buffer[] = []
   let start = 0

@@ -20,8 +20,8 @@ export const treesOf = async (
   return new Map(
     commits.map((sha, i): [Sha, Sha] => {
       const tree = lines[i] ?? ''
-      // "<name> missing" otherwise.
-      if (!isSha(tree)) throw new AppError('git-failed', `the commit ${sha} cannot be read`)
+      // Otherwise "<name> missing".
+      if (!isSha(tree)) throw new AppError('git-failed', `couldn't read commit ${sha}`)
       return [sha, tree]
     }),
   )

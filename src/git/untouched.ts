@@ -1,8 +1,8 @@
 import type { Git, Tree } from './door.ts'
 
 /**
- * No tracked file's times or size differ from what the index says. Cheaper than a status, and stricter: a file that was
- * merely touched counts. `--ignore-submodules=all`: they have repositories of their own.
+ * No tracked file's times or size differ from the index. Cheaper than a status, and stricter: even a `touch` counts as
+ * a change. `--ignore-submodules=all`: they are separate repositories.
  */
 export const isUntouchedByStat = async (git: Git, tree: Tree): Promise<boolean> => {
   const args = ['diff-files', '--quiet', '--no-ext-diff', '--ignore-submodules=all']

@@ -2,7 +2,7 @@ import type { BranchName } from '../domain/names.ts'
 import { splitKey } from './config-entries.ts'
 import type { Git, Repo } from './door.ts'
 
-/** A branch's own settings in the repository's configuration: `remote`, `merge`, `description` and whatever else is set. */
+/** A branch's own settings in the repository's configuration: `remote`, `merge`, `description` and others. */
 export type BranchSettings = readonly (readonly [variable: string, value: string])[]
 
 export const branchSettings = async (git: Git, repo: Repo, branch: string): Promise<BranchSettings> =>
@@ -12,13 +12,13 @@ export const branchSettings = async (git: Git, repo: Repo, branch: string): Prom
     return scope === 'local' && section === 'branch' && subsection === branch ? [[variable, value ?? 'true']] : []
   })
 
-/** With these `git push` in the environment updates the pull request. The remote branch need not have been fetched. */
+/** Makes `git push` in the worktree update the pull request. The remote branch needn't have been fetched. */
 export const upstreamSettings = (upstream: { readonly remote: string; readonly branch: string }): BranchSettings => [
   ['remote', upstream.remote],
   ['merge', `refs/heads/${upstream.branch}`],
 ]
 
-/** Writes them over what the branch has now: a variable with several values gets exactly those. */
+/** Overwrites the branch's settings: a variable with several values gets exactly those. */
 export const writeBranchSettings = async (
   git: Git,
   repo: Repo,
@@ -38,7 +38,7 @@ export const writeBranchSettings = async (
   }
 }
 
-/** Takes the branch's section out of the configuration, as `git branch -d` does. Nothing to take is fine (exit 128). */
+/** Removes the branch's section from the configuration, like `git branch -d`. A missing section is fine (exit 128). */
 export const dropUpstream = async (git: Git, repo: Repo, branch: string): Promise<void> => {
   await git.run({
     operation: 'drop upstream',

@@ -8,16 +8,16 @@ import type { Setting } from './neutral.ts'
 export type AddWorktree = {
   /** Absolute. */
   readonly path: string
-  /** An existing branch is used as it is: `at` is not applied to it. */
+  /** An existing branch is used as is, ignoring `at`. */
   readonly branch: { readonly create: BranchName } | { readonly existing: BranchName } | { readonly detached: true }
   readonly at: Sha
-  /** In git's `locked` file from the first instant, where otherwise `initializing` would stand after a crash. */
+  /** In git's `locked` file from the start; otherwise a crash would leave `initializing` there. */
   readonly lockReason: string
   readonly settings?: readonly Setting[]
   readonly onSpawn?: (identity: ProcessIdentity) => void
 }
 
-/** `--no-track`: of 48 parallel adds that set up tracking, 23 failed over the lock of the shared configuration. */
+/** `--no-track`: of 48 parallel adds with tracking, 23 failed on the shared configuration's lock. */
 export const addWorktree = async (
   git: Git,
   repo: Repo,

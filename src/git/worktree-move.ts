@@ -2,7 +2,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
 
 /**
- * The directory and git's record of it in one go, also when it is locked: whose lock it is, the caller has made sure.
+ * Moves the directory and git's record of it, even if locked: the caller has checked whose lock it is.
  * Git refuses to move a worktree with submodules.
  */
 export const moveWorktree = async (
@@ -14,7 +14,7 @@ export const moveWorktree = async (
   await git.run({
     operation: 'worktree move',
     at: { commonDir: tree.commonDir },
-    // The first --force is for a destination git has a stale record of, only the second is for locks.
+    // The first --force is for a destination with a stale record, the second for locks.
     args: ['worktree', 'move', '--force', '--force', '--end-of-options', tree.path, to],
     locks: true,
     ...(onSpawn && { onSpawn }),

@@ -7,7 +7,7 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { readAdminDir, readAdminDirs, setLock } from './admin-dir.ts'
 import { discoverRepository } from './discover.ts'
 import { addWorktree } from './worktree-add.ts'
-import { forgetWorktree } from './worktree-forget.ts'
+import { removeWorktreeRecord } from './worktree-remove.ts'
 import { moveWorktree } from './worktree-move.ts'
 
 let box: Sandbox
@@ -109,7 +109,7 @@ describe('forgetting a worktree', () => {
     const unmounted = repo.worktree('unmounted', '-b', 'b')
     renameSync(gone.path, box.path('trash'))
     renameSync(unmounted.path, box.path('elsewhere'))
-    await forgetWorktree(box.git(), repo, { dir: gone.gitDir })
+    await removeWorktreeRecord(box.git(), repo, { dir: gone.gitDir })
     expect((await readAdminDirs(repo.commonDir)).map(({ name }) => name)).toEqual(['unmounted'])
     expect(repo.git('branch', '--list', 'a')).toContain('a')
   })
@@ -118,7 +118,9 @@ describe('forgetting a worktree', () => {
     const repo = box.repo()
     const tree = repo.worktree('w', '-b', 'a')
     writeFileSync(join(tree.path, 'work'), 'precious')
-    await expect(forgetWorktree(box.git(), repo, { dir: tree.gitDir })).rejects.toMatchObject({ code: 'path-taken' })
+    await expect(removeWorktreeRecord(box.git(), repo, { dir: tree.gitDir })).rejects.toMatchObject({
+      code: 'path-taken',
+    })
     expect(readFileSync(join(tree.path, 'work'), 'utf8')).toBe('precious')
     expect(await readAdminDir(tree.gitDir)).toBeDefined()
   })
@@ -128,14 +130,14 @@ describe('forgetting a worktree', () => {
     const tree = repo.worktree('w', '-b', 'a')
     repo.git('worktree', 'lock', tree.path)
     rmSync(tree.path, { recursive: true })
-    await expect(forgetWorktree(box.git(), repo, { dir: tree.gitDir })).rejects.toThrow(/locked/)
+    await expect(removeWorktreeRecord(box.git(), repo, { dir: tree.gitDir })).rejects.toThrow(/locked/)
     expect(await readAdminDir(tree.gitDir)).toBeDefined()
   })
 
   it('is done already when there is no record', async () => {
     const repo = box.repo()
     const git = box.git()
-    await forgetWorktree(git, repo, { dir: join(repo.commonDir, 'worktrees', 'none') })
+    await removeWorktreeRecord(git, repo, { dir: join(repo.commonDir, 'worktrees', 'none') })
     expect(git.spawned()).toBe(0)
   })
 })

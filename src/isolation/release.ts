@@ -14,7 +14,7 @@ export const releaseRow = async (
   await store.environments.transition(environment.id, environment.status, 'released')
   await store.environments.dropAliases(environment.id)
   await store.ports.release(environment.id)
-  const conversations = await store.conversations.letGo(environment.id)
+  const conversations = await store.conversations.detachEnvironment(environment.id)
   await onEnvironmentLost(store, {
     environment,
     how: 'released',

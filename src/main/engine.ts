@@ -23,20 +23,20 @@ export type Engine = {
 }
 
 export type EngineOptions = {
-  /** Only a server has an address at which an agent could use one. */
+  /** Only for a server: agents use them at its address. */
   readonly runTokens?: RunTokens
   readonly deliveries: ReadonlyMap<string, Delivery>
-  /** Who answers one conversation only: the command line without a server. */
+  /** Serve only this conversation: the command line without a server. */
   readonly conversation?: ConversationKey
-  /** Whether another message of the lane may be taken up now; without it, always. */
-  readonly takes?: (lane: Lane) => boolean
+  /** Whether to take another message of the lane now (default: always). */
+  readonly mayClaim?: (lane: Lane) => boolean
   readonly onHandled?: (message: InboxMessage, handled: Handled) => void
 }
 
-/** Everything that works on messages, put together: the server has one, and so has `coppice chat` without a server. */
+/** Everything that processes messages, for the server and for `coppice chat` without one. */
 export const createEngine = (
   { context: isolation, provider, keepSpares, platforms }: Workplace,
-  { deliveries, runTokens, conversation, takes = () => true, onHandled }: EngineOptions,
+  { deliveries, runTokens, conversation, mayClaim = () => true, onHandled }: EngineOptions,
 ): Engine => {
   const { store, host, self, clock, ids, log, settings, git, home, secrets, failpoint } = isolation
   const { redact } = secrets
@@ -53,7 +53,7 @@ export const createEngine = (
     platforms: [...deliveries.keys()],
     ...(conversation !== undefined && { conversation }),
   })
-  const queue: MessageQueue = { ...all, claim: async (lane) => (takes(lane) ? all.claim(lane) : undefined) }
+  const queue: MessageQueue = { ...all, claim: async (lane) => (mayClaim(lane) ? all.claim(lane) : undefined) }
   const { ownEnvironment = {} } = isolation
   const contextDirectory = join(home, 'context')
   const agents = createAgents({ settings, git, clock, ids, self, contextDirectory, ownEnvironment })

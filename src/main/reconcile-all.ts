@@ -3,7 +3,7 @@ import type { IsolationContext } from '../isolation/context.ts'
 import { movedNotice } from '../isolation/moved.ts'
 import { reconcile } from '../isolation/reconcile.ts'
 
-/** Before anything is accepted: what a crash left half done is finished or undone. */
+/** Runs before any message is accepted: finishes or undoes what a crash interrupted. */
 export const reconcileAll = async (context: IsolationContext): Promise<string[]> => {
   const notices: string[] = []
   for (const codebase of await context.store.codebases.list(context.host)) {
@@ -15,7 +15,7 @@ export const reconcileAll = async (context: IsolationContext): Promise<string[]>
         ...moved.map(movedNotice),
       )
     } catch (error) {
-      // A repository that is gone must not keep the others from being served.
+      // A missing repository must not block the others.
       notices.push(`couldn't recover ${codebase.name}: ${toAppError(error).message}`)
     }
   }

@@ -3,17 +3,17 @@ import type { Env } from '../domain/config/config.ts'
 import { isSecretName, passwordsIn } from '../process/redaction/secret-names.ts'
 import { readToken, tokenFile } from '../server/token-file.ts'
 
-/** Of our variables the values whose names say that they are secret, and every password in an address. */
+/** The values of variables with secret names, and every password in a URL. */
 export const environmentSecrets = (env: Env): string[] =>
   Object.entries(env).flatMap(([name, value = '']) => [
     ...(isSecretName(name) && !isPath(value) ? [value] : []),
     ...passwordsIn(value),
   ])
 
-/** `GITHUB_TOKEN_FILE=/run/secrets/github`: where it is, not what it is. */
+/** `GITHUB_TOKEN_FILE=/run/secrets/github` holds a path, not the secret. */
 const isPath = (value: string): boolean => /^~?\//.test(value) && (value.startsWith('~') || existsSync(value))
 
-/** Of `config.yaml` likewise, whether what it says is valid or not: an error may quote it. */
+/** The same for `config.yaml`, valid or not: an error may quote it. */
 export const configSecrets = async (text: string): Promise<string[]> => {
   const { parseDocument } = await import('../domain/yaml.ts')
   try {
@@ -34,12 +34,12 @@ const secretsUnder = (name: string, value: unknown): string[] => {
   return Object.entries(value).flatMap(([key, inner]) => secretsUnder(Array.isArray(value) ? name : key, inner))
 }
 
-/** `privateKey` is `private_key`. */
+/** `privateKey` → `private_key`. */
 const withUnderscores = (name: string): string => name.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')
 
 /**
- * The API token of the home. Asked for again and again, since another process may make one, or a new one, at any time:
- * a look at the file's times takes microseconds. One that was replaced is still the running server's.
+ * The home's API tokens. Reads the file again when it changes, since another process may create or replace the token at
+ * any time; a stat takes microseconds. Keeps replaced ones: the running server still uses its own.
  */
 export const homeToken = (home: string): (() => readonly string[]) => {
   const file = tokenFile(home)
@@ -54,7 +54,7 @@ export const homeToken = (home: string): (() => readonly string[]) => {
       const token = readToken(home)?.token
       if (token !== undefined && !known.includes(token)) known = [token, ...known]
     } catch {
-      // Damaged: whoever needs the token says so.
+      // Damaged: reported where the token is needed.
     }
     return known
   }

@@ -13,7 +13,7 @@ import { AppError, isAppError } from '../domain/errors.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Platform } from '../platforms/platform.ts'
 import { localPlatforms, startPlatforms, stopPlatforms } from '../platforms/registry.ts'
-import { type PlatformSettings, type Refused, remotePlatforms } from '../platforms/remote.ts'
+import { type PlatformSettings, type FailedPlatform, remotePlatforms } from '../platforms/remote.ts'
 import { startServer } from '../server/listen.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { removeServerRecord, runningServer, writeServerRecord } from '../server/record.ts'
@@ -24,21 +24,21 @@ import { reconcileAll } from './reconcile-all.ts'
 export type ServeParts = {
   readonly version: string
   readonly platformSettings: PlatformSettings
-  /** Secrets that programs of the same user can read in our environment. */
+  /** Secrets in our environment that the user's other programs can read. */
   readonly exposed: readonly string[]
 }
 
-/** Becomes the server of this home. Answers when it listens; `stopped` when it has put everything away. */
+/** Becomes this home's server. Resolves when it listens; `stopped` when it has shut down. */
 export const serve = async (workplace: Workplace, options: ServeOptions, parts: ServeParts): Promise<Serving> => {
   const started = Promise.withResolvers<Omit<Serving, 'stopped'>>()
-  const stopped = onlyServer(workplace.context, () => run(workplace, options, parts, started.resolve))
-  // Whatever goes wrong before it listens is the answer to the caller.
+  const stopped = withServerLock(workplace.context, () => run(workplace, options, parts, started.resolve))
+  // The caller gets any failure before it listens.
   stopped.catch(started.reject)
   return { ...(await started.promise), stopped }
 }
 
-/** One per home, held as long as it lives: two would each work off the same messages' platforms. */
-const onlyServer = async <T>(
+/** One server per home, for as long as it runs: two would both serve the same platforms. */
+const withServerLock = async <T>(
   { lock, home }: Pick<IsolationContext, 'lock' | 'home'>,
   work: () => Promise<T>,
 ): Promise<T> => {
@@ -51,7 +51,7 @@ const onlyServer = async <T>(
       return work()
     })
   } catch (error) {
-    // A port that is in use is busy as well, and no sign of another server of this home.
+    // A port in use is `busy` too, but says nothing about this home.
     if (held || (!isAppError(error, 'busy') && !isAppError(error, 'timeout'))) throw error
     const url = runningServer(home)?.url
     throw new AppError('busy', `a server is already running for this home${url === undefined ? '' : ` at ${url}`}`, {
@@ -67,13 +67,13 @@ const run = async (
   parts: ServeParts,
   started: (serving: Omit<Serving, 'stopped'>) => void,
 ): Promise<Stopped> => {
-  // Nobody sits at this terminal: no questions, and no progress on it.
-  const quiet: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
+  // Nobody watches this terminal: no questions, no progress.
+  const nonInteractive: IsolationContext = { ...context, progress: () => undefined, approve: undefined }
   const { token, file: tokenFile, created } = ensureToken(context.home)
   const exposed = exposedSecrets(context)
   const notices = [
     ...(exposed === undefined ? [] : [`${exposed.problem}: ${exposed.remedy}`]),
-    ...(await reconcileAll(quiet)),
+    ...(await reconcileAll(nonInteractive)),
   ]
   const locals = new Map(
     Object.entries(localPlatforms)
@@ -82,7 +82,7 @@ const run = async (
   )
   const remote = await remotePlatforms(parts.platformSettings, context)
   const platforms = new Map<string, Platform>([...locals, ...remote.platforms])
-  const refused: Refused[] = [...remote.refused]
+  const refused: FailedPlatform[] = [...remote.refused]
   let agentsUrl: string | undefined
   const runTokens = createRunTokens({
     secrets: context.secrets,
@@ -91,11 +91,11 @@ const run = async (
   })
   let metrics: ReturnType<typeof createMetrics> | undefined
   const engine = createEngine(
-    { ...workplace, context: quiet },
+    { ...workplace, context: nonInteractive },
     { deliveries: platforms, runTokens, onHandled: (_message, handled) => metrics?.handled(handled) },
   )
   metrics = createMetrics(engine.changes)
-  const accept = metrics.counting((message) => engine.conversations.accept(message))
+  const accept = metrics.countAccepted((message) => engine.conversations.accept(message))
   let ready = false
   const server = await startServer(
     {
@@ -103,7 +103,7 @@ const run = async (
       conversations: engine.conversations,
       platforms: locals,
       remotes: remote.platforms,
-      refusedPlatforms: () => refused,
+      failedPlatforms: () => refused,
       token,
       version: parts.version,
       databaseName: workplace.databaseName,
@@ -115,8 +115,8 @@ const run = async (
     },
     options,
   )
-  agentsUrl = fromThisMachine(server.url)
-  // Only who has the port begins to work: a start that fails leaves every message to the next one.
+  agentsUrl = localUrl(server.url)
+  // Start only once we have the port: a failed start leaves all messages to the next one.
   await engine.conversations.start().catch(async (error: unknown) => {
     await server.stop(0)
     throw error
@@ -124,7 +124,7 @@ const run = async (
   const { failed } = await startPlatforms(platforms.values(), accept, context)
   refused.push(...failed)
   const schedule = createSchedule({
-    context: quiet,
+    context: nonInteractive,
     provider: workplace.provider,
     intervalHours: context.settings.cleanupIntervalHours,
     keepSpares: workplace.keepSpares,
@@ -143,7 +143,7 @@ const run = async (
   ready = false
   await stopPlatforms(platforms.values(), context.log)
   removeServerRecord(context.home)
-  // What running work would record is lost, so nobody waits for it.
+  // Without the database, running work can't save its results, so don't wait for it.
   const ended = await engine.conversations.stop(lost === undefined ? options.graceMs : 0)
   await schedule.stop()
   await server.stop(LAST_REQUESTS_MS)
@@ -151,9 +151,8 @@ const run = async (
   return ended
 }
 
-/** A server that listens on every address has none by which it could be called. */
-const fromThisMachine = (url: string): string =>
-  url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+/** A server that listens on every address is reached at the loopback address. */
+const localUrl = (url: string): string => url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 
 const exposedNotice = (names: readonly string[]): string[] =>
   names.length === 0
@@ -163,13 +162,13 @@ const exposedNotice = (names: readonly string[]): string[] =>
           'Run Coppice as a separate user, or in a container',
       ]
 
-const offNotice = ({ platform, problem, remedy }: Refused): string =>
+const offNotice = ({ platform, problem, remedy }: FailedPlatform): string =>
   `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`
 
-/** For requests that are being answered when everything else has stopped. */
+/** For requests still being answered after everything else has stopped. */
 const LAST_REQUESTS_MS = 2_000
 
-/** For who watches; those who lost an environment to it have been told by the removal. */
+/** Notifies watchers. Removal itself notifies conversations that lost their environment. */
 const announce = (
   { context: { changes }, outbox }: Engine,
   codebase: Codebase,
@@ -182,7 +181,7 @@ const announce = (
   outbox.kick()
 }
 
-/** Until it is told to stop, or its database was taken away: then with that fault. */
+/** Resolves on a stop signal, or with the error if the database is lost. */
 const untilEnded = (signal: AbortSignal, store: IsolationContext['store']): Promise<AppError | undefined> =>
   new Promise((resolve) => {
     store.onLost(resolve)

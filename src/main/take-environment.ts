@@ -15,22 +15,22 @@ import { isAllowedVariable } from '../process/environment.ts'
 import { isSecretName } from '../process/redaction/secret-names.ts'
 
 /*
- * Programs of the same user, agents among them, can read the environment that a process was started with, for as long
- * as it lives: /proc/<pid>/environ on Linux, `ps -E` on macOS. Deleting a variable does not change what they see. So what
- * agents are not given is copied for our own use and then taken out of the process.
+ * The user's other programs, including agents, can read the environment that a process was started with for as long as
+ * it runs: /proc/<pid>/environ on Linux, `ps -E` on macOS. Deleting a variable doesn't change what they see. So we copy
+ * whatever agents don't get for our own use, and wipe it from the process.
  */
 
 export type TakenEnvironment = {
-  /** All variables, for those who are to have them. */
+  /** All variables. */
   readonly env: Env
-  /** Secrets that others can still read, by name. */
+  /** Names of secrets that others can still read. */
   readonly exposed: readonly string[]
 }
 
 export type TakeOptions = {
-  /** Where Linux shows us our own process. */
+  /** Our own process in /proc. */
   readonly proc: string
-  /** Goes on as the same process with this environment, and does not return; undefined where the system cannot. */
+  /** Re-executes this process with this environment and doesn't return; undefined where unsupported. */
   readonly restart: ((environment: Record<string, string>) => void) | undefined
 }
 
@@ -46,11 +46,11 @@ export const takeEnvironment = ({ proc, restart }: TakeOptions = ownProcess()): 
   return { env, exposed }
 }
 
-/** What agents are given anyway, and what Node and libraries look up later; nothing of it is a secret. */
+/** What agents get anyway, and what Node and libraries read later; never a secret. */
 const staysReadable = (name: string): boolean =>
   isAllowedVariable(name) || (!isSecretName(name) && /^(?:NODE|UV|OPENSSL|PG|DEBUG$|NO_COLOR$|FORCE_COLOR$)/.test(name))
 
-/** Overwrites the taken variables where the kernel reads them from. True when none of them is there any more. */
+/** Overwrites the taken variables where the kernel reads them. True when all of them are gone. */
 const wipe = (proc: string): boolean => {
   try {
     const start = environmentStart(readFileSync(join(proc, 'stat'), 'latin1'))
@@ -68,10 +68,10 @@ const wipe = (proc: string): boolean => {
   }
 }
 
-/** Field 50 of proc(5). The command in field 2 may hold spaces and parentheses, so fields count from the last `)`. */
+/** Field 50 of proc(5). The command in field 2 may contain spaces and parentheses, so count from the last `)`. */
 const environmentStart = (stat: string): number => {
   const start = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[50 - 3])
-  if (!Number.isSafeInteger(start) || start <= 0) throw new Error('the kernel does not say where the environment is')
+  if (!Number.isSafeInteger(start) || start <= 0) throw new Error("couldn't find the environment in /proc/self/stat")
   return start
 }
 
@@ -89,7 +89,7 @@ const takenEntries = (block: Buffer): { from: number; to: number }[] => {
 
 const HANDED_OVER = 'COPPICE_ENVIRONMENT_FILE'
 
-/** Through a private file, since an open one does not survive the restart. It is gone once it was read. */
+/** Through a private file, since open files don't survive the restart. Deleted once read. */
 const handOver = (env: Env, restart: NonNullable<TakeOptions['restart']>): void => {
   const file = join(mkdtempSync(join(tmpdir(), 'coppice-environment-')), 'variables.json')
   writeFileSync(file, JSON.stringify(env), { mode: 0o600, flag: 'wx' })
@@ -101,7 +101,7 @@ const received = (file: string): Env => {
   delete process.env[HANDED_OVER]
   const text = readFileSync(file, 'utf8')
   unlinkSync(file)
-  // Not more than this: where the path comes from, another could come from.
+  // Delete nothing more: the path comes from a variable that anyone could set.
   rmdirSync(dirname(file))
   return JSON.parse(text) as Env
 }
@@ -112,7 +112,7 @@ const ownProcess = (): TakeOptions => {
   return {
     proc: '/proc/self',
     restart: (environment) => {
-      process.removeAllListeners('warning') // "execve is an experimental feature" is nothing the user can act on
+      process.removeAllListeners('warning') // the user can't act on "execve is an experimental feature"
       process.execve?.(execPath, [execPath, ...execArgv, ...argv.slice(1)], environment)
     },
   }

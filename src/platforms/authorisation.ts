@@ -1,26 +1,26 @@
 /**
- * The one place that decides who may give orders. An inbox takes an order only with the proof that this made, so a
- * platform that forgets to ask does not compile.
+ * The only place that decides whose messages are accepted. An inbox requires the proof that this returns, so a
+ * platform that forgets to ask doesn't compile.
  */
 export const authorise = (author: Author): Authorised | undefined =>
   isAllowed(author) ? new Proof('userId' in author ? author.userId : undefined) : undefined
 
-/** What is known about whoever wrote a message. */
+/** What is known about a message's author. */
 export type Author =
-  /** By immutable user id, never by a name that can change hands. An empty list allows nobody, `*` everybody. */
+  /** By immutable user ID, never by a name that can change hands. An empty list allows nobody, `*` everybody. */
   | { readonly kind: 'listed'; readonly userId: string | undefined; readonly allowed: readonly string[] }
-  /** What the service says about the author's access to the repository. */
+  /** The author's access to the repository, according to the service. */
   | { readonly kind: 'collaborator'; readonly userId: string; readonly canWrite: WritePermission }
-  /** How a caller of this server's own API authenticated; undefined: not at all. */
+  /** How a caller of our own API authenticated; undefined: not at all. */
   | { readonly kind: 'api-caller'; readonly authenticated: { readonly by: 'bearer' | 'cookie' } | undefined }
 
-/** `unknown` is never `yes`. */
+/** Only `yes` allows anything. */
 export type WritePermission = 'yes' | 'no' | 'unknown'
 
-/** The author may give orders. `userId` is recorded as the author of the message, whatever the platform says. */
+/** Proof that the author is allowed. `userId` is recorded as the message's author, whatever the platform says. */
 export type Authorised = Proof
 
-/** For what the compiler cannot see: a cast, or a value from plain JavaScript. */
+/** Catches what the compiler can't: a cast, or a value from plain JavaScript. */
 export const isAuthorised = (value: unknown): value is Authorised => Proof.isProof(value)
 
 const isAllowed = (author: Author): boolean => {
@@ -36,7 +36,7 @@ const isAllowed = (author: Author): boolean => {
   }
 }
 
-/** Not exported, and with a private field: nothing else can make one, or make something that passes for one. */
+/** Not exported, and with a private field, so nothing else can create or imitate one. */
 class Proof {
   readonly #userId: string | undefined
 

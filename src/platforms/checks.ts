@@ -1,6 +1,6 @@
 import type { Clock } from '../domain/clock.ts'
 
-/** One question to the service itself, or to the configuration, and what came of it. */
+/** One check of the service or the configuration, and its result. */
 export type Check = {
   readonly what: string
   readonly passed: boolean
@@ -14,13 +14,13 @@ export type CheckParts = {
   readonly signal: AbortSignal
 }
 
-export type Ask = (what: string, request: Request, read: (answer: Answer) => Verdict) => Promise<Check>
+export type Ask = (what: string, request: Request, read: (answer: Response) => Verdict) => Promise<Check>
 export type Request = {
   readonly url: string
   readonly headers?: Readonly<Record<string, string>>
   readonly method?: 'GET' | 'POST'
 }
-export type Answer = {
+export type Response = {
   readonly status: number
   readonly headers: Headers
   readonly body: Readonly<Record<string, unknown>>
@@ -30,7 +30,7 @@ export type Verdict = { readonly passed: boolean; readonly detail: string; reado
 const TIMEOUT_MS = 10_000
 
 /** Without an SDK: one request each, and nothing is changed. */
-export const asker =
+export const createRequester =
   ({ fetch, signal }: CheckParts): Ask =>
   async (what, { url, headers = {}, method = 'GET' }, read) => {
     try {
@@ -48,32 +48,37 @@ export const asker =
     }
   }
 
-export const listed = (users: readonly string[], variable: string, shape: RegExp, example: string): Check => {
+export const checkAllowedUsers = (
+  users: readonly string[],
+  variable: string,
+  shape: RegExp,
+  example: string,
+): Check => {
   const odd = users.find((user) => user !== '*' && !shape.test(user))
   if (users.length === 0) {
-    return checked('allowed users', no('none', `list user IDs: ${variable}=${example}`))
+    return checked('allowed users', fail('none', `list user IDs: ${variable}=${example}`))
   }
   return checked(
     'allowed users',
     odd === undefined
-      ? yes(users.includes('*') ? 'everybody' : users.join(', '))
-      : no(`"${odd.slice(0, 40)}" isn't a valid user ID`, `use IDs such as ${example}; names can change hands`),
+      ? pass(users.includes('*') ? 'everybody' : users.join(', '))
+      : fail(`"${odd.slice(0, 40)}" isn't a valid user ID`, `use IDs such as ${example}; names can change hands`),
   )
 }
 
-export const yes = (detail: string): Verdict => ({ passed: true, detail })
-export const no = (detail: string, remedy: string): Verdict => ({ passed: false, detail, remedy })
+export const pass = (detail: string): Verdict => ({ passed: true, detail })
+export const fail = (detail: string, remedy: string): Verdict => ({ passed: false, detail, remedy })
 export const checked = (what: string, verdict: Verdict): Check => ({ what, remedy: undefined, ...verdict })
-export const passed = (what: string, detail: string): Check => checked(what, yes(detail))
-export const missing = (what: string, where: string): Check => checked(what, no('missing', `set ${where}`))
+export const passed = (what: string, detail: string): Check => checked(what, pass(detail))
+export const missing = (what: string, where: string): Check => checked(what, fail('missing', `set ${where}`))
 
 export const recordOf = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
 
-export const said = (value: unknown): string =>
+export const textOf = (value: unknown): string =>
   typeof value === 'string' ? value.slice(0, 100) : 'unexpected response'
 
-/** What `fetch` throws says little; the cause says what happened. */
+/** `fetch` errors say little; their cause says what happened. */
 const reasonOf = (error: unknown): string => {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return `no response within ${TIMEOUT_MS / 1000} s`

@@ -7,45 +7,45 @@ import type { Check, CheckParts } from './checks.ts'
 import type { Platform } from './platform.ts'
 
 /**
- * All that the rest of the program knows of a platform that needs an account. The settings reader, redaction, the setup
- * guide, `coppice platforms` and the server read this, so that a new platform is a folder and a line in `remote.ts`.
- * Nothing here loads the platform's SDK: that happens in `make`.
+ * Everything the rest of the program knows about a platform that needs an account. The settings reader, redaction, the
+ * setup guide, `coppice platforms` and the server read this, so a new platform is a folder and a line in `remote.ts`.
+ * The platform's SDK is loaded only by `create`.
  */
 export type PlatformDescriptor<Table extends SettingTable> = {
   /** By key: `platforms.<name>.<key>` in config.yaml. */
   readonly settings: Table
-  /** As its makers write it. */
+  /** As its makers spell it. */
   readonly title: string
   readonly guide: Guide
   readonly capabilities: PlatformCapabilities
-  /** Whether somebody wants this platform: there is something by which it could be reached. */
+  /** Whether enough is set to show that the user wants this platform. */
   isConfigured(settings: ValuesOf<Table>): boolean
-  /** Asks the service whether it accepts what is configured. Changes nothing there. */
+  /** Verifies the configuration with the service, without changing anything there. */
   check(settings: ValuesOf<Table>, parts: CheckParts): Promise<readonly Check[]>
-  /** Throws an AppError that names the first setting that is missing or wrong. */
-  make(settings: ValuesOf<Table>, parts: PlatformParts): Promise<Platform>
+  /** Throws an AppError that names the first missing or invalid setting. */
+  create(settings: ValuesOf<Table>, parts: PlatformParts): Promise<Platform>
 }
 
 export type SettingTable = Readonly<Record<string, PlatformSetting>>
 
 export type PlatformSetting = {
-  /** The environment variable, which wins over the file. */
+  /** The environment variable, which overrides the file. */
   readonly variable: string
-  /** A rule marked `secret` has its value hidden wherever text leaves the program. */
+  /** The values of rules marked `secret` are redacted in all output. */
   readonly rule: Rule<unknown>
   /** One line for the setup guide and docs/configuration.md. */
   readonly about: string
 }
 
-/** Any of them may be missing. */
+/** All optional. */
 export type ValuesOf<Table extends SettingTable> = {
   readonly [Key in keyof Table]?: Table[Key] extends { readonly rule: Rule<infer Value> } ? Value : never
 }
 
-/** How to get from nothing to a first answer. */
+/** The setup steps. */
 export type Guide = {
   readonly steps: readonly string[]
-  /** Something to paste, whole. */
+  /** Something to paste as a whole. */
   readonly paste?: { readonly what: string; readonly text: string }
 }
 
@@ -53,6 +53,6 @@ export type PlatformParts = {
   readonly log: Logger
   readonly clock: Clock
   readonly ids: Ids
-  /** Credentials that the service hands out while the platform runs are added here, to be hidden like the others. */
+  /** Credentials issued by the service at run time are added here, to be redacted too. */
   readonly secrets: Pick<Secrets, 'add' | 'forget'>
 }

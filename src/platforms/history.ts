@@ -5,58 +5,57 @@ export type HistoryEntry = {
   readonly id: string
   readonly role: 'user' | Role
   readonly text: string
-  /** When it was accepted or delivered; of a reply that still waits, when it was recorded. */
+  /** When it was accepted or delivered; for an undelivered reply, when it was recorded. */
   readonly at: number
   readonly state: MessageState | ReplyState
-  /** The message that this answers, where it answers one. */
+  /** The message that this replies to, if any. */
   readonly about?: string
 }
 
-/** More of one conversation is not shown at once. */
+/** The most messages returned at once. */
 export const historyLimit = 1_000
 
-/** What was said in a conversation, in order of time, as the records have it. */
+/** A conversation's messages and replies from the store, by time. */
 export const conversationHistory = async (
   { inbox, outbox }: Pick<Store, 'inbox' | 'outbox'>,
   conversation: ConversationKey,
   { limit = historyLimit, delivered = false }: { readonly limit?: number; readonly delivered?: boolean } = {},
 ): Promise<HistoryEntry[]> => {
-  // One after the other: a message is done in the same transaction that records its reply, so that whoever reads the
-  // replies last never sees a message that is done without them.
+  // Sequentially: a message is marked done in the transaction that records its reply, so reading the replies last never
+  // shows a message as done without them.
   const messages = await inbox.ofConversation(conversation, limit)
   const replies = await outbox.ofConversation(conversation, limit)
-  return inOrder(
+  return mergeByTime(
     messages.filter(({ kind }) => kind === 'message'),
     delivered ? replies.filter(({ state }) => state === 'sent') : replies,
   )
 }
 
 /**
- * Both lists are in order already and are only dealt into each other. A reply never comes before the message that it
- * answers, whatever a clock that was set back says.
+ * Merges two sorted lists. A reply never comes before the message that it answers, even if the clock was set back.
  */
-const inOrder = (messages: readonly InboxMessage[], replies: readonly Reply[]): HistoryEntry[] => {
+const mergeByTime = (messages: readonly InboxMessage[], replies: readonly Reply[]): HistoryEntry[] => {
   const entries: HistoryEntry[] = []
-  const place = new Map(messages.map(({ id }, index) => [id, index]))
+  const indexOf = new Map(messages.map(({ id }, index) => [id, index]))
   let next = 0
-  const sayUpTo = (isDue: (message: InboxMessage, index: number) => boolean): void => {
+  const pushWhile = (isDue: (message: InboxMessage, index: number) => boolean): void => {
     for (let message = messages[next]; message !== undefined && isDue(message, next); message = messages[next]) {
-      entries.push(said(message))
+      entries.push(entryOf(message))
       next += 1
     }
   }
   for (const reply of replies) {
     const at = reply.sentAt ?? reply.createdAt
-    const question = reply.inboxId === undefined ? undefined : place.get(reply.inboxId)
-    sayUpTo((message, index) => message.acceptedAt <= at || (question !== undefined && index <= question))
+    const question = reply.inboxId === undefined ? undefined : indexOf.get(reply.inboxId)
+    pushWhile((message, index) => message.acceptedAt <= at || (question !== undefined && index <= question))
     const about = reply.inboxId === undefined ? {} : { about: reply.inboxId }
     entries.push({ id: reply.id, role: reply.role, text: reply.text, at, state: reply.state, ...about })
   }
-  sayUpTo(() => true)
+  pushWhile(() => true)
   return entries
 }
 
-const said = ({ id, text, acceptedAt, state }: InboxMessage): HistoryEntry => ({
+const entryOf = ({ id, text, acceptedAt, state }: InboxMessage): HistoryEntry => ({
   id,
   role: 'user',
   text,

@@ -1,17 +1,17 @@
 import { AppError } from '../domain/errors.ts'
 import type { PlatformCapabilities } from '../domain/platform-capabilities.ts'
 import { type Author, authorise, type Authorised } from './authorisation.ts'
-import type { Accepted, Closing, Order, Platform, PlatformInbox, TooOld } from './platform.ts'
+import type { Accepted, ThreadClosed, PlatformMessage, Platform, PlatformInbox, TooOld } from './platform.ts'
 
-/** A platform whose users call this very server: what they send is handed in, and replies are read from its records. */
+/** A platform whose users call this server directly: they post messages and read the replies from the store. */
 export type LocalPlatform = Platform & {
-  /** Durable when it answers. Throws `busy` while the platform does not accept. */
-  receive(order: Order, authenticated: Authenticated): Promise<Accepted>
-  /** Ends a conversation. */
-  close(thread: Closing, authenticated: Authenticated): Promise<Accepted>
+  /** Resolves once the message is durable. Throws `busy` while the platform isn't accepting. */
+  receive(order: PlatformMessage, authenticated: Authenticated): Promise<Accepted>
+  /** Closes a conversation. */
+  close(thread: ThreadClosed, authenticated: Authenticated): Promise<Accepted>
 }
 
-/** Whoever has the token of the server may see all of it. */
+/** Anyone with the server's token may see everything. */
 export const localCapabilities: PlatformCapabilities = { reach: 'server', persistent: false }
 
 type Authenticated = Extract<Author, { kind: 'api-caller' }>['authenticated']
@@ -38,25 +38,25 @@ export const createLocalPlatform = (name: string): LocalPlatform => {
       proofFor(authenticated)
       return recent(await open().close(thread))
     },
-    // There is nobody to reach: the recorded reply, once it says `sent`, is what its readers read.
+    // Nobody to notify: clients read the stored reply once its state is `sent`.
     send: async () => {},
   }
 }
 
 const proofFor = (authenticated: Authenticated): Authorised => {
   const proof = authorise({ kind: 'api-caller', authenticated })
-  if (proof === undefined) throw new AppError('usage', 'this needs the token of the server')
+  if (proof === undefined) throw new AppError('usage', "authentication with the server's token is required")
   return proof
 }
 
 const recent = (accepted: Accepted | TooOld): Accepted => {
-  if (accepted.outcome === 'too-old') throw new AppError('usage', 'this message is too old to be accepted')
+  if (accepted.outcome === 'too-old') throw new AppError('usage', 'this message is too old')
   return accepted
 }
 
 /**
- * A delivery id chosen by a caller is one of its own conversation's: two callers that both count from 1 must not lose
- * each other's messages. Neither part may have a line break, so that no two pairs are written alike.
+ * Scopes a caller's delivery ID to its conversation: two callers that both count from 1 must not lose each other's
+ * messages. Neither part may contain a line break, so the combination is unambiguous.
  */
 export const localDeliveryId = (conversationId: string, deliveryId: string): string =>
   `${conversationId}\n${deliveryId}`

@@ -5,11 +5,11 @@ import type { Logger } from '../process/log.ts'
 import { isAuthorised } from './authorisation.ts'
 import { createCliPlatform } from './cli/platform.ts'
 import type { Accepted, Platform, PlatformInbox, TooOld } from './platform.ts'
-import type { Refused } from './remote.ts'
+import type { FailedPlatform } from './remote.ts'
 import { createTestPlatform } from './test/platform.ts'
 import { createWebPlatform } from './web/platform.ts'
 
-/** The platforms that need no account. Adding one is a folder and a line. */
+/** Platforms that need no account. To add one: a folder and a line. */
 export const localPlatforms = {
   web: createWebPlatform,
   cli: createCliPlatform,
@@ -18,18 +18,18 @@ export const localPlatforms = {
 
 export type LocalPlatformName = keyof typeof localPlatforms
 
-/** One that cannot start is reported and left out; the others run. */
+/** A platform that can't start is reported and skipped; the others run. */
 export const startPlatforms = async (
   platforms: Iterable<Platform>,
   accept: (message: IncomingMessage) => Promise<Accepted>,
   { log, clock }: { readonly log: Logger; readonly clock: Clock },
-): Promise<{ readonly failed: readonly Refused[] }> => {
-  const failed: Refused[] = []
+): Promise<{ readonly failed: readonly FailedPlatform[] }> => {
+  const failed: FailedPlatform[] = []
   for (const one of platforms) {
     const { platform } = one
-    const take = async (message: Omit<IncomingMessage, 'platform'>): Promise<Accepted | TooOld> => {
+    const acceptRecent = async (message: Omit<IncomingMessage, 'platform'>): Promise<Accepted | TooOld> => {
       if (!isTooOld(message, clock())) return accept({ ...message, platform })
-      log.warn('a delivery was refused: it is older than what is remembered of deliveries', {
+      log.warn('a delivery was refused: it is older than the stored delivery ids', {
         platform,
         deliveryId: message.deliveryId,
         writtenAt: message.writtenAt,
@@ -40,9 +40,9 @@ export const startPlatforms = async (
       accept: async (order, by) => {
         if (!isAuthorised(by)) throw new AppError('unexpected', `${platform} handed over an unauthorised message`)
         const author = by.userId === undefined ? {} : { userId: by.userId }
-        return take({ ...order, details: { ...order.details, ...author } })
+        return acceptRecent({ ...order, details: { ...order.details, ...author } })
       },
-      close: (thread) => take({ ...thread, kind: 'closed', text: '' }),
+      close: (thread) => acceptRecent({ ...thread, kind: 'closed', text: '' }),
     }
     try {
       await one.start(inbox)

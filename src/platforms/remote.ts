@@ -6,12 +6,12 @@ import type { Platform } from './platform.ts'
 import { slack } from './slack/descriptor.ts'
 import { telegram } from './telegram/descriptor.ts'
 
-/** The platforms that need an account. Adding one is a folder and a line here. */
+/** Platforms that need an account. To add one: a folder and a line here. */
 const descriptors = { github, slack, discord, telegram } as const
 
 export type RemotePlatformName = keyof typeof descriptors
 
-/** Of every platform, what is configured. */
+/** Each platform's configured values. */
 export type PlatformSettings = {
   readonly [Name in RemotePlatformName]: ValuesOf<(typeof descriptors)[Name]['settings']>
 }
@@ -20,23 +20,27 @@ export const remoteNames = Object.keys(descriptors) as readonly RemotePlatformNa
 
 export const isRemotePlatform = (name: string): name is RemotePlatformName => Object.hasOwn(descriptors, name)
 
-/** For whoever treats all of them alike: takes and gives settings without knowing their keys. */
+/** For generic code, which doesn't know the settings' keys. */
 export const anyDescriptor = (name: RemotePlatformName): PlatformDescriptor<SettingTable> => descriptors[name]
 
-export type Refused = { readonly platform: string; readonly problem: string; readonly remedy: string | undefined }
+export type FailedPlatform = {
+  readonly platform: string
+  readonly problem: string
+  readonly remedy: string | undefined
+}
 
-/** Those that are configured, each loaded only then. One that refuses does not keep the others from starting. */
+/** The configured ones, loaded on demand. One that fails doesn't stop the others. */
 export const remotePlatforms = async (
   settings: PlatformSettings,
   parts: PlatformParts,
-): Promise<{ readonly platforms: ReadonlyMap<string, Platform>; readonly refused: readonly Refused[] }> => {
+): Promise<{ readonly platforms: ReadonlyMap<string, Platform>; readonly refused: readonly FailedPlatform[] }> => {
   const platforms = new Map<string, Platform>()
-  const refused: Refused[] = []
+  const refused: FailedPlatform[] = []
   for (const name of remoteNames) {
     const descriptor = anyDescriptor(name)
     if (!descriptor.isConfigured(settings[name])) continue
     try {
-      platforms.set(name, await descriptor.make(settings[name], parts))
+      platforms.set(name, await descriptor.create(settings[name], parts))
     } catch (error) {
       const { message, remedy } = toAppError(error)
       refused.push({ platform: name, problem: message, remedy })

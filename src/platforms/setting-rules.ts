@@ -12,7 +12,7 @@ export const url: Rule<string> = {
   },
 }
 
-/** YAML reads the ids of some services as numbers. */
+/** YAML reads some services' IDs as numbers. */
 const userId: Rule<string> = {
   expected: 'a user ID',
   read: (value) => rule.text.read(typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value),
@@ -28,7 +28,7 @@ export const userIds: Rule<readonly string[]> = {
       .filter((one) => one !== ''),
 }
 
-/** A private key has many lines; in a variable its line breaks are often written as \n. */
+/** A private key has many lines; variables often write its line breaks as \n. */
 export const privateKey: Rule<string> = {
   expected: 'a private key in PEM format, starting with -----BEGIN',
   secret: true,

@@ -5,13 +5,13 @@ import { AppError } from '../domain/errors.ts'
 import type { PlatformSetting } from './descriptor.ts'
 import { anyDescriptor, isRemotePlatform, type PlatformSettings, remoteNames } from './remote.ts'
 
-/** The `platforms` section of the home's `config.yaml`, with the variables over it. */
+/** The `platforms` section of the home's `config.yaml`, overridden by environment variables. */
 export const readPlatformSettings = (from: {
   readonly homeText?: string
   readonly homeFile: string
   readonly env: Env
 }): PlatformSettings => {
-  // The other sections are checked by whoever reads them.
+  // The other sections are validated by their own readers.
   const known = { keys: new Map(), opaque: ['platforms', ...homeSections()] }
   const section =
     from.homeText === undefined ? undefined : readConfigFile(from.homeText, from.homeFile, known).get('platforms')
@@ -26,7 +26,7 @@ export const readPlatformSettings = (from: {
   return Object.fromEntries(given) as PlatformSettings
 }
 
-/** Every secret in these settings, for the redactor. */
+/** Every secret in the settings, for redaction. */
 export const secretsOf = (settings: PlatformSettings): string[] =>
   remoteNames.flatMap((name) =>
     Object.entries(anyDescriptor(name).settings).flatMap(([key, setting]) => {
@@ -43,9 +43,9 @@ const valueOf = (
 ): unknown => {
   const text = env[setting.variable]?.trim()
   if (text !== undefined && text !== '') {
-    return rule.checked(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
+    return rule.validated(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
   }
-  return given === undefined || given === null ? undefined : rule.checked(setting.rule, given, name, homeFile)
+  return given === undefined || given === null ? undefined : rule.validated(setting.rule, given, name, homeFile)
 }
 
 const sectionsOf = (section: unknown, file: string): Map<string, Record<string, unknown>> => {

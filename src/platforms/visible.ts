@@ -1,6 +1,7 @@
 /**
- * Without what a person does not see and an agent would read. Instructions have been hidden in zero-width and
- * bidirectional characters, in the tags block (U+E0000, which mirrors ASCII) and in variation selectors, which carry bytes.
+ * Removes what an agent would read but a person can't see. Instructions have been hidden in zero-width and
+ * bidirectional characters, in the tags block (U+E0000, which mirrors ASCII) and in variation selectors, which carry
+ * bytes.
  */
 export const withoutInvisible = (text: string): string =>
   text
@@ -8,10 +9,10 @@ export const withoutInvisible = (text: string): string =>
     .replaceAll(INVISIBLE, (character, at: number, whole: string) => (joins(whole, at) ? character : ''))
     .toWellFormed()
 
-/** Control and format characters and whatever else Unicode says is not shown; tab, line feed and the emoji's own stay. */
+/** Control, format and other characters that Unicode hides, except tab, line feed and what emoji need. */
 const INVISIBLE = /(?!\ufe0f)[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]--[\t\n]]/gv
 
-/** One joiner between two pictures makes them one emoji, which a person does see. */
+/** A joiner between two pictographs makes one emoji, which is visible. */
 const joins = (text: string, at: number): boolean =>
   text[at] === '\u200d' &&
   PICTURE_ENDS.test(text.slice(Math.max(0, at - 4), at)) &&

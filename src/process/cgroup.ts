@@ -13,8 +13,8 @@ import { hasCode } from '../domain/error-code.ts'
 import { unlessMissingSync } from '../domain/missing.ts'
 
 /**
- * The cgroup of this process, if we may make others below it: as root, in a systemd unit with `Delegate=yes`, or below a
- * systemd user manager. Undefined where cgroups are missing, version 1 or read-only, as in most containers.
+ * This process's cgroup, if we may create others below it: as root, in a systemd unit with `Delegate=yes`, or below a
+ * systemd user manager. Undefined if cgroups are missing, version 1 or read-only, as in most containers.
  */
 export const writableCgroup = (): string | undefined => {
   if (process.platform !== 'linux') return undefined
@@ -29,7 +29,7 @@ export const writableCgroup = (): string | undefined => {
   }
 }
 
-/** Where the version 2 hierarchy shows our own cgroup. A container may see only a part of it: then its root is not `/`. */
+/** Our own cgroup in the version 2 hierarchy. A container may see only part of it, with a root other than `/`. */
 export const ownCgroup = (mountinfo: string, cgroup: string): string | undefined => {
   const path = /^0::(\/.*)$/m.exec(cgroup)?.[1]
   if (path === undefined) return undefined
@@ -42,7 +42,7 @@ export const ownCgroup = (mountinfo: string, cgroup: string): string | undefined
   return undefined
 }
 
-/** A path outside of the root that is mounted begins with `/..`: nothing there can be reached. */
+/** A path outside the mounted root starts with `/..` and can't be reached. */
 const belowRoot = (path: string, root: string): string | undefined => {
   if (path.startsWith('/..')) return undefined
   if (root === '/') return path
@@ -50,15 +50,15 @@ const belowRoot = (path: string, root: string): string | undefined => {
   return undefined
 }
 
-/** proc(5): spaces and backslashes in a path are written as octal numbers. */
+/** proc(5): spaces and backslashes are escaped in octal. */
 const unescaped = (path: string): string =>
   path.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
-/** False when the kernel refuses: the run goes on without one. */
+/** False if the kernel refuses; the run continues without one. */
 export const makeCgroup = (path: string): boolean => {
   try {
     mkdirSync(path)
-    // Kernels before 5.14 have no way to end a whole cgroup at once, and then it is of no use to us.
+    // Kernels before 5.14 can't kill a whole cgroup at once, so it would be useless.
     accessSync(join(path, 'cgroup.kill'), constants.W_OK)
     return true
   } catch {
@@ -67,24 +67,24 @@ export const makeCgroup = (path: string): boolean => {
   }
 }
 
-/** Who is in it and in the cgroups below. A process that another pid namespace hides is shown as 0: nobody to name. */
+/** Pids in it and in the cgroups below. A process hidden by another pid namespace shows as 0 and has no usable pid. */
 export const cgroupMembers = (path: string): readonly number[] =>
   [path, ...subgroups(path)]
     .flatMap((group) => (unlessGone(() => readFileSync(join(group, 'cgroup.procs'), 'utf8')) ?? '').split('\n'))
     .flatMap((pid) => (pid === '' || pid === '0' ? [] : [Number(pid)]))
 
-/** The kernel's own word, which counts the hidden ones and those of every cgroup below. */
+/** As the kernel reports it: includes hidden processes and every cgroup below. */
 export const isPopulated = (path: string): boolean =>
   /^populated 1$/m.test(unlessGone(() => readFileSync(join(path, 'cgroup.events'), 'utf8')) ?? '')
 
-/** SIGKILL to all of it in one step: what forks faster than anybody can look does not get away. */
+/** SIGKILL for all members at once, so even a fast forker can't escape. */
 export const killCgroup = (path: string): void => {
   unlessGone(() => writeFileSync(join(path, 'cgroup.kill'), '1'))
 }
 
-/** Only ever an empty one: the kernel refuses to remove any other. True when it is gone. */
+/** The kernel refuses to remove a cgroup that isn't empty. True if it is gone. */
 export const removeCgroup = (path: string): boolean => {
-  // After a restart of the machine the path may name nothing, or a directory that is no cgroup.
+  // After a reboot the path may not exist, or may be an ordinary directory.
   if (!existsSync(join(path, 'cgroup.procs'))) return true
   try {
     for (const group of [...subgroups(path).toReversed(), path]) unlessGone(() => rmdirSync(group))
@@ -94,19 +94,19 @@ export const removeCgroup = (path: string): boolean => {
   }
 }
 
-const MOST_SUBGROUPS = 1_000
+const MAX_SUBGROUPS = 1_000
 
-/** Parents before their children. */
+/** Parents before children. */
 const subgroups = (path: string, found: string[] = []): readonly string[] => {
   for (const entry of unlessGone(() => readdirSync(path, { withFileTypes: true })) ?? []) {
-    if (!entry.isDirectory() || found.length >= MOST_SUBGROUPS) continue
+    if (!entry.isDirectory() || found.length >= MAX_SUBGROUPS) continue
     found.push(join(path, entry.name))
     subgroups(join(path, entry.name), found)
   }
   return found
 }
 
-/** The kernel says ENODEV for a file of a cgroup that was removed after the file was opened. */
+/** ENODEV: the cgroup was removed after the file was opened. */
 const unlessGone = <T>(work: () => T): T | undefined => {
   try {
     return unlessMissingSync(work)

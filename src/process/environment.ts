@@ -1,7 +1,7 @@
 /**
- * The environment of setup and teardown scripts and of agents. An allow-list: a variable nobody thought of
- * (tomorrow's token) stays out by itself. Nothing of GIT_* either: a GIT_DIR inherited from a hook would make
- * the script work on another repository. `extra` is what the caller grants on purpose and wins.
+ * The environment of setup and teardown scripts and of agents. An allow-list, so an unforeseen variable (tomorrow's
+ * token) stays out. No GIT_* either: a GIT_DIR inherited from a hook would make the script work on another repository.
+ * `extra` is granted explicitly and takes precedence.
  */
 export const allowedEnvironment = (
   env: Readonly<Record<string, string | undefined>>,

@@ -1,11 +1,11 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { delimiter, isAbsolute, join } from 'node:path'
 
-/** Where a program is, as a shell would find it; undefined when it is nowhere or may not be run. */
+/** Finds a program as a shell would; undefined if it is missing or not executable. */
 export const findProgram = (name: string, path: string | undefined): string | undefined => {
   if (name.includes('/')) return isAbsolute(name) && isProgram(name) ? name : undefined
   for (const directory of (path ?? '').split(delimiter)) {
-    // An empty part means the current directory, which is an environment's: nothing in it is the user's program.
+    // Empty means the current directory, which is an environment: nothing in it is the user's program.
     if (isAbsolute(directory) && isProgram(join(directory, name))) return join(directory, name)
   }
   return undefined

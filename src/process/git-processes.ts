@@ -3,7 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path'
 import { AppError } from '../domain/errors.ts'
 import { type ProcessIdentity, parseIdentityWord } from '../domain/process-identity.ts'
 import { linkedGitDirectory, maxLineBytes } from '../domain/git-link.ts'
-import { placesOf, processesInside, realPlace } from './inside.ts'
+import { directoriesContaining, processesInside, resolveRealPath } from './processes-inside.ts'
 import { isGone } from './proc.ts'
 import { readUntrustedTextSync } from './files/read-untrusted.ts'
 import { processTable } from './table.ts'
@@ -11,11 +11,11 @@ import { processTable } from './table.ts'
 export type GitProcess = {
   readonly identity: ProcessIdentity
   readonly commandLine: string
-  /** The Coppice process that started it; undefined for anybody else's git. */
+  /** The Coppice process that started it; undefined if it isn't ours. */
   readonly startedBy: ProcessIdentity | undefined
 }
 
-/** For people: which ones to wait for, or to look at. Redact first: a command line may have a password in a URL. */
+/** Names the processes to wait for or check. Redact first: a command line may contain a URL with a password. */
 export const describeGitProcesses = (gits: readonly Pick<GitProcess, 'identity' | 'commandLine'>[]): string => {
   const named = gits.slice(0, 3).map(({ identity, commandLine }) => `${identity.pid} (${shortened(commandLine)})`)
   const more = gits.length > 3 ? ` and ${gits.length - 3} more` : ''
@@ -27,16 +27,16 @@ const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0
 
 export const commandLineOf = ({ pid }: ProcessIdentity): string => argumentsOf(pid).join(' ')
 
-/** In the environment of every git that we start: after a crash it tells ours from the user's. */
+/** Set for every git we start: tells ours from the user's after a crash. */
 export const gitStarterVariable = 'COPPICE_GIT_STARTER'
 
 /**
- * The git processes of this host that work on the repository: by their directory, `--git-dir`, GIT_DIR or open files.
- * Asked before a record that nobody can account for is touched, so one that cannot be looked at makes it throw.
+ * Git processes on this host that use the repository, by cwd, `--git-dir`, GIT_DIR or open files. Checked before
+ * touching a record of unknown origin, so it throws if a process can't be inspected.
  */
 export const gitProcessesUsing = async (commonDir: string): Promise<readonly GitProcess[]> => {
-  if (process.platform !== 'linux') throw cannotTell('this system does not tell what other processes work on')
-  const repository = await realPlace(resolve(commonDir))
+  if (process.platform !== 'linux') throw checkFailed("this system doesn't show what other processes work on")
+  const repository = await resolveRealPath(resolve(commonDir))
   const gits = (await processTable()).filter((row) => !row.zombie && isGit(row.command))
   if (gits.length === 0) return []
   const { inside, unreadable } = await processesInside([repository])
@@ -46,26 +46,26 @@ export const gitProcessesUsing = async (commonDir: string): Promise<readonly Git
   for (const git of gits) {
     const { pid } = git.identity
     if (isHarmlessDaemon(argumentsOf(pid))) continue
-    if (hidden.has(pid)) throw cannotTell(`git process ${pid} belongs to another user`)
-    const told = ownWords(pid)
-    if (told === undefined) continue
-    if (withFilesThere.has(pid) || (await speaksOf(told, repository))) {
-      users.push({ identity: git.identity, commandLine: told.args.join(' '), startedBy: starterOf(told) })
+    if (hidden.has(pid)) throw checkFailed(`git process ${pid} belongs to another user`)
+    const invocation = readInvocation(pid)
+    if (invocation === undefined) continue
+    if (withFilesThere.has(pid) || (await refersTo(invocation, repository))) {
+      users.push({ identity: git.identity, commandLine: invocation.args.join(' '), startedBy: starterOf(invocation) })
     }
   }
   return users
 }
 
-type OwnWords = { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] }
+type GitInvocation = { readonly cwd: string; readonly args: readonly string[]; readonly env: readonly string[] }
 
-/** `git`, and its helpers `git-remote-https`, `git-upload-pack`, …; the kernel cuts names at 15 characters. */
+/** `git` and its helpers `git-remote-https`, `git-upload-pack`, …; the kernel truncates names to 15 characters. */
 const isGit = (command: string): boolean => /^git(?:-|$)/.test(command)
 
 /**
- * Lives on for hours or days and writes neither refs nor the index. The credential cache inherits GIT_DIR from the fetch
- * that started it, and git has no way not to hand it on. `git daemon` answers in children, which are looked at by
- * themselves. Not `git maintenance` and `git gc`, in the background or not: they pack refs and prune worktrees. Options
- * before the name count as unknown.
+ * Long-lived, and writes neither refs nor the index. The credential cache inherits GIT_DIR from the fetch that started
+ * it, which git can't prevent. `git daemon` serves from children, which are checked separately. Not `git maintenance`
+ * or `git gc`, even in the background: they pack refs and prune worktrees. With options before the name, it counts as
+ * unknown.
  */
 const isHarmlessDaemon = ([program = '', ...rest]: readonly string[]): boolean => {
   const name = basename(program)
@@ -77,63 +77,64 @@ const isHarmlessDaemon = ([program = '', ...rest]: readonly string[]): boolean =
   )
 }
 
-/** Undefined when it has ended meanwhile. */
-const ownWords = (pid: number): OwnWords | undefined => {
+/** Undefined if it has exited. */
+const readInvocation = (pid: number): GitInvocation | undefined => {
   try {
     return {
       cwd: readlinkSync(`/proc/${pid}/cwd`),
-      args: listIn(pid, 'cmdline'),
-      env: listIn(pid, 'environ'),
+      args: readList(pid, 'cmdline'),
+      env: readList(pid, 'environ'),
     }
   } catch (error) {
     if (isGone(error)) return undefined
-    throw cannotTell(`git process ${pid} cannot be looked at`, error)
+    throw checkFailed(`git process ${pid} can't be inspected`, error)
   }
 }
 
-/** Nothing where that is unknown. */
+/** Empty if unknown. */
 const argumentsOf = (pid: number): readonly string[] => {
   try {
-    return listIn(pid, 'cmdline')
+    return readList(pid, 'cmdline')
   } catch {
     return []
   }
 }
 
-/** Each entry ends with a NUL. */
-const listIn = (pid: number, file: 'cmdline' | 'environ'): readonly string[] =>
+/** Each entry ends with NUL. */
+const readList = (pid: number, file: 'cmdline' | 'environ'): readonly string[] =>
   readFileSync(`/proc/${pid}/${file}`, 'utf8').replace(/\0$/, '').split('\0')
 
-const starterOf = ({ env }: OwnWords): ProcessIdentity | undefined => {
+const starterOf = ({ env }: GitInvocation): ProcessIdentity | undefined => {
   const entry = env.find((one) => one.startsWith(`${gitStarterVariable}=`))
   return entry === undefined ? undefined : parseIdentityWord(entry.slice(gitStarterVariable.length + 1))
 }
 
-const speaksOf = async (told: OwnWords, repository: string): Promise<boolean> => {
-  for (const path of pathsNamed(told)) {
-    const place = await realPlace(resolve(told.cwd, path))
-    const common = repositoryOf(place)
-    const places = new Map([[repository, [repository]]])
-    if (placesOf(place, places).length > 0) return true
-    if (common !== undefined && placesOf(await realPlace(common), places).length > 0) return true
+const refersTo = async (invocation: GitInvocation, repository: string): Promise<boolean> => {
+  for (const path of mentionedPaths(invocation)) {
+    const realPath = await resolveRealPath(resolve(invocation.cwd, path))
+    const common = repositoryOf(realPath)
+    const directories = new Map([[repository, [repository]]])
+    if (directoriesContaining(realPath, directories).length > 0) return true
+    if (common !== undefined && directoriesContaining(await resolveRealPath(common), directories).length > 0)
+      return true
   }
   return false
 }
 
 const GIT_DIR_VARIABLE = /^(?:GIT_DIR|GIT_COMMON_DIR|GIT_WORK_TREE|GIT_OBJECT_DIRECTORY|GIT_INDEX_FILE)=(.+)$/s
 
-const pathsNamed = ({ args, env }: OwnWords): readonly string[] => [
+const mentionedPaths = ({ args, env }: GitInvocation): readonly string[] => [
   '.',
   ...args.flatMap((arg, index) => {
     const joined = /^--(?:git-dir|work-tree)=(.+)$/s.exec(arg)?.[1]
     if (joined !== undefined) return [joined]
-    // also the directory that upload-pack, receive-pack or clone are given as a plain argument
+    // Includes the directory argument of upload-pack, receive-pack or clone.
     return index > 0 && arg !== '' && !arg.startsWith('-') && arg.includes('/') ? [arg] : []
   }),
   ...env.flatMap((entry) => GIT_DIR_VARIABLE.exec(entry)?.[1] ?? []),
 ]
 
-/** The git directory that git would find from here, by its own rule: `.git` in this or the nearest directory above. */
+/** The git directory that git would find from here: `.git` in this or the nearest parent directory. */
 const repositoryOf = (place: string): string | undefined => {
   for (let at = place; ; at = dirname(at)) {
     const dotGit = join(at, '.git')
@@ -144,14 +145,14 @@ const repositoryOf = (place: string): string | undefined => {
   }
 }
 
-/** `.git` of a linked worktree or a submodule: one line that names a directory inside the repository's own. */
+/** `.git` of a linked worktree or submodule: one line naming a directory inside the repository's. */
 const linkedGitDir = (dotGit: string): string | undefined => {
   const named = linkedGitDirectory(readUntrustedTextSync(dotGit, { maxBytes: maxLineBytes }))
   return named === undefined ? undefined : resolve(dirname(dotGit), named)
 }
 
-const cannotTell = (why: string, cause?: unknown): AppError =>
-  new AppError('unexpected', `cannot tell whether git is at work in the repository: ${why}`, {
+const checkFailed = (why: string, cause?: unknown): AppError =>
+  new AppError('unexpected', `couldn't check whether git is using the repository: ${why}`, {
     cause,
-    remedy: 'try again when no git command runs',
+    remedy: 'try again when no git command is running',
   })

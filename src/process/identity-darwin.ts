@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import type { ProcessReading } from './process-reading.ts'
 
-/** macOS has no /proc: `ps` tells the start date to the second, which with the pid is as exact as the system gets. */
+/** macOS has no /proc: `ps` gives the start time to the second, the best available. */
 export const readDarwinProcess = (pid: number): ProcessReading => {
   const ps = spawnSync('/bin/ps', ['-o', 'stat=,lstart=', '-p', String(pid)], {
     encoding: 'utf8',
@@ -12,7 +12,7 @@ export const readDarwinProcess = (pid: number): ProcessReading => {
   return parsePsReading(ps.stdout, ps.stderr)
 }
 
-/** `ps` exits with 1 and prints nothing when there is no such process; anything on stderr means it failed otherwise. */
+/** If the process doesn't exist, `ps` exits with 1 and prints nothing; output on stderr means another failure. */
 export const parsePsReading = (stdout: string, stderr: string): ProcessReading => {
   const line = stdout.trim()
   if (line === '') return stderr.trim() === '' ? { kind: 'gone' } : { kind: 'cannot-tell' }

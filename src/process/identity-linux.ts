@@ -4,8 +4,8 @@ import type { ProcessReading } from './process-reading.ts'
 import { isGone, parseStat } from './proc.ts'
 
 /**
- * Start time = boot id + clock ticks since that boot (field 22 of stat): ticks alone repeat after a reboot,
- * and a wall-clock start date shifts when the clock is set.
+ * Boot id + clock ticks since boot (field 22 of stat): ticks alone repeat after a reboot, and a wall-clock time shifts
+ * when the clock is set.
  */
 export const readLinuxProcess = (pid: number): ProcessReading => {
   try {
@@ -17,8 +17,8 @@ export const readLinuxProcess = (pid: number): ProcessReading => {
       zombie: stat.zombie,
     }
   } catch (error) {
-    // Without /proc, and with hidepid=2 for foreign processes, ENOENT says nothing: the kernel is asked a second way.
-    return isGone(error) && kernelKnowsNone(pid) ? { kind: 'gone' } : { kind: 'cannot-tell' }
+    // Without /proc, or with hidepid=2, ENOENT proves nothing, so ask the kernel another way.
+    return isGone(error) && isUnusedPid(pid) ? { kind: 'gone' } : { kind: 'cannot-tell' }
   }
 }
 
@@ -26,7 +26,7 @@ export const readBootId = (): string => readFileSync('/proc/sys/kernel/random/bo
 
 export const linuxStartTime = (bootId: string, startTicks: string): string => `${bootId}:${startTicks}`
 
-const kernelKnowsNone = (pid: number): boolean => {
+const isUnusedPid = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return false

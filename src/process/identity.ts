@@ -5,7 +5,7 @@ import { readLinuxProcess } from './identity-linux.ts'
 
 export type Liveness = 'alive' | 'dead' | 'cannot-tell'
 
-/** The identity of whoever has this pid now; undefined when nobody has, or when it cannot be read. */
+/** Identity of the process that has this pid now; undefined if none does or it can't be read. */
 export const identifySync = (pid: number): ProcessIdentity | undefined => {
   const reading = readProcess(pid)
   return reading.kind === 'there' ? { pid, startTime: reading.startTime } : undefined
@@ -13,14 +13,14 @@ export const identifySync = (pid: number): ProcessIdentity | undefined => {
 
 export const selfIdentity = (): ProcessIdentity => {
   const identity = identifySync(process.pid)
-  // Without it nothing we start could be recognised after a crash, so it is better not to begin.
-  if (identity === undefined) throw new Error('this process cannot read its own start time')
+  // Without it, nothing we start could be recognized after a crash, so don't start.
+  if (identity === undefined) throw new Error("couldn't read this process's own start time")
   return identity
 }
 
 /**
- * Whether this very process still runs. A zombie has ended and only waits for its parent to notice: dead.
- * A pid with another start time (or from another boot) belongs to somebody else: ours is dead.
+ * Whether this exact process is running. A zombie has exited and counts as dead. So does a pid with another start time
+ * or boot: it belongs to another process.
  */
 export const liveness = (identity: ProcessIdentity): Liveness => {
   const reading = readProcess(identity.pid)
@@ -29,7 +29,7 @@ export const liveness = (identity: ProcessIdentity): Liveness => {
   return reading.startTime === identity.startTime && !reading.zombie ? 'alive' : 'dead'
 }
 
-/** By their start times; false when they cannot be compared (another boot). */
+/** By start time; false if they can't be compared (another boot). */
 export const startedBefore = (one: ProcessIdentity, other: ProcessIdentity): boolean => {
   const [a, b] = [startOf(one), startOf(other)]
   return a.boot === b.boot && a.at < b.at

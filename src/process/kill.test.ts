@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { afterEach, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { identifySync, liveness, selfIdentity } from './identity.ts'
-import { endAll, killTree } from './kill.ts'
+import { killAll, killTree } from './kill.ts'
 import { parsePsTable } from './table-darwin.ts'
 import { processTable } from './table.ts'
 import type { ProcessRow } from './process-row.ts'
@@ -146,7 +146,7 @@ test('a pid that was given to another process after it was found is not signalle
     return { rows: [former], complete: true }
   }
   const target = { known: [root], find, untouchable: new Set<number>() }
-  await expect(endAll(target, { graceMs: 50, clock })).resolves.toEqual({ outcome: 'dead' })
+  await expect(killAll(target, { graceMs: 50, clock })).resolves.toEqual({ outcome: 'dead' })
   expect(states([root, bystander])).toEqual(['dead', 'alive'])
   expect(isStopped(bystander)).toBe(false)
 })
@@ -169,7 +169,7 @@ test('whoever is to be killed is stopped first, and whoever must not be signalle
     return { rows: [row, beside], complete: true }
   }
   const target = { known: [root], find, untouchable: new Set([bystander.pid]) }
-  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'dead' })
+  await expect(killAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'dead' })
   expect(looks).toEqual([[true, true, false]])
   expect(states([root, found, bystander])).toEqual(['dead', 'dead', 'alive'])
 })
@@ -183,13 +183,13 @@ test('nobody stays stopped when looking fails', async () => {
     throw new Error('no /proc')
   }
   const target = { known: [root], find, untouchable: new Set<number>() }
-  await expect(endAll(target, { graceMs: 0, clock })).rejects.toThrow('no /proc')
+  await expect(killAll(target, { graceMs: 0, clock })).rejects.toThrow('no /proc')
   while (liveness(root) !== 'dead') await new Promise(setImmediate)
 })
 
 test('a look that may have missed somebody is not taken for proof that nobody is left', async () => {
   const target = { known: [], find: async () => ({ rows: [], complete: false }), untouchable: new Set<number>() }
-  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
+  await expect(killAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
 })
 
 test('survivors are those that live: a pid of one that has ended may be somebody else’s by now', async () => {
@@ -203,7 +203,7 @@ test('survivors are those that live: a pid of one that has ended may be somebody
     return { rows: [gone], complete: true }
   }
   const target = { known: [], find, untouchable: new Set<number>() }
-  await expect(endAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
+  await expect(killAll(target, { graceMs: 0, clock })).resolves.toEqual({ outcome: 'survivors', identities: [] })
   expect(liveness(parent)).toBe('alive')
 })
 
@@ -221,7 +221,7 @@ test('a group of our own session is not ended for one process that was found in 
     [session, false],
   ])
   const target = { known: [], find: async () => ({ rows: [row], complete: true }), untouchable: new Set([process.pid]) }
-  await endAll(target, { graceMs: 0, clock })
+  await killAll(target, { graceMs: 0, clock })
   expect(states([found, bystander])).toEqual(['dead', 'alive'])
 })
 
@@ -232,11 +232,11 @@ test.runIf(process.getuid?.() === 0)(
     const [hidden] = await started('echo ready; exec sleep 60')
     if (root === undefined || hidden === undefined) throw new Error('not started')
     const kill = `
-    import { endAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
+    import { killAll } from ${JSON.stringify(new URL('kill.ts', import.meta.url).href)}
     const [root, hidden] = JSON.parse(process.argv[1])
     const target = { known: [root, hidden], find: async () => ({ rows: [], complete: true }), untouchable: new Set() }
     const options = { graceMs: 50, confirmMs: 200, clock: () => performance.now() }
-    console.log(JSON.stringify(await endAll(target, options)))`
+    console.log(JSON.stringify(await killAll(target, options)))`
     const hide = `mount -t tmpfs none /proc/${hidden.pid} && exec "$@"`
     const script = ['--input-type=module', '-e', kill]
     // Something else lies over its entry in /proc: nobody can tell whose pid it is now.

@@ -13,25 +13,25 @@ import { collectTree, isSame, selfAndAncestors } from './tree.ts'
 
 export type KillOutcome =
   | { readonly outcome: 'dead' }
-  /** The pid is somebody else's, or our own or an ancestor's: nothing was signalled */
+  /** The pid is another process's, our own or an ancestor's: nothing was signalled */
   | { readonly outcome: 'not-ours' }
-  /** The live ones that can be named; none when they end before anybody can, or when another pid namespace hides them */
+  /** The survivors we can identify; empty if they exit too fast, or another pid namespace hides them */
   | { readonly outcome: 'survivors'; readonly identities: readonly ProcessIdentity[] }
 
 export type KillOptions = {
-  /** How long a process may take to end by itself after SIGTERM */
+  /** Time to exit after SIGTERM */
   readonly graceMs: number
   readonly clock: Clock
-  /** How long the kernel may take after SIGKILL (a process in a disk wait takes its time) */
+  /** Time to die after SIGKILL (slow in a disk wait) */
   readonly confirmMs?: number
   /**
-   * Also end the group of a leader that has ended already. Only for a child we started ourselves a moment ago:
-   * a pid recorded long ago may have become another group's name by now.
+   * Also kill the group of a leader that has already exited. Only for a child we just started: an old pid may belong to
+   * another group by now.
    */
   readonly leaderMayBeGone?: boolean
 }
 
-/** Ends a process and everything that came from it, and says so only when it is true. */
+/** Kills a process and all its descendants. Reports `dead` only if that is certain. */
 export const killTree = async (identity: ProcessIdentity, options: KillOptions): Promise<KillOutcome> => {
   const untouchable = selfAndAncestors(await processTable(), process.pid)
   if (identity.pid <= 1 || untouchable.has(identity.pid)) return { outcome: 'not-ours' }
@@ -41,23 +41,23 @@ export const killTree = async (identity: ProcessIdentity, options: KillOptions):
     if (liveness(identity) !== 'dead') return { outcome: 'survivors', identities: [identity] }
     if (options.leaderMayBeGone !== true) return { outcome: 'dead' }
   }
-  return endAll({ known: [identity], find: async () => ({ rows: [], complete: true }), untouchable }, options)
+  return killAll({ known: [identity], find: async () => ({ rows: [], complete: true }), untouchable }, options)
 }
 
-/** Ends all that a run of an agent left, wherever it has gone: whatever bears the mark, and what came from that. */
+/** Kills everything a run left: processes with its mark, and their descendants. */
 export const killRun = async (marks: readonly RunMark[], options: KillOptions): Promise<KillOutcome> => {
   const untouchable = selfAndAncestors(await processTable(), process.pid)
   const cgroups = marks.flatMap(({ cgroup }) => cgroup ?? [])
   const find = (onFound?: (row: ProcessRow) => void): Promise<RunProcesses> =>
     processesOfRuns(marks, onFound === undefined ? {} : { onFound })
-  const killed = await endAll({ known: [], find, untouchable, cgroups }, options)
+  const killed = await killAll({ known: [], find, untouchable, cgroups }, options)
   if (killed.outcome === 'dead') for (const cgroup of cgroups) removeCgroup(cgroup)
   return killed
 }
 
 /**
- * Lets processes that were stopped continue, with whatever else is stopped in a session that is theirs alone: git waits
- * for its ssh. For those that a crash caught between the SIGSTOP and the SIGKILL of `endAll`.
+ * Resumes stopped processes, and anything stopped in sessions that are theirs alone: git waits for its ssh. For a crash
+ * between the SIGSTOP and SIGKILL of `killAll`.
  */
 export const continueStopped = async (identities: readonly ProcessIdentity[]): Promise<void> => {
   if (identities.length === 0) return
@@ -74,30 +74,30 @@ export const continueStopped = async (identities: readonly ProcessIdentity[]): P
 
 export type KillTarget = {
   readonly known: readonly ProcessIdentity[]
-  /** Asked before every round: members that no tree shows. Calls `onFound` as soon as it finds one. */
+  /** Called before every round to find members outside the tree. Calls `onFound` for each one at once. */
   readonly find: (onFound?: (row: ProcessRow) => void) => Promise<RunProcesses>
   readonly untouchable: ReadonlySet<number>
   readonly cgroups?: readonly string[]
 }
 
-/** The one place that signals. */
-export const endAll = async (target: KillTarget, options: KillOptions): Promise<KillOutcome> => {
+/** The only code that sends signals. */
+export const killAll = async (target: KillTarget, options: KillOptions): Promise<KillOutcome> => {
   const { find, untouchable, cgroups = [] } = target
   const { graceMs, clock, confirmMs = 5_000 } = options
-  /** The dead among them may still lead to relatives. */
+  /** Dead ones may still lead to relatives. */
   const known = new Map(target.known.map((identity) => [identity.pid, identity]))
   const living = new Map(known)
-  let foundIn = new Set<number>()
+  let memberGroups = new Set<number>()
   let ours: ReadonlySet<number> = new Set()
-  const isLeft = async (): Promise<boolean> => (await isAnyLeft(living)) || cgroups.some(isPopulated)
-  /** Answers who came since the last look: one that forks and ends all the time is never seen alive twice. */
-  const look = async (onFound?: (row: ProcessRow) => void): Promise<Look> => {
+  const isAnyAlive = async (): Promise<boolean> => (await isAnyAliveIn(living)) || cgroups.some(isPopulated)
+  /** Returns those new since the last look: a process that keeps forking and exiting is never seen alive twice. */
+  const rescan = async (onFound?: (row: ProcessRow) => void): Promise<Rescan> => {
     const { rows: found, complete } = await find(onFound)
     const rows = await processTable()
-    await forgetGone(known, rows)
+    await dropDead(known, rows)
     ours = groupsOf(rows, untouchable)
-    // A session begins with a process that the run started and holds nobody but its descendants, unless it is our own.
-    foundIn = new Set(found.filter(({ session }) => !ours.has(session)).map(({ processGroup }) => processGroup))
+    // A session starts with a process of the run and contains only its descendants, unless it is our own.
+    memberGroups = new Set(found.filter(({ session }) => !ours.has(session)).map(({ processGroup }) => processGroup))
     const members = [...known.values(), ...found.map(({ identity }) => identity)]
     const seen = [...members, ...collectTree(rows, members)]
     const fresh = seen.filter(({ pid, startTime }) => !untouchable.has(pid) && known.get(pid)?.startTime !== startTime)
@@ -107,36 +107,36 @@ export const endAll = async (target: KillTarget, options: KillOptions): Promise<
     }
     return { fresh, complete }
   }
-  const isOver = async ({ fresh, complete }: Look): Promise<boolean> =>
-    complete && fresh.length === 0 && !(await isLeft())
+  const isDone = async ({ fresh, complete }: Rescan): Promise<boolean> =>
+    complete && fresh.length === 0 && !(await isAnyAlive())
 
-  if (await isOver(await look())) return { outcome: 'dead' }
+  if (await isDone(await rescan())) return { outcome: 'dead' }
   await signalAll(living.values(), 'SIGTERM')
-  await untilFalse(isLeft, graceMs, clock)
-  // What a trap or a supervisor started in the meantime is found by looking again, as often as something comes back.
+  await untilFalse(isAnyAlive, graceMs, clock)
+  // Look again as long as anything new appears: a trap or a supervisor may have started it.
   for (let round = 0; ; round += 1) {
-    if (await isOver(await look())) return { outcome: 'dead' }
-    if (round === KILL_ROUNDS) return { outcome: 'survivors', identities: await notDead(living.values()) }
-    await killFrozen({ living, look, untouchable })
-    await killGroups(await processTable(), { known, foundIn, ours })
-    for (const cgroup of cgroups) killWhole(cgroup, untouchable)
-    await untilFalse(isLeft, confirmMs, clock)
+    if (await isDone(await rescan())) return { outcome: 'dead' }
+    if (round === KILL_ROUNDS) return { outcome: 'survivors', identities: await survivorsOf(living.values()) }
+    await stopThenKill({ living, rescan, untouchable })
+    await killGroups(await processTable(), { known, memberGroups, ours })
+    for (const cgroup of cgroups) killCgroupUnlessOurs(cgroup, untouchable)
+    await untilFalse(isAnyAlive, confirmMs, clock)
   }
 }
 
-type Look = { readonly fresh: readonly ProcessIdentity[]; readonly complete: boolean }
+type Rescan = { readonly fresh: readonly ProcessIdentity[]; readonly complete: boolean }
 
-type Frozen = {
+type StopThenKill = {
   readonly living: ReadonlyMap<number, ProcessIdentity>
-  readonly look: (onFound: (row: ProcessRow) => void) => Promise<Look>
+  readonly rescan: (onFound: (row: ProcessRow) => void) => Promise<Rescan>
   readonly untouchable: ReadonlySet<number>
 }
 
 /**
- * Stops everyone before it kills anyone: a stopped process cannot fork, start another in place of one that died, or hand
- * over to a child in a session of its own. Whatever happens, nobody stays stopped.
+ * Stops all processes before killing any: a stopped process can't fork, restart one that died, or hand over to a child
+ * in another session. None stays stopped, even after an error.
  */
-const killFrozen = async ({ living, look, untouchable }: Frozen): Promise<void> => {
+const stopThenKill = async ({ living, rescan, untouchable }: StopThenKill): Promise<void> => {
   const stopped = new Map<number, ProcessIdentity>()
   const stop = (identity: ProcessIdentity): void => {
     if (untouchable.has(identity.pid) || stopped.get(identity.pid)?.startTime === identity.startTime) return
@@ -149,21 +149,21 @@ const killFrozen = async ({ living, look, untouchable }: Frozen): Promise<void> 
         stop(identity)
         if (slice.isOver()) await slice.next()
       }
-      const { fresh, complete } = await look(({ identity }) => stop(identity))
+      const { fresh, complete } = await rescan(({ identity }) => stop(identity))
       if (complete && fresh.length === 0) break
     }
   } finally {
     await signalAll([...stopped.values(), ...living.values()], 'SIGKILL')
-    // One that we can no longer read may be anybody's by now: not killed, and not left stopped either.
+    // An unreadable pid may be another process's by now: don't kill it, and don't leave it stopped.
     for (const identity of stopped.values()) if (liveness(identity) === 'cannot-tell') signal(identity.pid, 'SIGCONT')
   }
 }
 
-/** Each round stops one more generation of relatives without a mark. */
+/** Each round stops one more generation of unmarked relatives. */
 const FREEZE_ROUNDS = 10
 
-/** Whoever is gone and has left nobody behind: one that forks all the time would make this a list of thousands. */
-const forgetGone = async (known: Map<number, ProcessIdentity>, rows: readonly ProcessRow[]): Promise<void> => {
+/** Drops processes that exited and left no relatives: a constant forker would add thousands. */
+const dropDead = async (known: Map<number, ProcessIdentity>, rows: readonly ProcessRow[]): Promise<void> => {
   const named = new Set(rows.flatMap((row) => [row.identity.pid, row.parentPid, row.processGroup, row.session]))
   const slice = createTimeSlice()
   for (const [pid, identity] of known) {
@@ -172,8 +172,8 @@ const forgetGone = async (known: Map<number, ProcessIdentity>, rows: readonly Pr
   }
 }
 
-/** Forgets the dead on the way, so that each is asked about once. */
-const isAnyLeft = async (living: Map<number, ProcessIdentity>): Promise<boolean> => {
+/** Removes the dead, so each is checked once. */
+const isAnyAliveIn = async (living: Map<number, ProcessIdentity>): Promise<boolean> => {
   const slice = createTimeSlice()
   for (const [pid, identity] of living) {
     if (liveness(identity) !== 'dead') return true
@@ -184,16 +184,16 @@ const isAnyLeft = async (living: Map<number, ProcessIdentity>): Promise<boolean>
 }
 
 /**
- * The kernel signals a group in one step, so that a member cannot fork in between. Only a group that bears the pid of one
- * of those we end, or that one of them was found in, and only while nobody else has that pid: it is theirs as long as one
+ * The kernel signals a group atomically, so no member can fork in between. Only a group that has the pid of one of our
+ * targets, or in which one was found, and only while no other process has that pid: the group is theirs as long as one
  * of them is in it.
  */
-const killGroups = async (rows: readonly ProcessRow[], { known, foundIn, ours }: Groups): Promise<void> => {
+const killGroups = async (rows: readonly ProcessRow[], { known, memberGroups, ours }: Groups): Promise<void> => {
   const slice = createTimeSlice()
   const led = rows.map(({ processGroup }) => processGroup).filter((group) => known.has(group))
-  for (const group of new Set([...led, ...foundIn])) {
+  for (const group of new Set([...led, ...memberGroups])) {
     if (group <= 1 || ours.has(group)) continue
-    // Without a record of its leader: one that ended before anybody looked, so nobody may have its pid now.
+    // Unknown leader: it exited before we looked, so its pid must be unused now.
     const leader = known.get(group) ?? { pid: group, startTime: 'not seen' }
     const holder = identifySync(group)
     if (holder === undefined ? liveness(leader) === 'dead' : isSame(holder, leader)) signal(-group, 'SIGKILL')
@@ -203,8 +203,8 @@ const killGroups = async (rows: readonly ProcessRow[], { known, foundIn, ours }:
 
 type Groups = {
   readonly known: ReadonlyMap<number, ProcessIdentity>
-  readonly foundIn: ReadonlySet<number>
-  /** The groups and sessions that we and our ancestors are in. */
+  readonly memberGroups: ReadonlySet<number>
+  /** Groups and sessions of ourselves and our ancestors. */
   readonly ours: ReadonlySet<number>
 }
 
@@ -215,22 +215,22 @@ const groupsOf = (rows: readonly ProcessRow[], pids: ReadonlySet<number>): Reado
       .flatMap(({ processGroup, session }) => [processGroup, session]),
   )
 
-/** Not one that holds ourselves: a server that an agent of another one started is in that agent's cgroup. */
-const killWhole = (cgroup: string, untouchable: ReadonlySet<number>): void => {
+/** Unless we are in it: a server started by another server's agent is in that agent's cgroup. */
+const killCgroupUnlessOurs = (cgroup: string, untouchable: ReadonlySet<number>): void => {
   if (!cgroupMembers(cgroup).some((pid) => untouchable.has(pid))) killCgroup(cgroup)
 }
 
-/** A tree that still grows after this many rounds of SIGKILL is a fork bomb, and the caller must hear of it. */
+/** A tree that still grows after this many SIGKILL rounds is a fork bomb, which the caller must know. */
 const KILL_ROUNDS = 5
 
-const notDead = async (identities: Iterable<ProcessIdentity>): Promise<readonly ProcessIdentity[]> => {
+const survivorsOf = async (identities: Iterable<ProcessIdentity>): Promise<readonly ProcessIdentity[]> => {
   const slice = createTimeSlice()
-  const left: ProcessIdentity[] = []
+  const survivors: ProcessIdentity[] = []
   for (const identity of identities) {
-    if (liveness(identity) !== 'dead') left.push(identity)
+    if (liveness(identity) !== 'dead') survivors.push(identity)
     if (slice.isOver()) await slice.next()
   }
-  return left
+  return survivors
 }
 
 const signalAll = async (identities: Iterable<ProcessIdentity>, name: Signal): Promise<void> => {
@@ -243,24 +243,23 @@ const signalAll = async (identities: Iterable<ProcessIdentity>, name: Signal): P
 
 type Signal = 'SIGTERM' | 'SIGSTOP' | 'SIGCONT' | 'SIGKILL'
 
-/** True when it got the signal. */
+/** True if the signal was sent. */
 const signalOne = (identity: ProcessIdentity, name: Signal): boolean =>
-  // Looked at right before the signal: a pid may have changed hands since it was found, and one that cannot be read
-  // may be anybody's.
+  // Checked right before the signal: the pid may have been reused, and an unreadable one may be anyone's.
   identity.pid > 1 && liveness(identity) === 'alive' && signal(identity.pid, name)
 
 const signal = (target: number, name: Signal): boolean => {
   try {
     return process.kill(target, name)
   } catch (error) {
-    // ESRCH: ended by itself. EPERM: changed its user; it stays among the survivors.
+    // ESRCH: it exited. EPERM: it changed users, and counts as a survivor.
     if (!hasCode(error, 'ESRCH') && !hasCode(error, 'EPERM')) throw error
     return false
   }
 }
 
-/** Asks often at first, since most programs end within milliseconds of SIGTERM. */
-const untilFalse = async (isLeft: () => Promise<boolean>, limitMs: number, clock: Clock): Promise<void> => {
+/** Polls often at first: most programs exit within milliseconds of SIGTERM. */
+const untilFalse = async (condition: () => Promise<boolean>, limitMs: number, clock: Clock): Promise<void> => {
   const deadline = clock() + limitMs
-  for (let pause = 1; (await isLeft()) && clock() < deadline; pause = Math.min(25, pause * 2)) await delay(pause)
+  for (let pause = 1; (await condition()) && clock() < deadline; pause = Math.min(25, pause * 2)) await delay(pause)
 }

@@ -5,7 +5,7 @@ import type { Redact } from './redaction/redact.ts'
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 export type LogFields = Readonly<Record<string, unknown>>
 
-/** A static message, so that lines can be counted and searched; whatever varies is a field. */
+/** Messages are static, so they can be counted and searched; variable data goes into fields. */
 export type Logger = {
   readonly debug: (message: string, fields?: LogFields) => void
   readonly info: (message: string, fields?: LogFields) => void
@@ -22,7 +22,7 @@ export type LoggerOptions = {
   readonly base?: LogFields
 }
 
-/** The one logger: a JSON object per line, every string in it redacted. It never throws: a log must not end the work. */
+/** The only logger: one JSON object per line, every string redacted. Never throws: logging must not stop the work. */
 export const createLogger = (options: LoggerOptions): Logger => {
   const { write, level, clock, redact, base = {} } = options
   const at = (lineLevel: LogLevel) => (message: string, fields?: LogFields) => {
@@ -32,7 +32,7 @@ export const createLogger = (options: LoggerOptions): Logger => {
       const head = { time: new Date(clock()).toISOString(), level: lineLevel, message: redact(message) }
       write(`${JSON.stringify({ ...head, ...(plain as object), ...head })}\n`)
     } catch {
-      // A full disk under the log file, or a getter that throws: the work goes on without this line.
+      // A full disk or a throwing getter: continue without this line.
     }
   }
   return {
@@ -46,20 +46,22 @@ export const createLogger = (options: LoggerOptions): Logger => {
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error']
 
-const DEEPEST = 8
+const MAX_DEPTH = 8
 
-/** A field of such a name is hidden: no shape tells a password from a word. Numbers stay (`tokens: 812` is a count). */
+/**
+ * Fields with such names are hidden: a password has no pattern. Numbers stay (`tokens: 812` is a count).
+ */
 const SECRET_NAME = /authorization|cookie|password|passphrase|secret|token|api[_-]?key/i
 
-/** Redacts each string by itself instead of the finished line, so that no pattern can break the JSON around it. */
-const plainValue = (value: unknown, redact: Redact, above: readonly unknown[]): unknown => {
+/** Redacts each string rather than the finished line, so no pattern can break the JSON. */
+const plainValue = (value: unknown, redact: Redact, ancestors: readonly unknown[]): unknown => {
   if (typeof value === 'string') return redact(value)
   if (typeof value === 'bigint' || typeof value === 'symbol') return redact(String(value))
   if (typeof value === 'function') return '[function]'
   if (typeof value !== 'object' || value === null) return value
-  if (above.includes(value)) return '[circular]'
-  if (above.length >= DEEPEST) return '[deep]'
-  const inside = [...above, value]
+  if (ancestors.includes(value)) return '[circular]'
+  if (ancestors.length >= MAX_DEPTH) return '[deep]'
+  const inside = [...ancestors, value]
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'invalid date' : value.toISOString()
   if (value instanceof Error) return plainValue(errorFields(value), redact, inside)
   if (value instanceof Uint8Array) return `[${value.byteLength} bytes]`
@@ -75,7 +77,7 @@ const plainValue = (value: unknown, redact: Redact, above: readonly unknown[]): 
   )
 }
 
-/** message, stack and cause are not enumerable, so JSON would show an error as `{}`. */
+/** message, stack and cause aren't enumerable, so JSON would show `{}`. */
 const errorFields = (error: Error): Record<string, unknown> => ({
   ...Object.fromEntries(Object.entries(error)),
   name: error.name,

@@ -6,7 +6,7 @@ import type { ProcessRow } from './process-row.ts'
 import { processesOfRuns } from './run-processes.ts'
 
 export type LeftProcess = ProcessIdentity & {
-  /** The program's name. Not its arguments: they may hold a secret, and this is said in public. */
+  /** The program's name without arguments: this is shown publicly, and they may contain a secret. */
   readonly command: string
 }
 
@@ -14,13 +14,13 @@ export const namedProcess = ({ identity, command }: ProcessRow): LeftProcess => 
 
 export type MarkedProcesses = {
   readonly named: readonly LeftProcess[]
-  /** Something is there that no pid names for long: it forks and ends all the time. */
+  /** Something keeps forking and exiting, so no pid identifies it for long. */
   readonly unnamed: boolean
-  /** All that were seen, those that have ended since among them. */
+  /** All processes seen, including those that have exited. */
   readonly seen: readonly ProcessIdentity[]
 }
 
-/** The live processes that carry one of these marks. */
+/** The live processes with one of these marks. */
 export const markedProcesses = async (marks: readonly RunMark[]): Promise<MarkedProcesses> => {
   const seen: ProcessIdentity[] = []
   for (let look = 1; ; look += 1) {
@@ -28,31 +28,31 @@ export const markedProcesses = async (marks: readonly RunMark[]): Promise<Marked
     seen.push(...rows.map(({ identity }) => identity))
     const named = rows.filter(({ identity }) => liveness(identity) !== 'dead').map(namedProcess)
     if (named.length > 0) return { named, unnamed: false, seen }
-    // Whoever was there has ended since. Another look tells whether it was the last one.
+    // Those found have exited. Look again to see whether they were the last.
     if (rows.length === 0 && complete) return { named, unnamed: false, seen }
-    if (look === MOST_LOOKS) return { named, unnamed: true, seen }
+    if (look === MAX_LOOKS) return { named, unnamed: true, seen }
   }
 }
 
-const MOST_LOOKS = 5
+const MAX_LOOKS = 5
 
 export const isAnyMarked = ({ named, unnamed }: MarkedProcesses): boolean => named.length > 0 || unnamed
 
-/** Those that stay. */
+/** Those that remain. */
 export const lingeringProcesses = (marks: readonly RunMark[]): Promise<MarkedProcesses> =>
-  lookAgainWhile(isAnyMarked, () => markedProcesses(marks))
+  retryWhile(isAnyMarked, () => markedProcesses(marks))
 
 /**
- * Looks again for a moment while something is there: a `git gc` in the background, or a `git status` that a person runs
- * in the worktree, ends by itself and isn't worth mentioning. Each look gets what the previous one found.
+ * Retries briefly while something is found: a background `git gc`, or a `git status` that someone runs in the worktree,
+ * exits by itself and isn't worth mentioning. Each look gets the previous result.
  */
-export const lookAgainWhile = async <Found>(
-  isAnything: (found: Found) => boolean,
+export const retryWhile = async <Found>(
+  shouldRetry: (found: Found) => boolean,
   look: (before: Found | undefined) => Promise<Found>,
 ): Promise<Found> => {
   let found = await look(undefined)
   for (const pause of [50, 100, 200, 400]) {
-    if (!isAnything(found)) break
+    if (!shouldRetry(found)) break
     await delay(pause)
     found = await look(found)
   }

@@ -5,7 +5,7 @@ export type OutputStream = 'stdout' | 'stderr'
 
 export type Output = {
   readonly add: (stream: OutputStream, chunk: Buffer) => void
-  /** Nothing more counts: what a redacted stream kept back goes out. */
+  /** Ignores further output and flushes what redaction held back. */
   readonly end: () => void
   readonly result: () => { stdout: string; stderr: string; output: string; truncated: boolean }
 }
@@ -13,32 +13,32 @@ export type Output = {
 export type OutputOptions = {
   readonly limitBytes: number
   readonly onOutput?: ((text: string, stream: OutputStream) => void) | undefined
-  /** Called for every chunk, also for one that is kept back for a while. */
+  /** Called for every chunk, even if it is held back. */
   readonly onActivity?: (() => void) | undefined
-  /** Hides secrets in what is kept and handed on, before any of it is cut. */
+  /** Hides secrets before output is kept, passed on or truncated. */
   readonly redact?: Redacted | undefined
 }
 
 export type Redacted = { readonly secrets: Pick<Secrets, 'stream'>; readonly streams: readonly OutputStream[] }
 
-/** Keeps what a program prints: each stream by itself, and both in the order in which they came. */
+/** Collects a program's output: each stream separately, and both in order. */
 export const createOutput = ({ limitBytes, onOutput, onActivity, redact }: OutputOptions): Output => {
   const kept = { stdout: createTail(limitBytes), stderr: createTail(limitBytes) }
   const both = createTail(limitBytes)
-  // a character of several bytes may be split between two chunks
+  // a multi-byte character may be split between chunks
   const decoders = { stdout: new StringDecoder('utf8'), stderr: new StringDecoder('utf8') }
   const keep = (stream: OutputStream, chunk: Buffer): void => {
     kept[stream].add(chunk)
     both.add(chunk)
   }
-  const hiding = (stream: OutputStream) => {
+  const redactedStream = (stream: OutputStream) => {
     if (redact?.streams.includes(stream) !== true) return undefined
     return redact.secrets.stream((text) => {
       keep(stream, Buffer.from(text))
       onOutput?.(text, stream)
     })
   }
-  const redacted = { stdout: hiding('stdout'), stderr: hiding('stderr') }
+  const redacted = { stdout: redactedStream('stdout'), stderr: redactedStream('stderr') }
   return {
     add: (stream, chunk) => {
       onActivity?.()
@@ -63,7 +63,7 @@ export const createOutput = ({ limitBytes, onOutput, onActivity, redact }: Outpu
 
 type Tail = { add: (chunk: Buffer) => void; text: () => string; truncated: () => boolean }
 
-/** The end is kept, not the beginning: a program says last why it failed. */
+/** Keeps the end: programs say last why they failed. */
 const createTail = (limitBytes: number): Tail => {
   let chunks: Buffer[] = []
   let size = 0
@@ -79,7 +79,7 @@ const createTail = (limitBytes: number): Tail => {
     add: (chunk) => {
       chunks.push(chunk)
       size += chunk.length
-      // only at twice the limit, so that each byte is copied once on average
+      // trimming at twice the limit copies each byte once on average
       if (size > limitBytes * 2) trim()
     },
     text: () => {

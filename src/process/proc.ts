@@ -1,16 +1,16 @@
 import { hasCode } from '../domain/error-code.ts'
 
-/** The fields of /proc/<pid>/stat that we use, by their numbers in proc(5). */
+/** The fields of /proc/<pid>/stat that we use, numbered as in proc(5). */
 export type ProcStat = {
   readonly pid: number
   readonly command: string
-  /** Ended, only its parent has not noticed yet */
+  /** Exited, but not yet reaped by its parent */
   readonly zombie: boolean
-  /** By SIGSTOP or the terminal; not by a debugger */
+  /** By SIGSTOP or the terminal, not by a debugger */
   readonly stopped: boolean
-  /** A thread of the kernel itself: has no files, no directory, no owner to speak of */
+  /** A kernel thread: no files, directory or owner */
   readonly kernelThread: boolean
-  /** Not a process but one of its threads, which /proc does not list but shows to whoever asks for its number */
+  /** A thread rather than a process; /proc doesn't list it, but shows it by number */
   readonly thread: boolean
   readonly parentPid: number
   readonly processGroup: number
@@ -18,7 +18,9 @@ export type ProcStat = {
   readonly startTicks: string
 }
 
-/** The command (field 2) may hold spaces and parentheses, `) Z 1 (` included, so the rest is counted from the last `)`. */
+/**
+ * The command (field 2) may contain spaces and parentheses, even `) Z 1 (`, so fields are counted from the last `)`.
+ */
 export const parseStat = (text: string): ProcStat | undefined => {
   const open = text.indexOf('(')
   const close = text.lastIndexOf(')')
@@ -41,15 +43,15 @@ export const parseStat = (text: string): ProcStat | undefined => {
   }
 }
 
-/** ENOENT: no such entry any more. ESRCH: the entry was opened and the process ended before it was read. */
+/** ENOENT: the entry is gone. ESRCH: the process exited between open and read. */
 export const isGone = (error: unknown): boolean => hasCode(error, 'ENOENT') || hasCode(error, 'ESRCH')
 
-/** Another user's process: the kernel refuses to follow its links. */
+/** Another user's process: the kernel refuses access. */
 export const isForbidden = (error: unknown): boolean => hasCode(error, 'EACCES') || hasCode(error, 'EPERM')
 
-/** include/linux/sched.h; pid 2 as parent will not do: in a container pid 2 is an ordinary process. */
+/** include/linux/sched.h; checking for parent pid 2 fails: in a container it is an ordinary process. */
 const PF_KTHREAD = 0x0020_0000
 
-/** A main thread that ended shows Z while its other threads still run; such a process is not dead. */
+/** If the main thread has exited but others still run, the state is Z, yet the process isn't dead. */
 const isEnded = (state: string, threads: number): boolean =>
   state === 'X' || state === 'x' || (state === 'Z' && threads <= 1)

@@ -1,4 +1,4 @@
-/** What can be known about a pid at this moment. `startTime` and `zombie` are from one reading, so they belong together. */
+/** What is known about a pid now. `startTime` and `zombie` come from the same read, so they are consistent. */
 export type ProcessReading =
   | { readonly kind: 'there'; readonly startTime: string; readonly zombie: boolean }
   | { readonly kind: 'gone' }

@@ -5,7 +5,7 @@ export type ProcessRow = {
   readonly command: string
   readonly parentPid: number
   readonly processGroup: number
-  /** 0 where the system does not tell (macOS) */
+  /** 0 if unknown (macOS) */
   readonly session: number
   readonly zombie: boolean
   readonly stopped: boolean

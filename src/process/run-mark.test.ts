@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { isPopulated, killCgroup, makeCgroup, ownCgroup, removeCgroup, writableCgroup } from './cgroup.ts'
 import { identifySync, liveness } from './identity.ts'
-import { endAll, killRun } from './kill.ts'
+import { killAll, killRun } from './kill.ts'
 import { isAnyMarked, markedProcesses } from './marked-processes.ts'
 import type { RunMark } from './run-mark.ts'
 import { processesOfRuns as search } from './run-processes.ts'
@@ -147,7 +147,7 @@ describe.runIf(base !== undefined)('a cgroup of its own', () => {
       untouchable: new Set<number>(),
       cgroups: [mark.cgroup ?? ''],
     }
-    expect(await endAll(blind, { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
+    expect(await killAll(blind, { graceMs: 50, clock })).toEqual({ outcome: 'dead' })
     expect([liveness(left), isPopulated(mark.cgroup ?? '')]).toEqual(['dead', false])
   })
 

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 
 /**
- * What ties every process of a run, or of a script of the repository, to it. An agent's child that runs `env -i setsid` and forks twice has lost its
- * environment, session and parent; it still has the limits it inherited, and it is still in its cgroup.
+ * Ties every process of a run, or of a repository script, to it. An agent's child that runs `env -i setsid` and forks
+ * twice loses its environment, session and parent, but keeps its inherited limits and its cgroup.
  */
 export type RunMark = {
-  /** Different for every run on this machine. */
+  /** Unique per run on this machine. */
   readonly id: string
-  /** A cgroup of this run alone, where we may make one. */
+  /** The run's own cgroup, if we can create one. */
   readonly cgroup: string | undefined
 }
 
@@ -15,8 +15,8 @@ export const runMarkId = (home: string, message: string, attempt: number): strin
   `${prefixOf(home)}.${message}.${attempt}`
 
 /**
- * For the repository's scripts of a worktree: by its id they are found again without a record. No cgroup, which would
- * need one: setup is code that a person approved, so nobody expects it to shed its mark.
+ * For the repository's scripts in a worktree: found by the worktree's id, without a record. No cgroup, which would need
+ * one: a person approved the setup code, so it won't try to lose its mark.
  */
 export const scriptMark = (home: string, environment: string, kind: 'setup' | 'teardown'): RunMark => ({
   id: `${prefixOf(home)}.${kind}.${environment}`,
@@ -25,19 +25,19 @@ export const scriptMark = (home: string, environment: string, kind: 'setup' | 't
 
 const prefixOf = (home: string): string => createHash('sha256').update(home).digest('hex').slice(0, 12)
 
-/** In the environment of the agent and of whatever it starts. */
+/** In the environment of the agent and its children. */
 export const runVariable = 'COPPICE_RUN'
 
 /**
- * The same as a number: the soft limit on file locks. The kernel has ignored that limit since 2.4.25, every child
- * inherits it, and a program has to reset it on purpose to lose it.
+ * The mark as a number, used as the soft limit on file locks. The kernel has ignored that limit since 2.4.25, children
+ * inherit it, and only a deliberate reset removes it.
  */
 export const lockLimitOf = (id: string): string =>
   String(2 ** 40 + createHash('sha256').update(id).digest().readUIntBE(0, 5))
 
 /**
- * Shell that marks the shell itself: arguments are the cgroup (or nothing) and the limit. `-w` is dash's and BusyBox's
- * letter for file locks, `-x` bash's. What fails is not fatal: each mark stands alone.
+ * Shell code that marks the shell itself. Arguments: the cgroup (or empty) and the limit. File locks are `-w` in dash
+ * and BusyBox, `-x` in bash. Failures aren't fatal: each mark works alone.
  */
 export const MARK_SCRIPT =
   '{ [ -z "$1" ] || echo 0 > "$1/cgroup.procs"; ulimit -S -w "$2" || ulimit -S -x "$2"; } 2>/dev/null; shift 2; '

@@ -9,25 +9,25 @@ import { linuxRow, listProcPids } from './table.ts'
 import { createTimeSlice } from './time-slice.ts'
 
 export type RunProcesses = {
-  /** Each was alive when it was looked at. One that forks and ends all the time may have ended since. */
+  /** Each was alive when checked, but a process that keeps forking may have exited since. */
   readonly rows: readonly ProcessRow[]
-  /** False when processes were started faster than they could be looked at: then one may have been missed. */
+  /** False if processes started faster than they could be checked, so one may be missing. */
   readonly complete: boolean
 }
 
 export type SearchOptions = {
-  /** Called right when a process is found: a process that forks and ends all the time lives for 100 µs. */
+  /** Called at once for each process found: one that keeps forking lives for 100 µs. */
   readonly onFound?: (row: ProcessRow) => void
   readonly slice?: ReturnType<typeof createTimeSlice>
 }
 
 /**
- * The live processes that carry one of these marks. Only those that we may read: ours. macOS shows none of the marks, so
- * there the answer is empty and says nothing.
+ * The live processes with one of these marks that we may read: our own. macOS shows no marks, so there the result is
+ * empty and means nothing.
  *
- * A list of /proc alone never shows a process that forks and ends all the time: whoever is on it has ended by the time
- * we look. So after the list come those that were started since, newest first, until nobody has been started since the
- * last look. Then everybody who is alive at that moment has been looked at while alive.
+ * A process that keeps forking and exiting never shows up in a list of /proc: by the time we look, it has exited. So
+ * after the list, check the processes started since, newest first, until none has started since the last look. Then
+ * every process alive at that moment has been checked while alive.
  */
 export const processesOfRuns = async (
   marks: readonly RunMark[],
@@ -35,49 +35,49 @@ export const processesOfRuns = async (
 ): Promise<RunProcesses> => {
   if (process.platform !== 'linux' || marks.length === 0) return { rows: [], complete: true }
   const limits = new Set(marks.map(({ id }) => lockLimitOf(id)))
-  // As bytes: the environment is read as such.
+  // As bytes, like the environments read below.
   const variables = new Set(marks.map(({ id }) => Buffer.from(`${runVariable}=${id}`).toString('latin1')))
   const members = new Set(marks.flatMap(({ cgroup }) => (cgroup === undefined ? [] : cgroupMembers(cgroup))))
   const bootId = readBootId()
   const found = new Map<number, ProcessRow>()
   const seen = new Set<number>()
   const unmarked: ProcessRow[] = []
-  const take = (row: ProcessRow): void => {
+  const addFound = (row: ProcessRow): void => {
     found.set(row.identity.pid, row)
     onFound?.(row)
   }
-  const lookAt = async (pids: readonly number[]): Promise<void> => {
+  const check = async (pids: readonly number[]): Promise<void> => {
     for (const pid of pids) {
       seen.add(pid)
-      // Before the marks are read: a pid that changes hands in between then has another start time.
+      // Before the marks: a pid reused in between then has another start time.
       const row = linuxRow(pid, bootId)
       if (row !== undefined && !row.zombie) {
         const limit = lockLimit(pid)
-        if (members.has(pid) || (limit !== undefined && limits.has(limit))) take(row)
+        if (members.has(pid) || (limit !== undefined && limits.has(limit))) addFound(row)
         else if (limit !== undefined) unmarked.push(row)
       }
       if (slice.isOver()) await slice.next()
     }
   }
-  /** Separately, since the kernel may take its time over the memory of a process. */
+  /** Separately, since reading a process's memory may be slow. */
   const readEnvironments = async (): Promise<void> => {
     for (const row of unmarked.splice(0)) {
-      if ((await environmentOf(row.identity.pid)).some((one) => variables.has(one))) take(row)
+      if ((await environmentOf(row.identity.pid)).some((one) => variables.has(one))) addFound(row)
       if (slice.isOver()) await slice.next()
     }
   }
 
   let newest = newestPid()
-  await lookAt(listProcPids())
+  await check(listProcPids())
   let complete = false
-  for (let look = 0, reads = 0; look < (newest === undefined ? MOST_LISTS : MOST_LOOKS); look += 1) {
+  for (let look = 0, reads = 0; look < (newest === undefined ? MAX_LISTS : MAX_LOOKS); look += 1) {
     const now = newestPid()
     const started = startedSince(newest, now, seen)
     newest = now
     complete = started.length === 0
-    await lookAt(started)
+    await check(started)
     if (!complete) continue
-    if (unmarked.length === 0 || reads === MOST_READS) break
+    if (unmarked.length === 0 || reads === MAX_READS) break
     reads += 1
     await readEnvironments()
   }
@@ -85,16 +85,16 @@ export const processesOfRuns = async (
   return { rows: [...found.values()], complete }
 }
 
-/** A look at the newest process takes 100 µs. */
-const MOST_LOOKS = 5_000
-/** A list takes 1 ms for 1,000 processes. */
-const MOST_LISTS = 40
-/** How often those that were started while environments were read have theirs read, too. */
-const MOST_READS = 40
+/** Checking the newest process takes 100 µs. */
+const MAX_LOOKS = 5_000
+/** Listing takes 1 ms for 1,000 processes. */
+const MAX_LISTS = 40
+/** How often to also read the environments of processes started meanwhile. */
+const MAX_READS = 40
 
 /**
- * The number that the kernel gave out last; undefined where it does not tell. Only ever compared with another one: it
- * may be a thread's, and nobody may have it any more.
+ * The last pid the kernel assigned; undefined if unavailable. Use it only to compare: it may be a thread's, or already
+ * unused.
  */
 const newestPid = (): number | undefined => {
   try {
@@ -111,14 +111,14 @@ const startedSince = (
   seen: ReadonlySet<number>,
 ): readonly number[] => {
   if (before === undefined || now === undefined) return listProcPids().filter((pid) => !seen.has(pid))
-  // Everybody again when the numbers have begun from below, where some of those seen may be others' now.
-  if (now < before || now - before > MOST_AT_ONCE) return listProcPids()
+  // Check all again after the pids wrapped around, since some of those seen may have been reused.
+  if (now < before || now - before > MAX_NEW_PIDS) return listProcPids()
   return Array.from({ length: now - before }, (_, n) => now - n)
 }
 
-const MOST_AT_ONCE = 1_000
+const MAX_NEW_PIDS = 1_000
 
-/** Undefined when it has ended or we may not look, and then nor at its environment. */
+/** Undefined if it has exited or is unreadable; then so is its environment. */
 const lockLimit = (pid: number): string | undefined => {
   try {
     return /^Max file locks +(\d+)/m.exec(readFileSync(`/proc/${pid}/limits`, 'latin1'))?.[1] ?? ''

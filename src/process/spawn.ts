@@ -16,40 +16,39 @@ import type { Launch } from '../domain/program.ts'
 import { MARK_SCRIPT, markArguments, type RunMark } from './run-mark.ts'
 
 type Environment = Readonly<Record<string, string | undefined>>
-type What = { readonly command: string; readonly args: readonly string[] } | { readonly shell: string }
+type Command = { readonly command: string; readonly args: readonly string[] } | { readonly shell: string }
 
-export type RunProgram = What & {
+export type RunProgram = Command & {
   readonly cwd: string
-  /** The whole environment: nothing is inherited beside it */
+  /** The whole environment: nothing else is inherited */
   readonly env: Environment
   readonly clock: Clock
   readonly stdin?: string | Uint8Array
   /**
-   * For a program that is talked with: its standard input stays open and its standard output comes here, unbounded by
-   * `outputLimitBytes`. Called when the program has been let go. Instead of `stdin`.
+   * For an interactive program: stdin stays open, and stdout goes here without `outputLimitBytes`. Called when the
+   * program may start. Replaces `stdin`.
    */
   readonly dialogue?: (stdin: Writable, stdout: Readable) => void
   readonly timeoutMs?: number
   readonly signal?: AbortSignal
-  /** How long the tree may take to end by itself after SIGTERM */
+  /** Time for the tree to exit after SIGTERM */
   readonly graceMs?: number
   readonly outputLimitBytes: number
   readonly onOutput?: (text: string, stream: OutputStream) => void
-  /** Called for every chunk, also for one that is kept back for a while. */
+  /** Called for every chunk, even if it is held back. */
   readonly onActivity?: () => void
-  /** The streams that people will read: secrets in them are hidden before anything is kept, cut or handed on. */
+  /** Streams shown to people: secrets are hidden before output is kept, truncated or passed on. */
   readonly redact?: Redacted
-  /** Called before the program can have done much, so that the journal can name it */
+  /** Called right after the start, so the journal can name the process */
   readonly onStart?: (identity: ProcessIdentity) => void
   /**
-   * Like `onStart`, for whoever must have written it down first: until it resolves the process exists and does nothing.
-   * If it fails, or if we die, the process ends without having begun. A command that is not there is then an exit
-   * code 127, as a shell says it.
+   * Like `onStart`, but for recording the process first: until this resolves, the process exists and does nothing. If
+   * it fails or we die, the process exits without starting. A missing command then exits with 127, as in a shell.
    */
   readonly beforeWork?: (identity: ProcessIdentity) => Promise<void>
-  /** How it has to be started to run where it belongs. */
+  /** How to start it where it belongs. */
   readonly launch?: Launch | undefined
-  /** Ties the process and whatever it starts to a run. A command that does not exist is then an exit code 127, too. */
+  /** Ties the process and its children to a run. A missing command then exits with 127, too. */
   readonly mark?: RunMark
 }
 
@@ -64,20 +63,19 @@ export type ProgramResult = {
 }
 
 /**
- * Runs a program to its end. On time-out and on abort its whole tree is dead before this settles: the time-out is a
- * result, the abort an AppError `cancelled`. A program that cannot be started is an AppError
- * `program-failed`, one that cannot be ended an AppError `busy`.
+ * Runs a program to completion. On timeout or abort its whole tree is dead before this settles: a timeout is a result,
+ * an abort an AppError `cancelled`. If it can't be started: `program-failed`; if it can't be stopped: `busy`.
  */
 export const runProgram = async (given: RunProgram): Promise<ProgramResult> => {
-  const program = launched(given)
+  const program = applyLaunch(given)
   if (program.signal?.aborted === true) throw cancelled(program)
-  const held = program.beforeWork !== undefined
+  const gated = program.beforeWork !== undefined
   const { child, identity } = await start(
-    wrapped(program),
+    withMarkAndGate(program),
     {
       cwd: program.cwd,
       env: program.env,
-      stdio: [hasInput(program) ? 'pipe' : 'ignore', 'pipe', 'pipe', ...(held ? (['pipe'] as const) : [])],
+      stdio: [hasInput(program) ? 'pipe' : 'ignore', 'pipe', 'pipe', ...(gated ? (['pipe'] as const) : [])],
     },
     program,
   )
@@ -85,18 +83,18 @@ export const runProgram = async (given: RunProgram): Promise<ProgramResult> => {
   const output = createOutput({ limitBytes, onOutput, onActivity, redact })
   if (program.dialogue === undefined) child.stdout?.on('data', (chunk: Buffer) => output.add('stdout', chunk))
   child.stderr?.on('data', (chunk: Buffer) => output.add('stderr', chunk))
-  const ended = untilEnded(child)
+  const ended = untilExit(child)
   program.onStart?.(identity)
-  const begun = begin(child, identity, program)
-  const why = await firstOf(ended, begun, program)
-  if (why !== 'ended') await endTree(identity, program)
+  const gateOpened = openGate(child, identity, program)
+  const endReason = await waitForEnd(ended, gateOpened, program)
+  if (endReason !== 'ended') await killOrThrow(identity, program)
   const { exitCode, signal } = await ended
   output.end()
-  // Waited for in any case: what it writes down must not appear after we have said that all is over.
-  if (why === 'aborted') await begun.catch(() => undefined)
-  if (why === 'aborted') throw cancelled(program)
-  await begun
-  return { exitCode, signal, ...output.result(), timedOut: why === 'timed-out' }
+  // Always awaited: nothing may be recorded after we have reported the end.
+  if (endReason === 'aborted') await gateOpened.catch(() => undefined)
+  if (endReason === 'aborted') throw cancelled(program)
+  await gateOpened
+  return { exitCode, signal, ...output.result(), timedOut: endReason === 'timed-out' }
 }
 
 export type DetachedProgram = {
@@ -104,11 +102,11 @@ export type DetachedProgram = {
   readonly args: readonly string[]
   readonly cwd: string
   readonly env: Environment
-  /** Appended to; without it the output is thrown away */
+  /** Appended to (default: output is discarded) */
   readonly logFile?: string
 }
 
-/** Starts background work that outlives us: a session of its own, no pipe to us that could break under it. */
+/** Starts background work that outlives us, in its own session, without a pipe to us that could break. */
 export const spawnDetached = async (program: DetachedProgram): Promise<ProcessIdentity> => {
   const log = program.logFile === undefined ? undefined : openLogSync(program.logFile)
   try {
@@ -124,7 +122,7 @@ export const spawnDetached = async (program: DetachedProgram): Promise<ProcessId
   }
 }
 
-const launched = (program: RunProgram): RunProgram => {
+const applyLaunch = (program: RunProgram): RunProgram => {
   if (program.launch === undefined) return program
   const { cwd, env } = program
   const [command, args] = 'shell' in program ? ['/bin/sh', ['-c', program.shell]] : [program.command, program.args]
@@ -134,15 +132,15 @@ const launched = (program: RunProgram): RunProgram => {
 
 type Started = { readonly child: ChildProcess; readonly identity: ProcessIdentity }
 
-/** `detached` makes it the leader of a session and group of its own, by which its tree is found again. */
+/** `detached` makes it the leader of its own session and group, by which its tree is found. */
 const start = async (
-  what: What & { readonly cwd: string },
+  what: Command & { readonly cwd: string },
   options: SpawnOptions,
-  named: What = what,
+  named: Command = what,
 ): Promise<Started> => {
   const [command, args] = 'shell' in what ? ['/bin/sh', ['-c', what.shell]] : [what.command, what.args]
   const child = spawn(command, args, { ...options, detached: true })
-  // Read in the same turn: Node cannot have reaped it yet, so the pid is still its own even if it has ended.
+  // In the same tick, Node can't have reaped it yet, so the pid is still its own even if it has exited.
   const identity = child.pid === undefined ? undefined : identifySync(child.pid)
   if (identity !== undefined) return { child, identity }
   const cause = await new Promise<unknown>((resolve) => {
@@ -154,18 +152,18 @@ const start = async (
     () => false,
     () => true,
   )
-  // spawn says "ENOENT" and the command's name also when it is the working directory that is missing
-  const why = noDirectory ? `the directory ${what.cwd} does not exist` : reason(cause)
-  throw new AppError('program-failed', `${nameOf(named)} could not be started: ${why}`, { cause })
+  // spawn reports ENOENT with the command's name even if the working directory is missing
+  const why = noDirectory ? `the directory ${what.cwd} doesn't exist` : reason(cause)
+  throw new AppError('program-failed', `couldn't start ${nameOf(named)}: ${why}`, { cause })
 }
 
-const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : 'its start time cannot be read')
+const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : "its start time couldn't be read")
 
-/** A word on descriptor 3 opens it; its end without one (we died) does not. */
+/** Waits for "go" on descriptor 3; exits if it closes first (we died). */
 const GATE = 'IFS= read -r _coppice_gate <&3 && [ "$_coppice_gate" = go ] || exit 125; exec 3<&-; '
 
-/** The pid stays: exec, not a child. */
-const wrapped = (program: RunProgram): What & { readonly cwd: string } => {
+/** exec keeps the pid. */
+const withMarkAndGate = (program: RunProgram): Command & { readonly cwd: string } => {
   const { mark, beforeWork, cwd } = program
   const script = `${mark === undefined ? '' : MARK_SCRIPT}${beforeWork === undefined ? '' : GATE}`
   if (script === '') return program
@@ -174,20 +172,20 @@ const wrapped = (program: RunProgram): What & { readonly cwd: string } => {
   return { command: '/bin/sh', args: ['-c', `${script}exec "$@"`, 'sh', ...marks, ...own], cwd }
 }
 
-const begin = async (child: ChildProcess, identity: ProcessIdentity, program: RunProgram): Promise<void> => {
-  // A child that was ended meanwhile cannot be told to go: its exit says so.
+const openGate = async (child: ChildProcess, identity: ProcessIdentity, program: RunProgram): Promise<void> => {
+  // If the child was killed meanwhile, its exit says so.
   const gate = child.stdio[3]
   gate?.on('error', () => undefined)
   if (program.beforeWork !== undefined) await program.beforeWork(identity)
   if (gate instanceof Writable) gate.end('go\n')
-  feed(child, program.stdin)
+  writeStdin(child, program.stdin)
   if (child.stdin !== null && child.stdout !== null) program.dialogue?.(child.stdin, child.stdout)
 }
 
 const hasInput = ({ stdin, dialogue }: RunProgram): boolean => stdin !== undefined || dialogue !== undefined
 
-const feed = (child: ChildProcess, stdin: string | Uint8Array | undefined): void => {
-  // A program need not read its input: EPIPE is its choice, not a fault.
+const writeStdin = (child: ChildProcess, stdin: string | Uint8Array | undefined): void => {
+  // A program need not read its input, so EPIPE is fine.
   child.stdin?.on('error', () => undefined)
   if (stdin !== undefined) child.stdin?.end(stdin)
 }
@@ -195,12 +193,12 @@ const feed = (child: ChildProcess, stdin: string | Uint8Array | undefined): void
 type Ended = { readonly exitCode: number | null; readonly signal: NodeJS.Signals | null }
 
 /**
- * How long after the program's end its pipes may stay open. A server it left in the background holds them for ever;
- * we go on without it, and go on draining, so that it does not die of a broken pipe.
+ * How long pipes may stay open after the program exits. A background server holds them forever; we continue without it,
+ * but keep draining so it doesn't die of a broken pipe.
  */
 const LINGER_MS = 500
 
-const untilEnded = async (child: ChildProcess): Promise<Ended> => {
+const untilExit = async (child: ChildProcess): Promise<Ended> => {
   const closed = new Promise<void>((resolve) => child.once('close', () => resolve()))
   const ended = await new Promise<Ended>((resolve) => {
     child.once('exit', (exitCode, signal) => resolve({ exitCode, signal }))
@@ -214,15 +212,15 @@ const untilEnded = async (child: ChildProcess): Promise<Ended> => {
   return ended
 }
 
-type Why = 'ended' | 'timed-out' | 'aborted' | 'not-begun'
+type EndReason = 'ended' | 'timed-out' | 'aborted' | 'not-begun'
 
-/** The time-out also covers the lingering pipes. */
-const firstOf = async (
+/** The timeout also covers lingering pipes. */
+const waitForEnd = async (
   ended: Promise<Ended>,
   begun: Promise<void>,
   { timeoutMs, signal }: RunProgram,
-): Promise<Why> => {
-  const { promise, resolve } = Promise.withResolvers<Why>()
+): Promise<EndReason> => {
+  const { promise, resolve } = Promise.withResolvers<EndReason>()
   const onAbort = () => resolve('aborted')
   const timer = timeoutMs === undefined ? undefined : setTimeout(() => resolve('timed-out'), timeoutMs)
   signal?.addEventListener('abort', onAbort, { once: true })
@@ -237,17 +235,17 @@ const firstOf = async (
   }
 }
 
-const endTree = async (identity: ProcessIdentity, program: RunProgram): Promise<void> => {
+const killOrThrow = async (identity: ProcessIdentity, program: RunProgram): Promise<void> => {
   const { clock, graceMs = 5_000 } = program
   const killed = await killTree(identity, { graceMs, clock, leaderMayBeGone: true })
   if (killed.outcome !== 'survivors') return
   const pids = killed.identities.map(({ pid }) => pid).join(', ')
-  throw new AppError('busy', `${nameOf(program)} could not be ended: process ${pids} survives`, {
-    remedy: `end process ${pids} by hand and try again`,
+  throw new AppError('busy', `couldn't stop ${nameOf(program)}: process ${pids} is still running`, {
+    remedy: `stop process ${pids} yourself and try again`,
   })
 }
 
 const cancelled = (program: RunProgram): AppError => new AppError('cancelled', `${nameOf(program)} was cancelled`)
 
-/** Without its arguments: they may hold a secret, and this goes into messages. */
-const nameOf = (what: What): string => ('shell' in what ? 'the shell command' : what.command)
+/** Without arguments: this goes into messages, and they may contain a secret. */
+const nameOf = (what: Command): string => ('shell' in what ? 'the shell command' : what.command)

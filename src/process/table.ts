@@ -8,29 +8,29 @@ import { isForbidden, isGone, parseStat } from './proc.ts'
 import { parsePsTable } from './table-darwin.ts'
 import { createTimeSlice, type TimeSlice } from './time-slice.ts'
 
-/** Every process of this host that can be seen. Throws when the question cannot be answered at all. */
+/** Every visible process on this host. Throws if they can't be listed. */
 export const processTable = async (slice = createTimeSlice()): Promise<readonly ProcessRow[]> => {
   if (process.platform === 'linux') return linuxTable(slice)
   if (process.platform === 'darwin') return darwinTable()
-  throw new AppError('unsupported', `processes cannot be listed on ${process.platform}`)
+  throw new AppError('unsupported', `processes can't be listed on ${process.platform}`)
 }
 
-/** The numbers in /proc. An unreadable /proc is "cannot tell", never "no processes". */
+/** The pids in /proc. If it can't be read, that is "unknown", never "no processes". */
 export const listProcPids = (): readonly number[] => {
   try {
     const pids = readdirSync('/proc').map(Number).filter(Number.isInteger)
-    // A /proc of another pid namespace, or an empty directory in its place, would answer "nobody".
-    if (!pids.includes(process.pid)) throw new Error('this process itself is not listed')
+    // Another pid namespace's /proc, or an empty directory, would list no processes.
+    if (!pids.includes(process.pid)) throw new Error("this process itself isn't listed")
     return pids
   } catch (error) {
-    throw new AppError('unexpected', 'the list of processes in /proc cannot be read', {
+    throw new AppError('unexpected', "couldn't read the process list in /proc", {
       cause: error,
       remedy: 'mount /proc for this user and try again',
     })
   }
 }
 
-/** In slices: how many processes there are is up to whoever starts them. */
+/** In slices: anyone can start any number of processes. */
 const linuxTable = async (slice: TimeSlice): Promise<readonly ProcessRow[]> => {
   const bootId = readBootId()
   const rows: ProcessRow[] = []
@@ -42,7 +42,7 @@ const linuxTable = async (slice: TimeSlice): Promise<readonly ProcessRow[]> => {
   return rows
 }
 
-/** Undefined when nobody has this pid, when we may not look, and for a thread, of the kernel or of a process. */
+/** Undefined for an unused or unreadable pid, and for threads of the kernel or a process. */
 export const linuxRow = (pid: number, bootId = readBootId()): ProcessRow | undefined => {
   const stat = readStat(pid)
   if (stat === undefined || stat.kernelThread || stat.thread) return undefined
@@ -55,7 +55,7 @@ const readStat = (pid: number): ReturnType<typeof parseStat> => {
   try {
     return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'))
   } catch (error) {
-    // hidepid=1 forbids foreign entries; those are never ours to signal
+    // hidepid=1 forbids other users' entries; we never signal those
     if (isGone(error) || isForbidden(error)) return undefined
     throw error
   }

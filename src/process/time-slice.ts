@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /**
- * For work whose amount an agent decides, such as a directory of a million files: after 10 ms everything else gets a
- * turn. Counting steps does not do it: one `stat` takes a microsecond, or 4 ms through a chain of links.
+ * For work whose size an agent controls, such as a directory of a million files: yields after 10 ms. Counting steps
+ * isn't enough: one `stat` takes 1 µs, or 4 ms through a chain of links.
  */
 export type TimeSlice = {
   readonly isOver: () => boolean
-  /** Resolves in the next turn; throws once all slices together have taken longer than the limit. */
+  /** Resolves in the next tick; throws once all slices together exceed the limit. */
   readonly next: () => Promise<void>
 }
 
@@ -16,7 +16,7 @@ const sliceMs = 10
 
 export const createTimeSlice = (limit?: TimeLimit): TimeSlice => {
   let began = performance.now()
-  // Only time that this work itself has taken: other work in between must not make it fail.
+  // Only this work's own time: other work in between must not make it fail.
   let used = 0
   return {
     isOver: () => performance.now() - began >= sliceMs,

@@ -2,23 +2,23 @@ import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { ProcessRow } from './process-row.ts'
 
 /**
- * A process and everything that came from it: descendants, and members of the sessions and process groups they lead.
- * Collected before anything is killed: afterwards orphans hang under pid 1 and nothing tells whose they were.
+ * A process and everything it started: descendants, and members of the sessions and groups they lead. Collected before
+ * killing: afterwards orphans belong to pid 1, and their origin is lost.
  *
- * Grows from processes known to be its members, dead ones among them: the kernel gives out no pid again
- * while a session or group still bears it, so a leader's number keeps naming its group after the leader's death.
+ * Grows from known members, even dead ones: the kernel doesn't reuse a pid while a session or group has it, so a
+ * leader's pid still names its group after its death.
  */
 export const collectTree = (
   rows: readonly ProcessRow[],
   members: readonly ProcessIdentity[],
 ): readonly ProcessIdentity[] => {
-  const pids = new Set(namesStillTheirs(rows, members))
+  const pids = new Set(pidsStillOwned(rows, members))
   const found = new Map<number, ProcessIdentity>()
   for (let grown = true; grown;) {
     grown = false
     for (const row of rows) {
       const { pid } = row.identity
-      // Not the group or session the root merely lives in: that may be the user's own shell.
+      // Not the group or session the root merely belongs to: that may be the user's shell.
       const belongs = pids.has(pid) || pids.has(row.parentPid) || pids.has(row.processGroup) || pids.has(row.session)
       if (!belongs || found.has(pid)) continue
       found.set(pid, row.identity)
@@ -29,21 +29,25 @@ export const collectTree = (
   return rootFirst(found, members)
 }
 
-/** Ourselves and those we descend from: never to be signalled. */
+/** Ourselves and our ancestors, which must never be signalled. */
 export const selfAndAncestors = (rows: readonly ProcessRow[], self: number): ReadonlySet<number> => {
   const parents = new Map(rows.map((row) => [row.identity.pid, row.parentPid]))
-  const line = new Set<number>()
-  for (let pid: number | undefined = self; pid !== undefined && pid > 0 && !line.has(pid); pid = parents.get(pid)) {
-    line.add(pid)
+  const ancestors = new Set<number>()
+  for (
+    let pid: number | undefined = self;
+    pid !== undefined && pid > 0 && !ancestors.has(pid);
+    pid = parents.get(pid)
+  ) {
+    ancestors.add(pid)
   }
-  return line
+  return ancestors
 }
 
 export const isSame = (a: ProcessIdentity, b: ProcessIdentity): boolean =>
   a.pid === b.pid && a.startTime === b.startTime
 
-/** A member's pid that meanwhile names another process no longer leads to relatives of ours. */
-const namesStillTheirs = (rows: readonly ProcessRow[], members: readonly ProcessIdentity[]): readonly number[] => {
+/** A member's pid that another process has now no longer leads to relatives. */
+const pidsStillOwned = (rows: readonly ProcessRow[], members: readonly ProcessIdentity[]): readonly number[] => {
   const now = new Map(rows.map((row) => [row.identity.pid, row.identity]))
   return members
     .filter((member) => member.pid > 1)

@@ -2,9 +2,9 @@ import { toAppError } from '../domain/errors.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { liveness, startedBefore } from '../process/identity.ts'
-import { processesInside } from '../process/inside.ts'
+import { processesInside } from '../process/processes-inside.ts'
 import type { KillOutcome } from '../process/kill.ts'
-import { type LeftProcess, lookAgainWhile, markedProcesses, namedProcess } from '../process/marked-processes.ts'
+import { type LeftProcess, retryWhile, markedProcesses, namedProcess } from '../process/marked-processes.ts'
 import type { RunMark } from '../process/run-mark.ts'
 import { processTable } from '../process/table.ts'
 import type { ProcessRow } from '../process/process-row.ts'
@@ -51,7 +51,7 @@ export const leftoversOf = async (context: Context, run: EndedRun): Promise<Left
 type Context = Pick<IsolationContext, 'self' | 'log'> & { readonly git: Pick<IsolationContext['git'], 'running'> }
 
 const settled = (context: Context, run: EndedRun): Promise<Leftovers> =>
-  lookAgainWhile(isAnythingLeft, async (before) => {
+  retryWhile(isAnythingLeft, async (before) => {
     const found = await lookOnce(context, run)
     const seen = new Set((before ?? found).unknown.map(({ pid }) => pid))
     return { ...found, unknown: found.unknown.filter(({ pid }) => seen.has(pid)) }

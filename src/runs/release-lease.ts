@@ -15,7 +15,7 @@ export const releaseLease = async ({ log }: { readonly log: Logger }, lease: Hel
     const again = setInterval(() => {
       void lease.release().then(
         () => clearInterval(again),
-        (problem: unknown) => log.warn('something could not be recorded yet', { what, error: problem }),
+        (problem: unknown) => log.warn("couldn't write to the store yet; retrying", { what, error: problem }),
       )
     }, LEASE_RETRY_MS).unref()
   }

@@ -15,7 +15,7 @@ import { addWake } from './api/wake.ts'
 import { type Authenticate, createAuthenticate } from './auth.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App, ServerEnv } from './server-env.ts'
-import { errorAnswer, HttpError } from './errors.ts'
+import { errorHandler, HttpError } from './errors.ts'
 import { addEvents } from './events.ts'
 import { securityHeaders } from './headers.ts'
 import { addHealth } from './health.ts'
@@ -23,26 +23,26 @@ import { createHostCheck } from './host-check.ts'
 import { clientOf, createBucket, defaultLimits } from './limits.ts'
 import { addMetrics } from './api/metrics.ts'
 import { addPage } from './page.ts'
-import { redactAnswers } from './redact-answers.ts'
+import { redactResponses } from './redact-responses.ts'
 import { failures, newApp } from './routes.ts'
-import { runMayAsk, runOf } from './run-access.ts'
+import { isRunAllowed, runOf } from './run-access.ts'
 import { createSessions } from './sessions.ts'
 import { createUploads, type Uploads } from './uploads.ts'
 import { addWebhooks, isWebhook } from './webhooks.ts'
 
-/** All routes behind all guards. A route that is added here is guarded without having to think of it. */
+/** All routes behind all guards: a route added here is guarded automatically. */
 export const createApp = (deps: ServerDeps): App => {
   const { log, clock, store } = deps.context.isolation
   const sessions = createSessions(store.pageSessions, deps.token, clock)
   const app = newApp()
-  app.onError(errorAnswer(log, deps.redact))
+  app.onError(errorHandler(log, deps.redact))
   app.notFound((c) => {
     throw new HttpError(404, 'not-found', `unknown endpoint: ${c.req.method} ${c.req.path.slice(0, 200)}`, {
       remedy: 'see GET /api/openapi.json for all endpoints',
     })
   })
   app.use(securityHeaders)
-  app.use(redactAnswers(deps.context.isolation.secrets))
+  app.use(redactResponses(deps.context.isolation.secrets))
   app.use(guard(deps, createAuthenticate(deps.token, sessions)))
   const limits = { ...defaultLimits, ...deps.limits }
   const uploads = createUploads(limits.uploads, clock)
@@ -67,13 +67,13 @@ export const createApp = (deps: ServerDeps): App => {
   return app
 }
 
-/** Everything else needs the token. */
+/** Everything else requires the token. */
 const open = new Set(['GET /', 'HEAD /', 'GET /healthz', 'HEAD /healthz'])
-/** Answering costs no more than refusing, and whoever watches the server may share an address with a flood. */
+/** Answering costs no more than refusing, and a monitor may share an address with a flood. */
 const unlimited = new Set(['GET /healthz', 'HEAD /healthz'])
 const changesNothing = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Who may ask at all: our name, our own page, the token, not too often. */
+/** Checks Host, Origin, token and rate limit. */
 const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<ServerEnv> => {
   const { clock } = deps.context.isolation
   const limits = { ...defaultLimits, ...deps.limits }
@@ -86,7 +86,7 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
   }
   const hosts = createHostCheck(deps.allowedHosts ?? [])
   return async (c, next) => {
-    // A webhook comes through somebody's tunnel under whatever name; its signature is what it is judged by.
+    // A webhook may arrive through a tunnel under any name; its signature authenticates it.
     const webhook = c.req.method === 'POST' && isWebhook(c.req.path)
     if (!webhook) hosts.host(c)
     const changes = !changesNothing.has(c.req.method)
@@ -95,11 +95,11 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
     const route = `${c.req.method} ${c.req.path}`
     const run = webhook || open.has(route) ? undefined : runOf(c, deps.context.runTokens)
     const authenticated = run === undefined ? await authenticate(c) : undefined
-    // A browser sends the cookie for whatever page asks, so it has to be shown that ours did.
+    // A browser sends the cookie for any page, so the request must prove that it comes from ours.
     if (authenticated?.by === 'cookie') hosts.origin(c, { required: changes })
     if (run !== undefined) {
       buckets.run.take(run.messageId)
-      if (!runMayAsk(run, c.req)) throw notForRuns()
+      if (!isRunAllowed(run, c.req)) throw notForRuns()
     } else if (authenticated !== undefined) buckets.authenticated.take(client)
     else if (webhook) buckets.webhooks.take(client)
     else if (open.has(route)) {
@@ -107,7 +107,7 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
     } else {
       buckets.refused.take(client)
       throw new HttpError(401, 'unauthorized', 'the token is missing or wrong', {
-        // Not as the header is written: that is what the redaction of every answer hides.
+        // Not written as the header itself: redaction would hide it from the response.
         remedy:
           'send the header `Authorization` with `Bearer <token>`; the token is in the file `token` in the home directory',
         headers: { 'WWW-Authenticate': 'Bearer' },
@@ -115,14 +115,14 @@ const guard = (deps: ServerDeps, authenticate: Authenticate): MiddlewareHandler<
     }
     c.set('authenticated', authenticated)
     c.set('run', run)
-    // The framework answers for errors only; whatever else is thrown would pass by everybody.
+    // The framework handles only Errors; anything else thrown would bypass every handler.
     await next().catch((thrown: unknown) => {
       throw thrown instanceof Error ? thrown : toAppError(thrown)
     })
   }
 }
 
-/** Reads the body before anything looks at it. A webhook reads its own, once it is clear that somebody wants it. */
+/** Reads the body before any handler does. A webhook reads its own, once it knows the platform exists. */
 const receiveBody =
   (uploads: Uploads, most: number): MiddlewareHandler<ServerEnv> =>
   async (c, next) => {

@@ -11,7 +11,7 @@ export const createAuthenticate = (token: string, sessions: Sessions): Authentic
   const wanted = digest(token)
   return async (c) => {
     const header = c.req.header('authorization')
-    // Whoever shows a token is judged by it: a wrong one is wrong, whatever the browser adds.
+    // A token in the header decides alone: if it's wrong, a valid cookie doesn't help.
     if (header !== undefined) {
       const [, given] = /^Bearer +([\w.~+/=-]{1,200})$/i.exec(header) ?? []
       return given !== undefined && timingSafeEqual(wanted, digest(given)) ? { by: 'bearer' } : undefined
@@ -21,18 +21,17 @@ export const createAuthenticate = (token: string, sessions: Sessions): Authentic
   }
 }
 
-/** The session of the cookie, whatever else the request shows. */
+/** The cookie's session, even if the request also has a token. */
 export const sessionOf = async (c: Context<ServerEnv>, sessions: Sessions): Promise<string | undefined> => {
   const cookie = getCookie(c, cookieName(c))
   return cookie === undefined ? undefined : sessions.find(cookie)
 }
 
 /**
- * Cookies know no ports: two servers of one machine would overwrite each other's. For the same reason whatever else
- * serves pages under the same name on another port is shown this cookie by the browser; it is not the token, it ends,
- * and what it changes needs our own Origin.
+ * Cookies ignore ports: two servers on one machine would overwrite each other's. For the same reason the browser sends
+ * this cookie to other servers on the same host name; it isn't the token, it expires, and changes need our Origin.
  */
 export const cookieName = (c: Context<ServerEnv>): string => `coppice-${c.env.incoming.socket.localPort ?? 0}`
 
-/** Of equal length whatever was given, so that nothing is told by how long the comparison takes. */
+/** Equal length for any input, so the comparison's duration reveals nothing. */
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { createConnections, mostUnanswered } from './connections.ts'
+import { createConnections, maxUnanswered } from './connections.ts'
 
 const request = 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'
 
@@ -29,7 +29,7 @@ test.each([
   socket.write(text.repeat(20_000))
   await new Promise((done) => socket.once('close', done))
   server.close()
-  expect(seen.read).toBe(mostUnanswered + 1)
+  expect(seen.read).toBe(maxUnanswered + 1)
   expect(seen.answered).toBeLessThanOrEqual(1)
 })
 
@@ -53,8 +53,8 @@ test('as many as may be unanswered are all answered, also with a wish for anothe
   let text = ''
   socket.on('data', (chunk) => (text += chunk.toString()))
   const upgrade = 'GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n'
-  socket.write(request.repeat(mostUnanswered - 1) + upgrade)
-  await expect.poll(() => text.split('answer').length - 1).toBe(mostUnanswered)
+  socket.write(request.repeat(maxUnanswered - 1) + upgrade)
+  await expect.poll(() => text.split('answer').length - 1).toBe(maxUnanswered)
   socket.destroy()
   server.close()
 })

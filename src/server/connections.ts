@@ -6,61 +6,61 @@ import { clientOf } from './limits.ts'
 type Connection = {
   readonly socket: Socket
   readonly client: string
-  /** Those that have a head and no complete answer yet: several when a client pipelines. */
+  /** Requests with a head but no complete response: several when a client pipelines. */
   readonly requests: Set<IncomingMessage>
-  /** Answers those whose turn has not come. */
+  /** Starts each request whose turn hasn't come. */
   readonly waiting: (() => void)[]
-  /** Since when it is idle, or when its latest request began. */
+  /** When it became idle, or when its latest request began. */
   since: number
 }
 
 export type Connections = {
-  /** With these the server stops reading from a connection that was cut off. */
+  /** Make the server stop reading from a connection that was cut off. */
   readonly options: Pick<ServerOptions, 'IncomingMessage' | 'shouldUpgradeCallback'>
-  /** Hands on one request of a connection at a time. */
+  /** Passes on one request per connection at a time. */
   inTurn(answer: RequestListener): RequestListener
   guard(server: Server): void
 }
 
-/** Most clients send a request when they have the answer to the one before; a few libraries send some ahead. */
-export const mostUnanswered = 16
+/** Most clients wait for a response before the next request; a few libraries pipeline some. */
+export const maxUnanswered = 16
 
 /**
- * How many requests that were sent ahead are answered before the event loop looks at the other connections: a thousand
- * connections may have sent some, and an answer takes several turns.
+ * How many pipelined requests to handle before the event loop serves the other connections: a thousand connections may
+ * have sent some, and a response takes several turns.
  */
-const sentAheadPerTurn = 8
+const pipelinedPerTurn = 8
 
 /**
- * Keeps connections that do nothing from crowding out the others. A full server would refuse everybody, so a newcomer
- * takes the place of the least useful ones, of the client that has most of them.
+ * Keeps idle connections from crowding out the others. When the server is full, a new connection replaces the least
+ * useful ones of the client that has most of them.
  *
- * Keeps those that do too much from the same: Node would hand on all the requests that it finds in what it has read, some
- * thousands, and everybody else would wait for all of their answers.
+ * Also limits pipelining: Node would pass on every request in what it has read, some thousands, and everybody else
+ * would wait for all the responses.
  */
 export const createConnections = (most: number): Connections => {
   const connections = new Map<Socket, Connection>()
 
-  // Not when it has closed: many may come before that, and Node hands on what it had read from it.
+  // Not only on close: many may arrive before that, and Node passes on what it has read.
   const cutOff = ({ socket }: Connection): void => {
     connections.delete(socket)
     socket.destroy()
   }
 
-  /** How many requests were read from a connection in this turn of the event loop. */
+  /** How many requests were read per connection in this turn of the event loop. */
   const readInTurn = new Map<Socket, number>()
   const count = (socket: Socket): void => {
     if (readInTurn.size === 0) setImmediate(() => readInTurn.clear())
     const read = (readInTurn.get(socket) ?? 0) + 1
     readInTurn.set(socket, read)
     const connection = connections.get(socket)
-    if (connection !== undefined && read > mostUnanswered) cutOff(connection)
+    if (connection !== undefined && read > maxUnanswered) cutOff(connection)
   }
 
   /*
-   * Node reads all the requests in a piece of 64 kB before it looks at the socket again, and small ones take 30 ms. It
-   * does stop at a request to speak another protocol, and closes the connection when nobody here speaks it. Counted here,
-   * since Node answers some by itself: those without a host, and those that expect what it does not know.
+   * Node reads all requests in a 64 kB chunk before it checks the socket again, and small ones take 30 ms. It does stop
+   * at an upgrade request, and closes the connection if nobody handles it. Counted here because Node answers some
+   * requests itself: those without a Host and those with an unknown Expect.
    */
   class Request extends IncomingMessage {
     wantsUpgrade: boolean | null = null
@@ -89,7 +89,7 @@ export const createConnections = (most: number): Connections => {
 
   const ready: { readonly socket: Socket; readonly answer: () => void }[] = []
   const answerSome = (): void => {
-    for (const { socket, answer } of ready.splice(0, sentAheadPerTurn)) if (connections.has(socket)) answer()
+    for (const { socket, answer } of ready.splice(0, pipelinedPerTurn)) if (connections.has(socket)) answer()
     if (ready.length > 0) setImmediate(answerSome)
   }
   const takeNext = ({ socket, waiting }: Connection): void => {
@@ -104,12 +104,12 @@ export const createConnections = (most: number): Connections => {
     if (connection === undefined) return
     const { requests, waiting } = connection
     requests.add(request)
-    if (requests.size > mostUnanswered) return cutOff(connection)
+    if (requests.size > maxUnanswered) return cutOff(connection)
     connection.since = performance.now()
     response.once('close', () => {
       requests.delete(request)
       connection.since = performance.now()
-      // The adaptor ends what is left of other bodies; nobody reads one of these, and it may never end.
+      // The adaptor ends other unfinished bodies; nobody reads this one, and it may never end.
       if (!request.complete && bodiless.has(request.method ?? '')) request.socket.destroySoon()
       takeNext(connection)
     })
@@ -124,10 +124,10 @@ export const createConnections = (most: number): Connections => {
       connections.set(socket, { socket, client, requests: new Set(), waiting: [], since: performance.now() })
       return socket.once('close', () => connections.delete(socket))
     })
-    // Also called when a kept-alive connection has waited long enough for its next request.
+    // Also fires when a kept-alive connection has waited too long for its next request.
     server.on('timeout', (socket: Socket) => {
       const isAnswering = (connections.get(socket)?.requests.size ?? 0) > 0 && socket.writableLength === 0
-      // Work of ours may take its time. An answer that nobody reads may not.
+      // Our own work may take its time; a response that nobody reads may not.
       if (!isAnswering) socket.destroy()
     })
   }
@@ -138,10 +138,10 @@ export const createConnections = (most: number): Connections => {
 const bodiless = new Set(['GET', 'HEAD'])
 
 /**
- * Idle connections go first, but not before there are many: one that has just come is idle too. Then the one that sends
- * slowest, then one that does not read its answer. One that waits for our answer never goes.
+ * Idle connections first, but only once there are many: a new one is idle too. Then the one that sends slowest, then
+ * one that doesn't read its response. A connection waiting for our response is never cut off.
  *
- * Several at a time: looking at 2,000 connections takes about a millisecond, and 10,000 may come within a second.
+ * Several at a time: examining 2,000 connections takes about a millisecond, and 10,000 may arrive within a second.
  */
 const leastUseful = (connections: readonly Connection[], most: number): readonly Connection[] => {
   const now = performance.now()
@@ -160,8 +160,8 @@ const leastUseful = (connections: readonly Connection[], most: number): readonly
   return largest.toSorted((a, b) => worth(a) - worth(b)).slice(0, Math.ceil(most / 50))
 }
 
-/** Each is an open file, and git needs some too: where few are allowed, no more than half of them. */
-export const defaultMostConnections = (): number => Math.min(2_000, Math.floor(openFiles() / 2))
+/** Each is an open file, and git needs some too: at most half of the limit. */
+export const defaultMaxConnections = (): number => Math.min(2_000, Math.floor(openFiles() / 2))
 
 const openFiles = (): number => {
   try {

@@ -9,7 +9,7 @@ import type { errorBody } from './schemas.ts'
 
 export type ErrorBody = z.infer<typeof errorBody>
 
-/** What only HTTP knows: who may ask, how much, how often. */
+/** Errors that only HTTP has: authentication, size and rate limits. */
 export class HttpError extends Error {
   readonly status: ContentfulStatusCode
   readonly code: string
@@ -31,8 +31,8 @@ export class HttpError extends Error {
   }
 }
 
-/** Every failure becomes one of these: a code, a sentence, what to do. Never a stack, never what an exception said. */
-export const errorAnswer =
+/** Turns every failure into a code, a message and a remedy. Never a stack or an exception's own text. */
+export const errorHandler =
   (log: Logger, redact: Redact) =>
   (error: unknown, c: Context): Response => {
     const { status, code, message, remedy, headers } = describe(error)
@@ -50,7 +50,7 @@ const describe = (error: unknown): Described => {
   if (error instanceof HTTPException) return describeHono(error)
   const { code, message, remedy } = toAppError(error)
   const status = statuses[code] ?? 500
-  // Whatever was thrown by what we did not write may say anything.
+  // An error thrown by code that isn't ours may contain anything.
   if (code === 'unexpected' || code === 'store-failed') {
     return {
       status,

@@ -9,7 +9,7 @@ import { failures } from './routes.ts'
 import { line } from './schemas.ts'
 import type { Sessions } from './sessions.ts'
 
-/** What a client may be behind, in bytes, before it is disconnected: memory is for the work, not for who sleeps. */
+/** How many bytes a client may lag behind before it is disconnected, so that slow readers don't use up memory. */
 const BUFFER_BYTES = 1_000_000
 
 const route = createRoute({
@@ -59,7 +59,7 @@ export const addEvents = (
       ...(session !== undefined && {
         session: { isLive: () => sessions.isLive(session), onEnd: (listener) => sessions.onEnd(session, listener) },
       }),
-      // Not by closing the stream, which would first wait for all that was not read.
+      // Closing the stream would first wait for everything unread.
       disconnect: () => outgoing.destroy(),
       heartbeatMs: limits?.heartbeatMs ?? defaultLimits.heartbeatMs,
       onEnd: () => {
@@ -78,14 +78,14 @@ type StreamOptions = {
   readonly subscribe: (listener: (change: Change) => void) => () => void
   readonly redact: Redact
   readonly stopping: AbortSignal
-  /** The session that opened it, where it was not the token. */
+  /** The session that opened it, unless it was the token. */
   readonly session?: { readonly isLive: () => Promise<boolean>; readonly onEnd: (listener: () => void) => () => void }
   readonly disconnect: () => void
   readonly heartbeatMs: number
   readonly onEnd: () => void
 }
 
-/** Watching begins before the first byte goes out: whoever has seen the answer's head misses nothing from there on. */
+/** Subscribes before the first byte goes out: a client that has the response head misses nothing after it. */
 const eventStream = ({
   subscribe,
   redact,
@@ -121,7 +121,7 @@ const eventStream = ({
           write(`event: ${change.type}\ndata: ${redact(JSON.stringify(change))}\n\n`),
         )
         const beat = async (): Promise<void> => {
-          // It may have expired, or have been ended elsewhere. A store that cannot be asked ends the stream as well.
+          // The session may have expired or ended elsewhere. If the store can't tell, the stream ends too.
           const isLive = session === undefined || (await session.isLive().catch(() => false))
           if (isLive) write(': still here\n\n')
           else finish()

@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono'
 import type { ServerEnv } from './server-env.ts'
 
-/** Answers are data: nothing in them may run, be framed, be guessed at, be kept or be read by another page. */
-const always = {
+/** Responses are data: no script, frame, sniffing, cache or other page may use them. */
+const defaultHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
@@ -11,12 +11,12 @@ const always = {
   'Cache-Control': 'no-store',
 } as const
 
-const nothing = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+const defaultPolicy = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-/** Set after the answer is there, so that an error has them as well. A page brings its own policy. */
+/** Set after the response exists, so that errors have them too. A page has its own policy. */
 export const securityHeaders: MiddlewareHandler<ServerEnv> = async (c, next) => {
   await next()
   const { headers } = c.res
-  for (const [name, value] of Object.entries(always)) headers.set(name, value)
-  if (!headers.has('Content-Security-Policy')) headers.set('Content-Security-Policy', nothing)
+  for (const [name, value] of Object.entries(defaultHeaders)) headers.set(name, value)
+  if (!headers.has('Content-Security-Policy')) headers.set('Content-Security-Policy', defaultPolicy)
 }

@@ -19,7 +19,7 @@ export const addHealth = (app: App, { ready, stopping }: ServerDeps): void => {
   app.openapi(route, (c) => {
     wasReady ||= ready()
     if (stopping.aborted || !ready()) {
-      // What was ready and is not any more lets running work finish before it ends.
+      // After being ready, not ready means stopping: running work finishes first.
       return c.json({ status: wasReady || stopping.aborted ? ('stopping' as const) : ('starting' as const) }, 503)
     }
     return c.json({ status: 'ok' as const, uptimeSeconds: Math.round(process.uptime()) }, 200)

@@ -4,18 +4,18 @@ import type { ServerEnv } from './server-env.ts'
 import { HttpError } from './errors.ts'
 
 export type HostCheck = {
-  /** Throws 403 when the request was not sent to one of our names. */
+  /** Throws 403 unless the request was sent to one of our names. */
   host(c: Context<ServerEnv>): void
   /**
-   * Throws 403 when the page that sends it is not ours. For everything that changes state, and for everything with a
-   * cookie. `required`: also when it does not say which page that is.
+   * Throws 403 if the sending page isn't ours. For everything that changes state, and everything with a cookie.
+   * `required`: also if the page is unknown.
    */
   origin(c: Context<ServerEnv>, options?: { readonly required: boolean }): void
 }
 
 /**
- * DNS rebinding: a page of evil.example, whose name suddenly points at 127.0.0.1, may speak to us as to its own server.
- * Its requests still carry its name as Host. So only names that nobody else can point at us are answered.
+ * DNS rebinding: a page on evil.example, whose name now points at 127.0.0.1, could talk to us as its own server. Its
+ * requests still carry its name as Host, so only names that nobody else can point at us are accepted.
  */
 export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
   const configured = new Set(allowedHosts.map((name) => name.toLowerCase()))
@@ -34,7 +34,7 @@ export const createHostCheck = (allowedHosts: readonly string[]): HostCheck => {
     origin: (c, { required } = { required: false }) => {
       const host = hostOf(c) ?? ''
       const origin = c.req.header('origin')
-      // A proxy in front of a configured name may speak TLS; on the loopback there is none.
+      // A proxy in front of a configured name may use TLS; there is none on the loopback.
       const own = [`http://${host}`, ...(isConfigured(host) ? [`https://${host}`] : [])]
       const site = c.req.header('sec-fetch-site')
       const foreign =
@@ -59,7 +59,7 @@ const isLoopbackName = (name: string): boolean =>
 
 const hostOf = (c: Context<ServerEnv>): string | undefined => c.req.header('host')?.toLowerCase()
 
-/** `[::1]:4780` has colons of its own. */
+/** `[::1]:4780` contains other colons. */
 const nameOf = (host: string): string => host.replace(/:\d*$/, '')
 
 const portOf = (host: string): number => {

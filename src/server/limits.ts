@@ -4,22 +4,22 @@ import { defaultUploadLimits, type UploadLimits } from './uploads.ts'
 
 export type Rate = { readonly perSecond: number; readonly burst: number }
 
-/** Per client address. Behind a proxy all clients are one. */
+/** Per client address. All clients behind a proxy count as one. */
 export type RequestLimits = {
   readonly bodyBytes: number
   readonly uploads: UploadLimits
-  /** Without the right token, where one is needed. */
+  /** Without the right token, where one is required. */
   readonly refused: Rate
-  /** Where none is needed. */
+  /** Where none is required. */
   readonly open: Rate
-  /** Services deliver in bursts, often all through one tunnel, and GitHub does not try again what was turned away. */
+  /** Services deliver in bursts, often through one tunnel, and GitHub doesn't retry rejected deliveries. */
   readonly webhooks: Rate
-  /** With the token: only what a program gone wild would reach. Accepting messages is measured at 5,000 per second. */
+  /** With the token: stops only a runaway program. Accepting messages was measured at 5,000 per second. */
   readonly authenticated: Rate
-  /** Per run, with its token: an agent that asks in a loop keeps nobody else waiting. */
+  /** Per run, with its token: an agent polling in a loop delays nobody else. */
   readonly run: Rate
   readonly eventStreams: number
-  /** How often an event stream says that it is alive, and looks whether its session is. */
+  /** How often an event stream sends a heartbeat and checks its session. */
   readonly heartbeatMs: number
 }
 
@@ -36,12 +36,12 @@ export const defaultLimits: RequestLimits = {
 }
 
 export type Bucket = {
-  /** Throws 429 when this client has none left. */
+  /** Throws 429 when this client has no tokens left. */
   take(client: string): void
 }
 
-/** More clients than that at once are not remembered: the oldest begins anew. */
-const CLIENTS = 10_000
+/** The most clients to remember; beyond that, the oldest is forgotten. */
+const MAX_CLIENTS = 10_000
 
 /** A token bucket per client. */
 export const createBucket = ({ perSecond, burst }: Rate, clock: Clock): Bucket => {
@@ -59,7 +59,7 @@ export const createBucket = ({ perSecond, burst }: Rate, clock: Clock): Bucket =
           headers: { 'Retry-After': String(wait) },
         })
       }
-      if (known === undefined && clients.size >= CLIENTS) {
+      if (known === undefined && clients.size >= MAX_CLIENTS) {
         const [oldest] = clients.keys()
         if (oldest !== undefined) clients.delete(oldest)
       }
@@ -68,7 +68,7 @@ export const createBucket = ({ perSecond, burst }: Rate, clock: Clock): Bucket =
   }
 }
 
-/** Whoever has one IPv6 address has the other 2^64 of its network as well. */
+/** One IPv6 address usually comes with 2^64 others in its network. */
 export const clientOf = (address: string | undefined): string => {
   if (address === undefined) return ''
   if (!address.includes(':') || /^::ffff:/i.test(address)) return address

@@ -3,28 +3,28 @@ import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { AppError } from '../domain/errors.ts'
 import { createApp } from './app.ts'
-import { defaultMostConnections, type Connections, createConnections } from './connections.ts'
+import { defaultMaxConnections, type Connections, createConnections } from './connections.ts'
 import type { ServerDeps } from './deps.ts'
 import type { App } from './server-env.ts'
 import { isLoopbackAddress } from './host-check.ts'
 
 export type ListenOptions = {
   readonly host: string
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number
-  /** The explicit word without which nobody beyond this machine is listened to. */
+  /** Must be set explicitly to listen beyond this machine. */
   readonly allowRemote?: boolean
   readonly timeouts?: Partial<Timeouts>
-  readonly mostConnections?: number
+  readonly maxConnections?: number
 }
 
 export type Timeouts = {
-  /** How long a client may take for the head of a request, and between two requests. */
+  /** How long a client may take to send a request head, and between two requests. */
   readonly headersMs: number
   readonly keepAliveMs: number
-  /** How long an answer may wait for a client that does not read it. */
+  /** How long a response may wait for a client that doesn't read it. */
   readonly unreadMs: number
-  /** How often the first two are looked at. */
+  /** How often the first two are checked. */
   readonly checkMs: number
 }
 
@@ -34,19 +34,19 @@ export type RunningServer = {
   readonly app: App
   readonly port: number
   readonly url: string
-  /** Takes no new connections, ends the event streams, lets requests finish up to a time. */
+  /** Refuses new connections, ends the event streams, and lets requests finish for `graceMs`. */
   stop(graceMs: number): Promise<void>
 }
 
 export const startServer = async (
   deps: Omit<ServerDeps, 'stopping'>,
-  { host, port, allowRemote = false, timeouts, mostConnections = defaultMostConnections() }: ListenOptions,
+  { host, port, allowRemote = false, timeouts, maxConnections = defaultMaxConnections() }: ListenOptions,
 ): Promise<RunningServer> => {
   const address = await addressOf(host, allowRemote)
   const stopping = new AbortController()
   const own = isLoopbackAddress(address) || anyAddress.has(host) ? [] : [host]
   const app = createApp({ ...deps, stopping: stopping.signal, allowedHosts: [...(deps.allowedHosts ?? []), ...own] })
-  const server = newServer(app, createConnections(mostConnections), { ...defaultTimeouts, ...timeouts })
+  const server = newServer(app, createConnections(maxConnections), { ...defaultTimeouts, ...timeouts })
   await listening(server, address, port)
   const bound = server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
@@ -66,10 +66,10 @@ export const startServer = async (
 }
 
 const loopback = new Set(['127.0.0.1', '::1', 'localhost'])
-/** No name to be called by: those have to be configured. */
+/** Not usable as Host: names must be configured. */
 const anyAddress = new Set(['0.0.0.0', '::'])
 
-/** `localhost` is what the hosts file says it is, so it is looked up first and listened to as that address. */
+/** `localhost` is whatever the hosts file says, so it is looked up and we listen on that address. */
 const addressOf = async (host: string, allowRemote: boolean): Promise<string> => {
   if (!loopback.has(host)) {
     if (allowRemote && host !== '') return host
@@ -100,7 +100,7 @@ const newServer = (
     {
       ...connections.options,
       headersTimeout: headersMs,
-      // A body is judged by its rate: a large one may take minutes, and one that stands still is cut off within seconds.
+      // A body is limited by its rate: a large one may take minutes; a stalled one is cut off within seconds.
       requestTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: checkMs,

@@ -1,11 +1,11 @@
 import type { Changes } from '../conversations/changes.ts'
 import type { Conversations } from '../conversations/conversations.ts'
 
-/** What has been counted since the start of the process. */
+/** Counted since the process started. */
 export type Metrics = {
-  /** The same door, with what goes through it counted: the one that every platform gets. */
-  counting(accept: Conversations['accept']): Conversations['accept']
-  /** A message was worked on and how that ended. */
+  /** Wraps `accept` to count its outcomes. Every platform gets the wrapped one. */
+  countAccepted(accept: Conversations['accept']): Conversations['accept']
+  /** Counts a processed message by its outcome. */
   handled(outcome: string): void
   counters(): readonly Sample[]
 }
@@ -29,7 +29,7 @@ export const createMetrics = (changes: Changes): Metrics => {
     if (change.type === 'cleanup') count('coppice_cleanup_removed_total', {}, change.removed)
   })
   return {
-    counting: (accept) => async (message) => {
+    countAccepted: (accept) => async (message) => {
       const answer = await accept(message)
       count(`coppice_messages_${answer.outcome}_total`, { platform: message.platform })
       return answer

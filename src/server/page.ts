@@ -27,9 +27,9 @@ const policy = `default-src 'none'; style-src 'sha256-${createHash('sha256').upd
 const route = createRoute({
   method: 'get',
   path: '/',
-  summary: 'A page that says what this server is',
+  summary: 'Describe this server on an HTML page',
   security: [],
-  responses: { 200: { description: 'A page', content: { 'text/html': { schema: z.string() } } } },
+  responses: { 200: { description: 'The page', content: { 'text/html': { schema: z.string() } } } },
 })
 
 export const addPage = (app: App): void => {

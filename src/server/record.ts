@@ -5,7 +5,7 @@ import { liveness } from '../process/identity.ts'
 import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync } from '../process/files/replace-file.ts'
 
-/** Where the server of this home listens, for whoever wants to speak to it. */
+/** Where this home's server listens, for its clients. */
 export type ServerRecord = { readonly url: string; readonly process: ProcessIdentity; readonly startedAt: number }
 
 export const writeServerRecord = (home: string, record: ServerRecord): void =>
@@ -13,7 +13,7 @@ export const writeServerRecord = (home: string, record: ServerRecord): void =>
 
 export const removeServerRecord = (home: string): void => rmSync(recordFile(home), { force: true })
 
-/** The record of a server that really runs; a record that a crash left is as good as none. */
+/** The record of a running server; undefined if a crash left it behind. */
 export const runningServer = (home: string): ServerRecord | undefined => {
   try {
     const value: unknown = JSON.parse(readUntrustedTextSync(recordFile(home)) ?? '')

@@ -4,7 +4,7 @@ import type { App, ServerEnv } from './server-env.ts'
 import { HttpError } from './errors.ts'
 import { errorBody } from './schemas.ts'
 
-/** An app whose wrong input is answered with what is wrong. */
+/** An app that answers invalid input with what is wrong. */
 export const newApp = (): App =>
   new OpenAPIHono<ServerEnv>({
     defaultHook: (result) => {
@@ -12,20 +12,20 @@ export const newApp = (): App =>
     },
   })
 
-/** The first few: whoever sends a thousand wrong keys does not get them all back. */
-const MOST_PROBLEMS = 5
+/** Only the first few, so that a thousand wrong keys don't all come back. */
+const MAX_PROBLEMS = 5
 
 const problemsOf = ({ issues }: ZodError, target: string): string => {
-  const problems = issues.slice(0, MOST_PROBLEMS).map((issue) => {
+  const problems = issues.slice(0, MAX_PROBLEMS).map((issue) => {
     const place = issue.path.length === 0 ? (target === 'json' ? 'the body' : target) : issue.path.map(String).join('.')
     if (issue.code !== 'unrecognized_keys') return `${place}: ${issue.message}`
-    const keys = issue.keys.slice(0, MOST_PROBLEMS).map((key) => JSON.stringify(key.slice(0, 80)))
+    const keys = issue.keys.slice(0, MAX_PROBLEMS).map((key) => JSON.stringify(key.slice(0, 80)))
     return `${place}: unknown key ${keys.join(', ')}`
   })
   return problems.join('; ')
 }
 
-/** Parts of a route's description. */
+/** For a route's description. */
 export const json = <T extends ZodType>(description: string, schema: T) => ({
   description,
   content: { 'application/json': { schema } },
@@ -36,13 +36,13 @@ export const body = <T extends z.ZodType>(schema: T) => ({
   content: { 'application/json': { schema } },
 })
 
-/** What every route that needs the token may answer besides. */
+/** Responses of every route that requires the token. */
 export const failures = {
-  400: json('Invalid request; `message` says where', errorBody),
+  400: json('Invalid request; see `message`', errorBody),
   401: json('The token is missing or wrong', errorBody),
   403: json('Host name or origin not allowed', errorBody),
   429: json('Too many requests; see `Retry-After`', errorBody),
 }
 
 export const missing = { 404: json('Not found', errorBody) }
-export const refused = { 409: json('Refused: `reasons` and `remedies` say why and what to do', errorBody) }
+export const refused = { 409: json('Refused; see `reasons` and `remedies`', errorBody) }

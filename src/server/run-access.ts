@@ -2,21 +2,21 @@ import type { Context } from 'hono'
 import type { Run, RunTokens } from '../runs/tokens.ts'
 import type { ServerEnv } from './server-env.ts'
 
-/** The run whose token the request carries; undefined for every other token and for none. */
+/** The run whose token the request carries, if any. */
 export const runOf = (c: Context<ServerEnv>, tokens: RunTokens | undefined): Run | undefined => {
   const [, given] = /^Bearer +([\w-]{1,200})$/i.exec(c.req.header('authorization') ?? '') ?? []
   return given === undefined ? undefined : tokens?.find(given)
 }
 
 /**
- * What a run may ask: who it is, its own environment, its own conversation. By whole addresses, so that a route which
- * is added later is closed to runs until somebody opens it here.
+ * A run may read only itself, its environment and its conversation. Matches whole paths, so that routes added later
+ * are closed to runs until they are listed here.
  */
-export const runMayAsk = (run: Run, { method, path, url }: Context<ServerEnv>['req']): boolean => {
+export const isRunAllowed = (run: Run, { method, path, url }: Context<ServerEnv>['req']): boolean => {
   if (method !== 'GET') return false
   const { searchParams: query } = new URL(url)
   const names = [...query.keys()]
-  // Given twice, the one that is checked might not be the one that counts.
+  // If given twice, the checked one might not be the one used.
   if (new Set(names).size !== names.length) return false
   const asked = segmentsOf(path)
   const isAbout = (...own: readonly string[]): boolean =>

@@ -3,14 +3,14 @@ import { AppError } from '../domain/errors.ts'
 import { toWork, workTypes } from '../domain/work.ts'
 
 /*
- * Everything that comes in from outside: a limit on every string, nothing that the database or a terminal would choke
- * on, no key that nobody reads.
+ * Schemas for all external input: every string is limited, nothing that the database or a terminal can't handle is
+ * accepted, unknown keys are refused.
  */
 
 // eslint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/
 
-/** An id or a name: one line, not empty. */
+/** An id or a name: a single non-empty line. */
 export const line = (most: number) =>
   z
     .string()
@@ -22,8 +22,8 @@ export const line = (most: number) =>
 
 const messageBytes = 100_000
 
-/** What people write: any length of lines, limited in bytes. PostgreSQL has no place for NUL. */
-export const prose = z
+/** User text: any number of lines, limited in bytes. PostgreSQL can't store NUL. */
+export const userText = z
   .string()
   .min(1)
   .max(messageBytes)
@@ -37,7 +37,7 @@ export const conversationId = line(500).openapi({ description: "The conversation
 const number = z.int().min(1).max(9_999_999_999)
 const sha = z.string().regex(/^(?:[0-9a-f]{40}|[0-9a-f]{64})$/, 'must be a full commit id')
 
-/** As in `IsolationHints`. */
+/** See `IsolationHints`. */
 export const hints = z
   .strictObject({
     workflowType: z.enum(workTypes).optional(),
@@ -60,21 +60,21 @@ export const hints = z
   })
   .openapi('IsolationHints')
 
-/** A name and never a path: what only asks must not register a repository. */
+/** A name, never a path: a read-only request must not register a repository. */
 export const codebaseName = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must be a valid codebase name')
   .openapi({ description: "A registered codebase's name" })
 
 export const incoming = {
-  message: prose,
+  message: userText,
   codebase: codebaseName.optional().openapi({ description: 'Binds a conversation that has no codebase yet' }),
   move: z.boolean().optional().openapi({ description: 'If true, moves the conversation to `codebase`' }),
   hints: hints.optional(),
-  deliveryId: line(200).optional().openapi({ description: 'Idempotency key: a repeated ID is the same message' }),
+  deliveryId: line(200).optional().openapi({ description: 'Idempotency key: a message with a known ID is ignored' }),
 }
 
-/** `?force=true`; a flag that is spelled otherwise is a mistake, not a no. */
+/** `?force=true`; any other spelling is an error, not false. */
 export const flag = z
   .enum(['true', 'false'])
   .optional()
@@ -118,7 +118,7 @@ const environmentShape = {
 
 export const environmentAnswer = z.object(environmentShape).openapi('Environment')
 
-/** The facts are there where a codebase was named: git is asked for them. */
+/** The git facts are present only when a codebase was named. */
 export const listedAnswer = z
   .object({
     ...environmentShape,

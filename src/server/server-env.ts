@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server'
 import type { OpenAPIHono } from '@hono/zod-openapi'
 import type { Run } from '../runs/tokens.ts'
 
-/** How somebody showed that they know the token. */
+/** How a client authenticated. */
 export type Authenticated = { readonly by: 'bearer' } | { readonly by: 'cookie'; readonly session: string }
 
 export type ServerEnv = {

@@ -2,35 +2,35 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../domain/clock.ts'
 import type { PageSessionStore } from '../store/page-sessions.ts'
 
-/** Sessions of the page: what a cookie stands for. Kept in the store, so that they can be ended and outlive a restart. */
+/** Browser sessions, identified by a cookie. Stored, so that they can be ended and survive a restart. */
 export type Sessions = {
   begin(): Promise<{ readonly cookie: string; readonly maxAge: number }>
-  /** The id of the session that this cookie stands for, if it has not ended. */
+  /** The id of the cookie's session, if it's still live. */
   find(cookie: string): Promise<string | undefined>
   end(id: string): Promise<void>
   endAll(): Promise<void>
   isLive(id: string): Promise<boolean>
-  /** Calls when this server ends the session. Answers what takes that back. */
+  /** Called when this server ends the session. Returns an unsubscribe function. */
   onEnd(id: string, listener: () => void): () => void
 }
 
-const LIFE_SECONDS = 7 * 24 * 60 * 60
-/** More browsers than anybody has. The oldest sessions end. */
-const MOST = 1_000
+const SESSION_SECONDS = 7 * 24 * 60 * 60
+/** More than anybody's browsers; the oldest end. */
+const MAX_SESSIONS = 1_000
 
 export const createSessions = (store: PageSessionStore, token: string, clock: Clock): Sessions => {
   const watching = new Map<string, Set<() => void>>()
-  // Signed with the token: another token ends every session, and a made-up cookie never reaches the store.
+  // Signed with the token: a new token ends every session, and a forged cookie never reaches the store.
   const signatureOf = (id: string): Buffer => createHmac('sha256', token).update(`session ${id}`).digest()
-  const tell = (listeners: Iterable<() => void>): void => {
+  const notify = (listeners: Iterable<() => void>): void => {
     for (const listener of listeners) listener()
   }
   return {
     begin: async () => {
       const id = randomBytes(16).toString('hex')
       const createdAt = clock()
-      await store.begin({ id, createdAt, expiresAt: createdAt + LIFE_SECONDS * 1000 }, MOST)
-      return { cookie: `${id}.${signatureOf(id).toString('hex')}`, maxAge: LIFE_SECONDS }
+      await store.begin({ id, createdAt, expiresAt: createdAt + SESSION_SECONDS * 1000 }, MAX_SESSIONS)
+      return { cookie: `${id}.${signatureOf(id).toString('hex')}`, maxAge: SESSION_SECONDS }
     },
     find: async (cookie) => {
       const [, id, signature] = /^([0-9a-f]{32})\.([0-9a-f]{64})$/.exec(cookie) ?? []
@@ -40,11 +40,11 @@ export const createSessions = (store: PageSessionStore, token: string, clock: Cl
     },
     end: async (id) => {
       await store.end(id)
-      tell(watching.get(id) ?? [])
+      notify(watching.get(id) ?? [])
     },
     endAll: async () => {
       await store.endAll()
-      tell([...watching.values()].flatMap((listeners) => [...listeners]))
+      notify([...watching.values()].flatMap((listeners) => [...listeners]))
     },
     isLive: (id) => store.isLive(id, clock()),
     onEnd: (id, listener) => {

@@ -16,35 +16,35 @@ import { AppError } from '../domain/errors.ts'
 export type Token = {
   readonly token: string
   readonly file: string
-  /** Made just now: the time to show it once. */
+  /** Created just now, so show it once. */
   readonly created: boolean
-  /** Others could read the file until now. */
+  /** The file was readable by others until now. */
   readonly tightened: boolean
 }
 
-/** The token of this home, made when there is none. Two processes that start together get the same one. */
+/** This home's token, created if missing. Two processes that start together get the same one. */
 export const ensureToken = (home: string): Token => {
   const file = tokenFile(home)
   const kept = readToken(home)
   if (kept !== undefined) return { ...kept, created: false }
-  // By a link, which fails when the name is there: no reader ever sees half a file, and the first one wins.
-  const own = `${file}.${randomBytes(8).toString('hex')}`
+  // A link fails if the name exists: no reader ever sees a partial file, and the first process wins.
+  const temporary = `${file}.${randomBytes(8).toString('hex')}`
   let created = true
   try {
-    writeFileSync(own, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
-    linkSync(own, file)
+    writeFileSync(temporary, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600, flag: 'wx', flush: true })
+    linkSync(temporary, file)
   } catch (cause) {
-    if (codeOf(cause) !== 'EEXIST') throw cannot(file, cause)
+    if (codeOf(cause) !== 'EEXIST') throw unusable(file, cause)
     created = false
   } finally {
-    rmSync(own, { force: true })
+    rmSync(temporary, { force: true })
   }
   const token = readToken(home)
   if (token === undefined) throw damaged(file, 'vanished while it was read')
   return { ...token, created }
 }
 
-/** undefined when there is none yet. Never makes one: whoever only wants to speak to a server needs the server's. */
+/** undefined if missing. Never creates one: a client needs the server's. */
 export const readToken = (home: string): Omit<Token, 'created'> | undefined => {
   const file = tokenFile(home)
   const descriptor = open(file)
@@ -67,14 +67,14 @@ export const readToken = (home: string): Omit<Token, 'created'> | undefined => {
 
 export const tokenFile = (home: string): string => join(home, 'token')
 
-/** Not through a link (somebody else's file would get our mode), and never waiting for a pipe's other end. */
+/** Doesn't follow a link (we'd change the mode of somebody else's file) or wait for a pipe's writer. */
 const open = (file: string): number | undefined => {
   try {
     return openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (cause) {
     if (codeOf(cause) === 'ENOENT') return undefined
     if (codeOf(cause) === 'ELOOP') throw damaged(file, 'is a link')
-    throw cannot(file, cause)
+    throw unusable(file, cause)
   }
 }
 
@@ -83,7 +83,7 @@ const damaged = (file: string, what: string): AppError =>
     remedy: 'delete it; the server creates a new one when it starts',
   })
 
-const cannot = (file: string, cause: unknown): AppError =>
+const unusable = (file: string, cause: unknown): AppError =>
   new AppError('config-invalid', `can't use the token file ${file}: ${String(codeOf(cause) ?? cause)}`, {
     cause,
     remedy: 'check that you own it and that its mode is 0600',

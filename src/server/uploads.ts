@@ -6,52 +6,52 @@ export type UploadLimits = {
   /** A body that falls below this rate for `patienceMs` is cut off. */
   readonly bytesPerSecond: number
   readonly patienceMs: number
-  /** What all bodies together may hold in memory. */
+  /** The memory limit for all bodies together. */
   readonly memoryBytes: number
-  /** Up to this size a body is only cut off to make room when there is no larger one. */
+  /** A body up to this size is cut off to make room only if there is no larger one. */
   readonly smallBytes: number
 }
 
 export const defaultUploadLimits: UploadLimits = {
-  // Slow enough for a bad line. What is slower and under 100 kB is through before the patience is.
+  // Slow enough for a bad connection. A slower body below 100 kB finishes before it is cut off.
   bytesPerSecond: 10_000,
   patienceMs: 10_000,
-  // Five of the largest that GitHub sends.
+  // Five of GitHub's largest payloads.
   memoryBytes: 128_000_000,
   smallBytes: 1_000_000,
 }
 
 export type Uploads = {
-  /** Reads the whole body and works with it. Its memory counts until `work` has ended. */
+  /** Reads the whole body and passes it to `work`. Its memory counts until `work` has ended. */
   withBody<T>(incoming: IncomingMessage, options: UploadOptions, work: (body: Buffer) => Promise<T>): Promise<T>
 }
 
 export type UploadOptions = {
-  /** The largest body allowed here. */
+  /** The maximum body size. */
   readonly most: number
-  /** Who sends it, as `clientOf` names them. */
+  /** The sender, as returned by `clientOf`. */
   readonly client: string
 }
 
 type Upload = {
   readonly client: string
   bytes: number
-  /** Drains with time and is filled by what arrives, up to the brim: below the floor the body is too slow. */
+  /** Drains over time and refills with what arrives, up to the brim: below the floor the body is too slow. */
   level: number
   at: number
   readonly cutOff: (why: HttpError) => void
 }
 
 /**
- * The one reader of request bodies. Nobody waits for a turn, since whoever holds it without sending would stall the
- * rest: memory is counted by bytes that have arrived, not by what a header announces. When it is full, the slowest
- * large body of the client that holds most is cut off. Behind a proxy all clients are one, and the slowest goes.
+ * The only reader of request bodies. There is no queue, since a sender that stalls would block the rest: memory is
+ * counted in bytes received, not by the announced length. When it is full, the slowest large body of the client that
+ * holds most is cut off. All clients behind a proxy count as one, and the slowest is cut off.
  */
 export const createUploads = (limits: UploadLimits, clock: Clock): Uploads => {
   const receiving = new Set<Upload>()
   const drainMs = limits.patienceMs / 2
   const floor = limits.bytesPerSecond * (drainMs / 1000)
-  // From here it takes exactly the patience to drain to the floor, whatever was sent before: a burst buys no time.
+  // Draining from here to the floor takes exactly `patienceMs`, whatever was sent before: a burst buys no time.
   const brim = floor * Math.exp(limits.patienceMs / drainMs)
   let held = 0
   let timer: NodeJS.Timeout | undefined
@@ -92,7 +92,7 @@ export const createUploads = (limits: UploadLimits, clock: Clock): Uploads => {
       const leave = (): void => {
         receiving.delete(upload)
         incoming.off('data', onData).off('end', onEnd).off('close', onClose)
-        // Without a listener an error on the socket would end the process.
+        // Without a listener, a socket error would end the process.
         incoming.off('error', onClose).on('error', () => undefined)
         if (receiving.size === 0) {
           clearInterval(timer)
@@ -112,14 +112,14 @@ export const createUploads = (limits: UploadLimits, clock: Clock): Uploads => {
         },
       }
       receiving.add(upload)
-      // After a pause of this process, what has arrived meanwhile is read first: `setImmediate` comes after that.
+      // After this process was paused, read what has arrived meanwhile first: `setImmediate` runs after that.
       timer ??= setInterval(() => setImmediate(cutOffSlow), Math.min(1_000, limits.patienceMs / 5)).unref()
       incoming.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
     })
 
   return {
     withBody: async (incoming, options, work) => {
-      // Node's parser reads no further than the announced length, so a number that is too high is enough to refuse.
+      // Node's parser reads no further than the announced length, so too large a number is enough to refuse.
       if (Number(incoming.headers['content-length'] ?? 0) > options.most) throw tooLarge(options.most)
       const body = await receive(incoming, options)
       try {
@@ -145,7 +145,7 @@ const nextVictim = (
 
 const bytesOf = (uploads: readonly Upload[]): number => uploads.reduce((sum, { bytes }) => sum + bytes, 0)
 
-/** The rest of the body is not read, so the connection cannot carry another request. */
+/** The rest of the body isn't read, so the connection can't carry another request. */
 const close = { Connection: 'close' }
 
 const tooLarge = (most: number): HttpError =>

@@ -17,14 +17,14 @@ const route = createRoute({
   security: [],
   request: { params: z.strictObject({ platform: z.string() }) },
   responses: {
-    200: { description: 'Taken', content: { 'text/plain': { schema: z.string() } } },
+    200: { description: 'Received', content: { 'text/plain': { schema: z.string() } } },
     ...failures,
   },
 })
 
 /**
- * What services post. No token of ours: each platform verifies its own signature over the raw bytes, so they are handed
- * on untouched. Acknowledged when the platform has answered, which is when the message is durable.
+ * Webhooks don't use our token: each platform verifies its own signature over the raw bytes, so they are passed on
+ * untouched. Acknowledged when the platform has answered, which is when the message is durable.
  */
 export const addWebhooks = (app: App, { remotes, ready }: ServerDeps, uploads: Uploads): void => {
   app.openAPIRegistry.registerPath(route)
@@ -32,7 +32,7 @@ export const addWebhooks = (app: App, { remotes, ready }: ServerDeps, uploads: U
     const platform = remotes?.get(c.req.param('platform'))
     const webhook = platform?.webhook?.bind(platform)
     if (webhook === undefined) throw new HttpError(404, 'not-found', 'unknown webhook')
-    // A service tries again later what it could not deliver now.
+    // The service will retry later.
     if (!ready()) throw new HttpError(503, 'busy', 'not accepting messages right now')
     const { incoming } = c.env
     const client = clientOf(incoming.socket.remoteAddress)

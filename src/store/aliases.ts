@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts'
 
 type AliasStore = Pick<EnvironmentStore, 'addAlias' | 'aliases' | 'aliasesOf' | 'dropAliases'>
 
-/** The other identities under which an environment is found. */
+/** Other works under which an environment is found. */
 export const aliasStore = (db: Kysely<Tables>, engine: Engine): AliasStore => {
   const aliasesOf = async (ids: readonly EnvironmentId[]): Promise<Map<EnvironmentId, Work[]>> => {
     const found = new Map<EnvironmentId, Work[]>()
@@ -46,7 +46,7 @@ export const aliasStore = (db: Kysely<Tables>, engine: Engine): AliasStore => {
   }
 }
 
-/** Who is found under this work now, by its own identity or by an alias. */
+/** The live environment for this work, directly or by an alias. */
 const liveHolder = async (db: Kysely<Tables>, codebaseId: string, work: Work): Promise<string | undefined> => {
   const live = () => db.selectFrom('environments').select('environments.id').where(isLive('environments.status'))
   const own = await live()
@@ -75,7 +75,7 @@ const isLiveEnvironment = async (db: Kysely<Tables>, id: string, codebaseId: str
   return row !== undefined
 }
 
-/** A row that is there can only be a dead environment's, left behind by a crash: it gives way. */
+/** An existing row can only be a dead environment's, left by a crash, so overwrite it. */
 const replaceAlias = async (
   db: Kysely<Tables>,
   id: string,

@@ -4,7 +4,7 @@ import { conversationStore } from './conversations.ts'
 import type { Database, Engine } from './engine.ts'
 import { environmentStore } from './environments/environments.ts'
 import { eventStore } from './events.ts'
-import { gitLookStore } from './git-looks.ts'
+import { gitSnapshotStore } from './git-snapshots.ts'
 import { inboxStore } from './inbox/inbox.ts'
 import { journalStore } from './journal.ts'
 import { leaseStore } from './leases.ts'
@@ -38,7 +38,7 @@ export const buildStore = (db: Kysely<Tables>, engine: Engine, ends: Pick<Databa
     events: eventStore(db),
     usage: usageStore(db),
     runWatches: runWatchStore(db),
-    gitLooks: gitLookStore(db),
+    gitSnapshots: gitSnapshotStore(db),
     pageSessions: pageSessionStore(db),
     transaction: (work) =>
       db.isTransaction

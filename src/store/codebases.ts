@@ -4,7 +4,7 @@ import { AppError } from '../domain/errors.ts'
 import { toCodebaseId } from '../domain/names.ts'
 import { type Engine, inTransaction } from './engine.ts'
 import { isLive } from './environments/rows.ts'
-import { fromFlag, orNull, orUndefined, patched, toFlag } from './rows.ts'
+import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from './rows.ts'
 import type { CodebasePatch, CodebaseStore } from './store.ts'
 import type { CodebaseRow, Tables } from './tables.ts'
 
@@ -26,28 +26,28 @@ export const codebaseStore = (db: Kysely<Tables>, engine: Engine): CodebaseStore
       found(await all().where('host', '=', host).where('repo_path', '=', repoPath).executeTakeFirst()),
     list: async (host) => (await all().where('host', '=', host).orderBy('name').execute()).map(fromRow),
     update: async (id, patch) => {
-      const set = patched<CodebasePatch, CodebaseRow>(patch, patchColumns)
+      const set = patchedColumns<CodebasePatch, CodebaseRow>(patch, patchColumns)
       if (Object.keys(set).length > 0) await db.updateTable('codebases').set(set).where('id', '=', id).execute()
     },
     remove: (id) =>
       inTransaction(db, async (transaction) => {
         await lockCodebase(transaction, engine, id)
         await refuseInUse(transaction, id)
-        await rememberIn(transaction, id)
+        await recordFormerCodebase(transaction, id)
         await transaction.deleteFrom('codebases').where('id', '=', id).execute()
       }),
   }
 }
 
-/** Decisions about a codebase's environments are taken one after the other. False when there is no such codebase. */
+/** Serializes decisions about a codebase's environments. False if the codebase doesn't exist. */
 export const lockCodebase = async (db: Kysely<Tables>, engine: Engine, id: string): Promise<boolean> => {
   const query = db.selectFrom('codebases').select('id').where('id', '=', id)
-  // Not `for update`: that would also stop every insert whose foreign key names this codebase.
+  // Not `for update`: that would block every insert with a foreign key to this codebase.
   const row = await (engine.rowLocks ? query.forNoKeyUpdate() : query).executeTakeFirst()
   return row !== undefined
 }
 
-/** Its dead environments go with it by cascade; live ones and spares are directories that would be forgotten. */
+/** Dead environments are deleted by cascade; live ones and spares have directories that we would lose track of. */
 const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
   const environment = await db
     .selectFrom('environments')
@@ -68,8 +68,10 @@ const refuseInUse = async (db: Kysely<Tables>, id: string): Promise<void> => {
   }
 }
 
-/** The foreign key clears the reference; its conversations must not be taken for ones that never had a codebase. */
-const rememberIn = async (db: Kysely<Tables>, id: string): Promise<void> => {
+/**
+ * The foreign key clears the reference; such conversations must differ from those that never had a codebase.
+ */
+const recordFormerCodebase = async (db: Kysely<Tables>, id: string): Promise<void> => {
   await db
     .updateTable('conversations')
     .set((eb) => ({

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { toCodebaseId, toEnvironmentId } from '../domain/names.ts'
-import { fromFlag, orNull, orUndefined, patched, toFlag } from './rows.ts'
+import { fromFlag, orNull, orUndefined, patchedColumns, toFlag } from './rows.ts'
 import type { Conversation, ConversationStore } from './store.ts'
 import type { ConversationRow, Tables } from './tables.ts'
 
@@ -28,7 +28,7 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
     },
     update: async (id, patch) => {
       const set = {
-        ...patched<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns),
+        ...patchedColumns<Parameters<ConversationStore['update']>[1], ConversationRow>(patch, patchColumns),
         ...(patch.codebaseId !== undefined && { former_codebase_id: null, former_codebase_name: null }),
       }
       if (Object.keys(set).length > 0) await db.updateTable('conversations').set(set).where('id', '=', id).execute()
@@ -40,22 +40,22 @@ export const conversationStore = (db: Kysely<Tables>): ConversationStore => {
     recent: async ({ platform, codebaseId, limit }) => {
       const all = db.selectFrom('conversations').selectAll()
       const ofPlatform = platform === undefined ? all : all.where('platform', '=', platform)
-      const asked = codebaseId === undefined ? ofPlatform : ofPlatform.where('codebase_id', '=', codebaseId)
-      return (await asked.orderBy('last_activity_at', 'desc').orderBy('id').limit(limit).execute()).map(fromRow)
+      const filtered = codebaseId === undefined ? ofPlatform : ofPlatform.where('codebase_id', '=', codebaseId)
+      return (await filtered.orderBy('last_activity_at', 'desc').orderBy('id').limit(limit).execute()).map(fromRow)
     },
     ofEnvironments: async (ids) => {
       if (ids.length === 0) return []
       const rows = await db.selectFrom('conversations').selectAll().where('environment_id', 'in', ids).execute()
       return rows.map(fromRow)
     },
-    letGo: async (id) => {
+    detachEnvironment: async (id) => {
       const rows = await db
         .updateTable('conversations')
         .set({ environment_id: null })
         .where('environment_id', '=', id)
         .returningAll()
         .execute()
-      // As they were: they had it until now.
+      // As they were before the update.
       return rows.map((row) => fromRow({ ...row, environment_id: id }))
     },
   }

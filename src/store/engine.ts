@@ -2,36 +2,36 @@ import type { Kysely, Transaction } from 'kysely'
 import type { AppError } from '../domain/errors.ts'
 import type { Tables } from './tables.ts'
 
-/** What differs between the engines, as capabilities; the statements themselves are the same. */
+/** What differs between the engines, as capabilities; the statements are the same. */
 export type Engine = {
   readonly name: 'sqlite' | 'postgres'
   /**
-   * Writers run side by side, so a row must be locked before a decision about it.
-   * SQLite has one writer at a time: its transactions begin by becoming that writer.
+   * Writers are concurrent, so lock a row before deciding about it. SQLite has one writer at a time: its transactions
+   * start by becoming that writer.
    */
   readonly rowLocks: boolean
-  /** The type of a column that counts up by itself. */
+  /** The type of an auto-incrementing column. */
   readonly countingKey: string
-  /** Held until the transaction ends; two processes that start together migrate one after the other. */
+  /** Held until the transaction ends, so processes that start together migrate in turn. */
   lockMigrations(transaction: Transaction<Tables>): Promise<void>
-  /** Held until the transaction ends, for who decides about these lines of messages. Alike texts, one lock. */
-  lockLines(transaction: Kysely<Tables>, lines: readonly string[]): Promise<void>
+  /** Held until the transaction ends, to decide about these queues of messages. Equal strings share a lock. */
+  lockQueues(transaction: Kysely<Tables>, queues: readonly string[]): Promise<void>
   isMissingTable(error: unknown): boolean
   isUniqueViolation(error: unknown): boolean
 }
 
-/** An opened database, before anything is known about its tables. */
+/** An open database, before migration. */
 export type Database = {
   readonly db: Kysely<Tables>
   readonly engine: Engine
-  /** Connections that were taken and not given back yet. */
+  /** Connections acquired and not yet released. */
   inUse(): number
-  /** Calls back when the database is no longer the one that was opened; answers what takes that back. */
+  /** Calls back if the open database was deleted or replaced; returns a function that unsubscribes. */
   onLost(listener: (error: AppError) => void): () => void
-  /** Waits for what is running; a connection that is not given back in time is an error, not a hang. */
+  /** Waits for running work; a connection not released in time is an error, not a hang. */
   close(): Promise<void>
 }
 
-/** Joins the transaction that `db` already is, or begins one. */
+/** Joins the current transaction, or starts one. */
 export const inTransaction = <T>(db: Kysely<Tables>, work: (db: Kysely<Tables>) => Promise<T>): Promise<T> =>
   db.isTransaction ? work(db) : db.transaction().execute(work)

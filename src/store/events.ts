@@ -11,9 +11,9 @@ export const eventStore = (db: Kysely<Tables>): EventStore => ({
   recent: async ({ kind, codebaseId, limit }) => {
     const all = db.selectFrom('events').select(['id', 'at', 'kind', 'codebase_id', 'environment_id', 'data'])
     const ofKind = kind === undefined ? all : all.where('kind', '=', kind)
-    const asked = codebaseId === undefined ? ofKind : ofKind.where('codebase_id', '=', codebaseId)
-    // Two events of one millisecond keep the order in which they were written.
-    return (await asked.orderBy('at', 'desc').orderBy('seq', 'desc').limit(limit).execute()).map(fromRow)
+    const filtered = codebaseId === undefined ? ofKind : ofKind.where('codebase_id', '=', codebaseId)
+    // Events in the same millisecond keep their order.
+    return (await filtered.orderBy('at', 'desc').orderBy('seq', 'desc').limit(limit).execute()).map(fromRow)
   },
 })
 

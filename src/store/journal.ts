@@ -15,8 +15,8 @@ export const journalStore = (db: Kysely<Tables>, engine: Engine): JournalStore =
     inTransaction(db, async (transaction) => {
       const query = transaction.selectFrom('journal').selectAll().where('id', '=', id)
       const row = await (engine.rowLocks ? query.forUpdate() : query).executeTakeFirst()
-      // An effect whose intent is gone could never be finished or undone: better not to begin it.
-      if (row === undefined) throw new AppError('store-failed', `the journal entry ${id} is gone`)
+      // Without its intent, an effect could never be finished or undone, so don't start it.
+      if (row === undefined) throw new AppError('store-failed', `journal entry ${id} no longer exists`)
       const set: Partial<JournalRow> = {
         step: change.step ?? row.step,
         data: toJson({ ...(fromJson(row.data) as object), ...change.data }),
@@ -33,8 +33,8 @@ export const journalStore = (db: Kysely<Tables>, engine: Engine): JournalStore =
   },
   open: async (host, codebaseId) => {
     const ofHost = db.selectFrom('journal').selectAll().where('host', '=', host)
-    const asked = codebaseId === undefined ? ofHost : ofHost.where('codebase_id', '=', codebaseId)
-    return (await asked.orderBy('started_at').orderBy('id').execute()).map(fromRow)
+    const filtered = codebaseId === undefined ? ofHost : ofHost.where('codebase_id', '=', codebaseId)
+    return (await filtered.orderBy('started_at').orderBy('id').execute()).map(fromRow)
   },
 })
 

@@ -5,7 +5,7 @@ import { inTransaction } from './engine.ts'
 import { fromJson, toJson } from './rows.ts'
 import type { Tables } from './tables.ts'
 
-/** Proofs are facts about commits: (tip, base, start) never changes its answer, so it is asked once. */
+/** Proofs are facts about commits: the answer for (tip, base, start) never changes, so it is cached. */
 export type MergeQuestion = { readonly tip: Sha; readonly base: Sha; readonly start: Sha | undefined }
 export type MergeAnswerStore = {
   /** One statement for many questions. */
@@ -15,11 +15,11 @@ export type MergeAnswerStore = {
     answers: readonly { question: MergeQuestion; answer: Merged }[],
     at: number,
   ): Promise<void>
-  /** Drops the answers about any other base. */
+  /** Deletes the answers for any other base. */
   keepOnly(codebaseId: CodebaseId, base: Sha): Promise<void>
 }
 
-/** Six parameters a row; SQLite takes 32,766 in one statement. */
+/** Six parameters per row; SQLite allows 32,766 per statement. */
 const rowsPerStatement = 500
 
 export const mergeAnswerStore = (db: Kysely<Tables>): MergeAnswerStore => ({

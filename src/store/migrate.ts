@@ -19,7 +19,7 @@ export type Migration = {
   readonly up: (transaction: Transaction<Tables>, engine: Engine) => Promise<void>
 }
 
-/** In order, numbered without gaps; one that has landed is never edited. */
+/** In order, numbered without gaps; a released one is never edited. */
 const migrations: readonly Migration[] = [
   { number: 1, name: 'ground', up: ground.up },
   { number: 2, name: 'conversations', up: conversations.up },
@@ -33,19 +33,19 @@ const migrations: readonly Migration[] = [
   { number: 10, name: 'watched-time', up: watchedTime.up },
 ]
 
-/** One cheap read when nothing is to be done; otherwise each migration in a transaction of its own, under a lock. */
+/** One cheap read if nothing is pending; otherwise each migration in its own transaction, under a lock. */
 export const migrate = async (
   db: Kysely<Tables>,
   engine: Engine,
   known: readonly Migration[] = migrations,
 ): Promise<void> => {
   const newest = known.at(-1)?.number ?? 0
-  const reached = await reachedBy(db).catch((error: unknown) => {
+  const current = await currentMigration(db).catch((error: unknown) => {
     if (engine.isMissingTable(error)) return 0
     throw error
   })
-  refuseNewer(reached, newest)
-  if (reached === newest) return
+  refuseNewer(current, newest)
+  if (current === newest) return
   for (const migration of known) {
     await db.transaction().execute((transaction) => apply(transaction, engine, migration, newest))
   }
@@ -59,28 +59,28 @@ const apply = async (
 ): Promise<void> => {
   await engine.lockMigrations(transaction)
   await sql`create table if not exists migrations (number integer primary key, name text not null)`.execute(transaction)
-  // Somebody else may have been here while we waited for the lock, even a newer version.
-  const reached = await reachedBy(transaction)
-  refuseNewer(reached, newest)
-  if (reached >= migration.number) return
+  // Another process, even a newer version, may have migrated while we waited for the lock.
+  const current = await currentMigration(transaction)
+  refuseNewer(current, newest)
+  if (current >= migration.number) return
   await migration.up(transaction, engine)
   await transaction.insertInto('migrations').values({ number: migration.number, name: migration.name }).execute()
 }
 
-const reachedBy = async (db: Kysely<Tables>): Promise<number> => {
+const currentMigration = async (db: Kysely<Tables>): Promise<number> => {
   const row = await db
     .selectFrom('migrations')
     .select((eb) => eb.fn.max('number').as('reached'))
     .executeTakeFirst()
-  // `max` of nothing is null in both engines, whatever the type says.
+  // `max` of no rows is null in both engines, despite the type.
   return (row?.reached as number | null | undefined) ?? 0
 }
 
-const refuseNewer = (reached: number, newest: number): void => {
-  if (reached <= newest) return
+const refuseNewer = (current: number, newest: number): void => {
+  if (current <= newest) return
   throw new AppError(
     'store-failed',
-    `the database was written by a newer version of coppice: it is at migration ${reached}, but this version only knows ${newest}`,
+    `the database was written by a newer version of coppice: it is at migration ${current}, but this version only knows ${newest}`,
     { remedy: 'use the newer version; nothing was changed' },
   )
 }

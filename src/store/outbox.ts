@@ -1,7 +1,7 @@
 import { type Insertable, type Kysely, type Selectable, sql } from 'kysely'
 import type { ReplyState, Role } from '../domain/message.ts'
 import { inTransaction } from './engine.ts'
-import { orNull, orUndefined, patched } from './rows.ts'
+import { orNull, orUndefined, patchedColumns } from './rows.ts'
 import type { OutboxStore, Reply } from './store.ts'
 import type { OutboxRow, Tables } from './tables.ts'
 
@@ -11,7 +11,7 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
     append: (replies) => append(db, replies),
     due: async (platforms, now, limit) => {
       if (platforms.length === 0) return []
-      const rows = await heads(db, platforms)
+      const rows = await firstWaiting(db, platforms)
         .selectAll()
         .where('next_attempt_at', '<=', now)
         .orderBy('seq')
@@ -21,7 +21,7 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
     },
     nextDueAt: async (platforms) => {
       if (platforms.length === 0) return undefined
-      const row = await heads(db, platforms)
+      const row = await firstWaiting(db, platforms)
         .select((eb) => eb.fn.min<number | null>('next_attempt_at').as('at'))
         .executeTakeFirstOrThrow()
       return orUndefined(row.at)
@@ -31,7 +31,7 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
       return row === undefined ? undefined : fromRow(row)
     },
     update: async (id, patch) => {
-      const set = patched<Parameters<OutboxStore['update']>[1], Omit<OutboxRow, 'seq'>>(patch, patchColumns)
+      const set = patchedColumns<Parameters<OutboxStore['update']>[1], Omit<OutboxRow, 'seq'>>(patch, patchColumns)
       if (Object.keys(set).length > 0) await db.updateTable('outbox').set(set).where('id', '=', id).execute()
     },
     ofConversation: async ({ platform, conversationId }, limit) => {
@@ -49,7 +49,7 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
           (select count(*) from outbox where state = 'failed') as failed`.execute(db)
       return { waiting: rows[0]?.waiting ?? 0, failed: rows[0]?.failed ?? 0 }
     },
-    forgetSent: async (before) => {
+    deleteSent: async (before) => {
       const result = await db
         .deleteFrom('outbox')
         .where(sql<boolean>`state = 'sent'`)
@@ -61,15 +61,15 @@ export const outboxStore = (db: Kysely<Tables>): OutboxStore => {
 }
 
 /**
- * The first waiting one of each conversation. `seq` is taken before the commit, so that on PostgreSQL two transactions
- * may append to one conversation and be seen the other way round. That happens only between what is said at the same
- * time (a command's answer beside a run): the messages of a conversation that take turns append one after the other.
+ * The first waiting reply of each conversation. `seq` is assigned before the commit, so on PostgreSQL two transactions
+ * may append to one conversation and become visible in reverse. Only for concurrent replies (a command's during a run):
+ * messages that take turns append one after the other.
  */
-const heads = (db: Kysely<Tables>, platforms: readonly string[]) =>
+const firstWaiting = (db: Kysely<Tables>, platforms: readonly string[]) =>
   db
     .selectFrom('outbox')
     .where(sql<boolean>`outbox.state = 'waiting'`)
-    // Hidden from the planner, who would take the index of everything ever said instead of walking what waits.
+    // Hidden from the planner, which would use the index of all replies instead of scanning the waiting ones.
     .where(sql<string>`coalesce(outbox.platform, '')`, 'in', platforms)
     .where(
       sql<boolean>`not exists (
@@ -80,7 +80,7 @@ const heads = (db: Kysely<Tables>, platforms: readonly string[]) =>
 
 type NewReply = Parameters<OutboxStore['append']>[0][number]
 
-/** Thirteen parameters a row; SQLite takes 32,766 in one statement. */
+/** Thirteen parameters per row; SQLite allows 32,766 per statement. */
 const rowsPerStatement = 500
 
 const append = async (db: Kysely<Tables>, replies: readonly NewReply[]): Promise<Set<string>> => {
@@ -91,7 +91,7 @@ const append = async (db: Kysely<Tables>, replies: readonly NewReply[]): Promise
       const inserted = await transaction
         .insertInto('outbox')
         .values(replies.slice(first, first + rowsPerStatement).map(toRow))
-        // Without a message there is nothing to run again: a null is unlike every other null, and always new.
+        // Without a message there are no reruns: nulls are distinct, so the reply is always new.
         .onConflict((conflict) => conflict.columns(['inbox_id', 'key']).doNothing())
         .returning('id')
         .execute()

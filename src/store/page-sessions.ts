@@ -2,10 +2,10 @@ import type { Kysely } from 'kysely'
 import { inTransaction } from './engine.ts'
 import type { Tables } from './tables.ts'
 
-/** Who is signed in at the page. */
+/** Sign-ins to the page. */
 export type PageSessionStore = {
-  /** Keeps only so many, the newest, and drops those that have expired. */
-  begin(session: PageSession, most: number): Promise<void>
+  /** Keeps the newest `limit`, and deletes expired ones. */
+  begin(session: PageSession, limit: number): Promise<void>
   isLive(id: string, now: number): Promise<boolean>
   end(id: string): Promise<void>
   endAll(): Promise<void>
@@ -14,7 +14,7 @@ export type PageSessionStore = {
 export type PageSession = { readonly id: string; readonly createdAt: number; readonly expiresAt: number }
 
 export const pageSessionStore = (db: Kysely<Tables>): PageSessionStore => ({
-  begin: ({ id, createdAt, expiresAt }, most) =>
+  begin: ({ id, createdAt, expiresAt }, limit) =>
     inTransaction(db, async (transaction) => {
       await transaction
         .insertInto('page_sessions')
@@ -25,7 +25,7 @@ export const pageSessionStore = (db: Kysely<Tables>): PageSessionStore => ({
         .select('id')
         .orderBy('created_at', 'desc')
         .orderBy('id')
-        .limit(most)
+        .limit(limit)
       await transaction
         .deleteFrom('page_sessions')
         .where((eb) => eb.or([eb('expires_at', '<=', createdAt), eb('id', 'not in', newest)]))

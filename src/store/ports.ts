@@ -3,7 +3,7 @@ import type { EnvironmentId } from '../domain/names.ts'
 import type { Tables } from './tables.ts'
 
 export type PortStore = {
-  /** False when another environment of this host has it. */
+  /** False if another environment on this host has it. */
   lease(host: string, port: number, environmentId: EnvironmentId, name: string, at: number): Promise<boolean>
   ofEnvironment(environmentId: EnvironmentId): Promise<{ name: string; port: number }[]>
   taken(host: string): Promise<number[]>
@@ -12,7 +12,7 @@ export type PortStore = {
 
 export const portStore = (db: Kysely<Tables>): PortStore => ({
   lease: async (host, port, environmentId, name, at) => {
-    // Asking again for one's own port is fine; somebody else's row is left alone and counts as no change.
+    // Leasing one's own port again is fine; another environment's row stays unchanged.
     const result = await db
       .insertInto('ports')
       .values({ host, port, environment_id: environmentId, name, created_at: at })

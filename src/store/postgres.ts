@@ -4,30 +4,30 @@ import { AppError } from '../domain/errors.ts'
 import type { Database, Engine } from './engine.ts'
 import type { Tables } from './tables.ts'
 
-export type PostgresPatience = {
-  /** How long to wait for a connection, for a lock, and at the end for connections to come back; in milliseconds. */
+export type PostgresTimeouts = {
+  /** How long to wait for a connection, a lock, and on close for connections to be released; in milliseconds. */
   readonly wait: number
 }
 
-/** `pg` is loaded here and nowhere else: the default engine must not pay for it at every start. */
-export const openPostgres = async (url: string, patience: Partial<PostgresPatience> = {}): Promise<Database> => {
-  const wait = patience.wait ?? 30_000
+/** `pg` is loaded only here: the default engine must not pay for it at every start. */
+export const openPostgres = async (url: string, timeouts: Partial<PostgresTimeouts> = {}): Promise<Database> => {
+  const wait = timeouts.wait ?? 30_000
   const pg = await import('pg')
   const pool = makePool(pg, url, wait)
-  // A server that restarts ends idle connections; unheard, that event would end our process. The pool makes new ones.
+  // A restarting server closes idle connections; unhandled, that event would end our process. The pool reconnects.
   pool.on('error', () => {})
-  // The same for a connection that is in use: the pool does not listen to it then. Whoever uses it hears of it as well.
+  // The same for a connection in use, which the pool ignores. Its user gets an error as well.
   pool.on('connect', (client) => client.on('error', () => {}))
   try {
     const client = await pool.connect()
     client.release()
   } catch (error) {
     await pool.end()
-    throw cannotUse(url, error)
+    throw connectionError(url, error)
   }
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const inUse = () => pool.totalCount - pool.idleCount
-  // A server of its own keeps the database: nobody can take its file away from under us.
+  // The server owns the database: its file can't be removed under us.
   const onLost = () => () => undefined
   return { db, engine: postgres, inUse, onLost, close: () => closeWithin(wait, () => db.destroy()) }
 }
@@ -37,15 +37,15 @@ const postgres: Engine = {
   rowLocks: true,
   countingKey: 'bigint generated always as identity primary key',
   lockMigrations: async (transaction) => {
-    // Any number does as long as it never changes: "copp" in ASCII.
+    // An arbitrary constant: "copp" in ASCII.
     await sql`select pg_advisory_xact_lock(1668247664)`.execute(transaction)
   },
-  lockLines: async (transaction, lines) => {
-    // 256 locks shared by all lines, since the server's table of locks is small (6,400 by default), always taken in the
-    // same order, so that two who want several do not wait for each other. The first number, "line", never changes.
+  lockQueues: async (transaction, queues) => {
+    // 256 locks shared by all queues, since the server's lock table is small (6,400 by default), always taken in the
+    // same order to avoid deadlocks. The constant is "line".
     await sql`
       select pg_advisory_xact_lock(1818848869, bucket) from (
-        select distinct hashtext(line) & 255 as bucket from unnest(${lines}::text[]) as line order by bucket
+        select distinct hashtext(line) & 255 as bucket from unnest(${queues}::text[]) as line order by bucket
       ) as buckets`.execute(transaction)
   },
   isMissingTable: (error) => sqlState(error) === '42P01',
@@ -55,7 +55,7 @@ const postgres: Engine = {
 const sqlState = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : undefined)
 
 const makePool = (pg: typeof Pg, url: string, wait: number): Pg.Pool => {
-  // Times are bigint and fit a double until the year 287396. For this pool only, not for everybody who uses `pg`.
+  // Times are bigint and fit a double until the year 287396. For this pool only, not every user of `pg`.
   const types: Pg.CustomTypesConfig = {
     getTypeParser: (oid, format) => (oid === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(oid, format)),
   }
@@ -69,14 +69,14 @@ const makePool = (pg: typeof Pg, url: string, wait: number): Pg.Pool => {
       types,
     })
   } catch (error) {
-    throw cannotUse(url, error)
+    throw connectionError(url, error)
   }
 }
 
 const closeWithin = async (wait: number, close: () => Promise<void>): Promise<void> => {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const alarm = setTimeout(() => {
-    reject(new AppError('store-failed', `a database connection was not given back within ${wait / 1000} s`))
+    reject(new AppError('store-failed', `a database connection wasn't released within ${wait / 1000} s`))
   }, wait)
   try {
     await Promise.race([close(), late])
@@ -85,16 +85,16 @@ const closeWithin = async (wait: number, close: () => Promise<void>): Promise<vo
   }
 }
 
-/** The URL and the original error stay out of it: both may carry the password (`new URL` quotes its input). */
-export const cannotUse = (url: string, error: unknown): AppError => {
+/** Omits the URL and the original error: both may contain the password (`new URL` quotes its input). */
+export const connectionError = (url: string, error: unknown): AppError => {
   const text = error instanceof Error && error.message !== '' ? error.message : codeOf(error)
   const message = `can't use the PostgreSQL database: ${withoutPassword(text, url)}`
   return new AppError('store-failed', message, { remedy: 'check the database URL and that the server is running' })
 }
 
-/** An AggregateError (localhost as ::1 and 127.0.0.1, both refused) has a code and no message. */
+/** An AggregateError (localhost as ::1 and 127.0.0.1, both refused) has a code but no message. */
 const codeOf = (error: unknown): string =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'it cannot be reached'
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : "it can't be reached"
 
 const withoutPassword = (text: string, url: string): string => {
   const inAuthority = /^[^:]*:\/\/[^:/]*:(.*)@/s.exec(url)?.[1] ?? ''

@@ -68,7 +68,7 @@ const fromRow = (row: RestorePointRow): RestorePoint => ({
   contents: withTrust(fromJson(row.contents) as StoredContents),
 })
 
-/** Points of earlier versions say `isFork`, which was also false where nobody had asked: those prove nothing. */
+/** Earlier versions stored `isFork`, which was also false if unchecked: that proves nothing. */
 type StoredContents = Omit<RestoreContents, 'environment'> & {
   readonly environment: Omit<IsolatedEnvironment, 'trust'> & { readonly trust?: Trust; readonly isFork?: boolean }
 }

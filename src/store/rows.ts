@@ -1,4 +1,4 @@
-/** Where the domain's values meet the tables' columns: the only place that maps undefined, booleans and JSON. */
+/** Converts between domain values and columns: the only place that maps undefined, booleans and JSON. */
 
 export const orNull = <T>(value: T | undefined): T | null => (value === undefined ? null : value)
 
@@ -8,16 +8,16 @@ export const toFlag = (value: boolean): number => (value ? 1 : 0)
 
 export const fromFlag = (value: number): boolean => value !== 0
 
-/** JSON leaves out what is undefined, and so a reader gets `undefined` for it again. */
+/** JSON omits undefined, so it is read back as `undefined`. */
 export const toJson = (value: unknown): string => JSON.stringify(value)
 
-/** Its reader says what it is, which is safe: only ever what `toJson` wrote into the same column. */
+/** The caller's cast is safe: each column holds only what `toJson` wrote. */
 export const fromJson = (text: string): unknown => JSON.parse(text)
 
 type Plain = string | number | boolean | undefined
 
-/** The columns a patch speaks of: a key that is absent leaves its column alone, one that is `undefined` clears it. */
-export const patched = <Patch extends { readonly [K in keyof Patch]?: Plain }, Row extends object>(
+/** The columns in a patch: an absent key leaves its column alone, `undefined` clears it. */
+export const patchedColumns = <Patch extends { readonly [K in keyof Patch]?: Plain }, Row extends object>(
   patch: Patch,
   columns: { readonly [K in keyof Required<Patch>]: keyof Row & string },
 ): Partial<Row> => {

@@ -6,8 +6,8 @@ import type { ConversationKey } from '../domain/message.ts'
 import type { RunWatchRow, Tables } from './tables.ts'
 
 /**
- * One run of an agent and how to find what it leaves behind. Written before its process exists, removed when nothing of
- * the run is alive and what changed meanwhile has been reported: a crash loses neither.
+ * One run of an agent and how to find what it leaves behind. Written before its process exists, deleted once nothing of
+ * the run is alive and changes were reported, so a crash loses neither.
  */
 export type RunWatch = ConversationKey & {
   readonly id: string
@@ -15,7 +15,7 @@ export type RunWatch = ConversationKey & {
   readonly codebaseId: CodebaseId
   /** The process that runs the agent. */
   readonly owner: ProcessIdentity
-  /** The agent has ended, and whoever is still there is a leftover. */
+  /** The agent has exited; any process still alive is a leftover. */
   readonly ended: boolean
   readonly data: RunWatchData
 }
@@ -25,13 +25,13 @@ export type RunWatchData = {
   readonly environmentId: EnvironmentId | undefined
   readonly directory: string
   readonly mark: { readonly id: string; readonly cgroup: string | undefined }
-  /** What the shared checkout looked like when we last looked: see `tripwire.ts`. */
+  /** The shared checkout at the last check: see `tripwire.ts`. */
   readonly checkout: { readonly since: number; readonly head: string }
-  /** Processes in the directory that may be the run's or a person's own. */
+  /** Processes in the directory that may be the run's or a person's. */
   readonly unknown: readonly (ProcessIdentity & { readonly command: string })[]
-  /** Whoever was left has been named in an answer. */
+  /** The leftovers have been listed in a reply. */
   readonly named: boolean
-  /** The conversation has heard about changes since the run ended; the rest waits for its next message. */
+  /** The conversation was notified of changes since the run ended; the rest waits for its next message. */
   readonly reported: boolean
 }
 

@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely'
 import { type Engine, inTransaction } from './engine.ts'
-import { orNull, orUndefined, patched } from './rows.ts'
+import { orNull, orUndefined, patchedColumns } from './rows.ts'
 import type { Session, SessionStore } from './store.ts'
 import type { SessionRow, Tables } from './tables.ts'
 
@@ -21,13 +21,13 @@ export const sessionStore = (db: Kysely<Tables>, engine: Engine): SessionStore =
     return row === undefined ? undefined : fromRow(row)
   },
   update: async (id, patch) => {
-    const set = patched<Parameters<SessionStore['update']>[1], SessionRow>(patch, patchColumns)
+    const set = patchedColumns<Parameters<SessionStore['update']>[1], SessionRow>(patch, patchColumns)
     if (Object.keys(set).length > 0) await db.updateTable('sessions').set(set).where('id', '=', id).execute()
   },
   end: (conversation, reason, at) => endLive(db, conversation, reason, at),
 })
 
-/** Two that start at the same time do so one after the other: the later one ends the earlier. */
+/** Serializes concurrent starts: the later one ends the earlier. */
 const lockConversation = async (db: Kysely<Tables>, engine: Engine, id: string): Promise<void> => {
   if (!engine.rowLocks) return
   await db.selectFrom('conversations').select('id').where('id', '=', id).forNoKeyUpdate().execute()

@@ -1,8 +1,8 @@
 import type { Generated } from 'kysely'
 
 /**
- * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds,
- * JSON as text. What is `undefined` in the domain is `null` here; `rows.ts` is where they meet.
+ * The tables as Kysely sees them. Both engines store the same: booleans as 0 or 1, times as integer milliseconds, JSON
+ * as text, `undefined` as `null`; `rows.ts` converts.
  */
 export type Tables = {
   codebases: CodebaseRow
@@ -106,7 +106,7 @@ export type SessionRow = {
 }
 
 export type InboxRow = {
-  /** Counts up by itself: the order of acceptance. */
+  /** Auto-increment: the order of acceptance. */
   seq: Generated<number>
   id: string
   platform: string
@@ -117,7 +117,7 @@ export type InboxRow = {
   details: string
   lane: string
   state: string
-  /** 1 when nothing of its line is before it. */
+  /** 1 if it is first in its queue. */
   ready: number
   accepted_at: number
   attempts: number
@@ -130,7 +130,7 @@ export type InboxRow = {
 }
 
 export type OutboxRow = {
-  /** Counts up by itself: the order of delivery. */
+  /** Auto-increment: the order of delivery. */
   seq: Generated<number>
   id: string
   platform: string
@@ -158,7 +158,7 @@ export type RestorePointRow = {
   ref: string
   commit_sha: string
   contents: string
-  /** `watched_time.total` of its host when it was inserted. */
+  /** The host's `watched_time.total` at insert. */
   watched_from: number
 }
 
@@ -213,14 +213,14 @@ export type MergeAnswerRow = {
   codebase_id: string
   base: string
   tip: string
-  /** Empty when the start is not known: a null would let the same question be stored twice. */
+  /** Empty if unknown: a null would allow duplicates. */
   start_sha: string
   answer: string
   created_at: number
 }
 
 export type EventTableRow = {
-  /** Counts up by itself. */
+  /** Auto-increment. */
   seq: Generated<number>
   id: string
   at: number
@@ -250,7 +250,7 @@ export type BudgetRaiseRow = {
 }
 
 export type PausedMessageRow = {
-  /** Counts up by itself: the order in which they are run. */
+  /** Auto-increment: the order in which they run. */
   seq: Generated<number>
   inbox_id: string
   conversation: string

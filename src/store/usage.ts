@@ -3,13 +3,13 @@ import type { MessageDetails } from '../domain/message.ts'
 import { orNull } from './rows.ts'
 import type { Tables } from './tables.ts'
 
-/** What one run of an agent took, as far as the agent said so. */
+/** What one run of an agent used, as far as it reported. */
 export type UsageRow = {
   readonly id: string
-  /** Our own id of the conversation's row. */
+  /** The id of the conversation's row. */
   readonly conversation: string
   readonly agent: string
-  /** Millionths of a dollar; undefined: the agent does not say. */
+  /** Millionths of a dollar; undefined if not reported. */
   readonly costMicros: number | undefined
   readonly inputTokens: number | undefined
   readonly outputTokens: number | undefined
@@ -17,7 +17,7 @@ export type UsageRow = {
   readonly at: number
 }
 
-/** More of the budget, for this conversation for ever and for everybody on that day. */
+/** A budget increase: permanent for this conversation, and for everyone on that day. */
 export type BudgetRaise = {
   readonly id: string
   readonly conversation: string
@@ -26,7 +26,7 @@ export type BudgetRaise = {
   readonly at: number
 }
 
-/** A message that waits for more of the budget. It is answered, so it blocks nothing; this is what is left of it. */
+/** A message that waits for more budget. It was answered, so it blocks nothing; this is what remains. */
 export type PausedMessage = {
   readonly inboxId: string
   readonly conversation: string
@@ -35,18 +35,18 @@ export type PausedMessage = {
   readonly at: number
 }
 
-/** Of one conversation, or since a time, or both. */
+/** By conversation, time, or both. */
 export type UsageFilter = { readonly conversation?: string; readonly since?: number }
 
 export type UsageStore = {
   add(usage: UsageRow): Promise<void>
   spent(filter: UsageFilter): Promise<{ micros: number; turns: number; runs: number }>
-  /** True when it is new: the same raise again is the same one. */
+  /** True if it is new: raising is idempotent by id. */
   raise(raise: BudgetRaise): Promise<boolean>
   raised(filter: UsageFilter): Promise<{ micros: number; turns: number }>
   pause(message: PausedMessage): Promise<void>
   paused(conversation: string): Promise<number>
-  /** Takes them out, in the order in which they were paused. */
+  /** Removes and returns them, in the order paused. */
   takePaused(conversation: string): Promise<PausedMessage[]>
 }
 
@@ -119,7 +119,7 @@ export const usageStore = (db: Kysely<Tables>): UsageStore => ({
         inboxId: row.inbox_id,
         conversation: row.conversation,
         text: row.text,
-        // Written by `pause`, from the same type.
+        // Written by `pause` from the same type.
         details: JSON.parse(row.details) as MessageDetails,
         at: row.at,
       }))

@@ -1,12 +1,12 @@
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from './tables.ts'
 
-/** A longer gap between two looks may be a clock that jumped. */
-export const longestStepMs = 24 * 60 * 60 * 1000
+/** A longer gap between two looks may be a clock jump. */
+export const maxStepMs = 24 * 60 * 60 * 1000
 
 /**
- * How much time has certainly passed on this host: the sum of the gaps between looks, each counted as a day at most,
- * and as nothing when the clock went back. However wrong the clock is, one look never adds more than a day.
+ * How much time has certainly passed on this host: the sum of the gaps between looks, each at most a day, and 0 if the
+ * clock went back. Even with a wrong clock, one look never adds more than a day.
  */
 export const watchTime = async (db: Kysely<Tables>, host: string, now: number): Promise<void> => {
   await db
@@ -16,7 +16,7 @@ export const watchTime = async (db: Kysely<Tables>, host: string, now: number): 
       conflict.column('host').doUpdateSet((eb) => {
         const seenAt = eb.ref('watched_time.seen_at')
         const step = sql<number>`case when ${seenAt} > ${now} then 0
-          when ${now} - ${seenAt} > ${longestStepMs} then ${longestStepMs} else ${now} - ${seenAt} end`
+          when ${now} - ${seenAt} > ${maxStepMs} then ${maxStepMs} else ${now} - ${seenAt} end`
         return { seen_at: now, total: sql<number>`watched_time.total + ${step}` }
       }),
     )

@@ -8,26 +8,26 @@ export type StoreRetry = {
   readonly what: string
 }
 
-/** 50 ms and twice as long each time: 13 s in all, enough for a database that restarts. */
+/** 50 ms, doubled each time: 13 s in total, enough for a database restart. */
 const FIRST_PAUSE_MS = 50
-const MOST_PAUSES = 8
+const MAX_PAUSES = 8
 
 /**
- * For what must be recorded although the store may be away for a moment: an agent's hour of work, a reply that is out.
- * Only for writes that may be made twice, since a connection may break after the commit and before its answer.
+ * For writes that must be recorded although the store may be briefly unavailable: an agent's hour of work, a sent
+ * reply. Only for idempotent writes: a connection may break after the commit and before the response.
  */
 export const withStoreRetry = async <T>(work: () => Promise<T>, { log, what }: StoreRetry): Promise<T> => {
   for (let failures = 1; ; failures++) {
     try {
       return await work()
     } catch (error) {
-      if (failures > MOST_PAUSES || !mayPass(error)) throw error
-      log.warn('something could not be recorded yet', { what, failures, error })
+      if (failures > MAX_PAUSES || !isTransient(error)) throw error
+      log.warn("couldn't write to the store yet; retrying", { what, failures, error })
       await delay(backoff(failures, { firstMs: FIRST_PAUSE_MS, longestMs: Infinity }))
     }
   }
 }
 
-/** A fault with a code of its own is an answer and would be the same again; what a driver throws may be anything. */
-const mayPass = (error: unknown): boolean =>
+/** An error with its own code would recur; a driver may throw anything. */
+const isTransient = (error: unknown): boolean =>
   !isAppError(error) || error.code === 'store-failed' || error.code === 'disk-full' || error.code === 'busy'

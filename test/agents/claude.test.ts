@@ -191,7 +191,7 @@ test('with rules that name them, edits and a part of the shell are allowed and s
     ),
   )
   const told = await tell(claudeAt(url, stage), stage, { rules })
-  expect(told.lines).toEqual(['wrote fine', 'ran git log --oneline', expect.stringMatching(/^could not write/)])
+  expect(told.lines).toEqual(['wrote fine', 'ran git log --oneline', expect.stringMatching(/^couldn't write/)])
   expect(existsSync(join(stage.repo.path, 'evil'))).toBe(false)
 })
 

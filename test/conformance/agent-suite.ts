@@ -215,7 +215,7 @@ export const agentSuite = (specs: readonly AgentSpec[]): void => {
       expect(outcome).toBe('done')
       expect(text).toBe(textOf(events))
       expect(Buffer.byteLength(text)).toBeLessThan(10_200)
-      expect(text).toMatch(/cut here: \d+ bytes/)
+      expect(text).toMatch(/\d+ bytes of output omitted/)
       expect(text).toMatch(/the end\s*$/)
       expect(text).not.toContain('\uFFFD')
     },

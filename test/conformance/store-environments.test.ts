@@ -200,7 +200,7 @@ onEachEngine((engine) => {
       const active = anEnvironment('b', { status: 'active' })
       for (const environment of [a, active]) {
         await environments.insert(environment, undefined)
-        await environments.forgetCreating(environment.id)
+        await environments.deleteCreating(environment.id)
       }
       expect(await environments.get(a.id)).toBeUndefined()
       expect(await environments.get(active.id)).toStrictEqual(active)

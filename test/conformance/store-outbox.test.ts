@@ -102,8 +102,8 @@ onEachEngine((engine) => {
       await sent(store, 'b', 20)
       await store.outbox.update('reply-c', { state: 'failed', error: 'no' })
       expect(await store.outbox.counts()).toStrictEqual({ waiting: 1, failed: 1 })
-      expect(await store.outbox.forgetSent(20)).toBe(1)
-      expect(await store.outbox.forgetSent(1000)).toBe(1)
+      expect(await store.outbox.deleteSent(20)).toBe(1)
+      expect(await store.outbox.deleteSent(1000)).toBe(1)
       expect(await store.outbox.counts()).toEqual({ waiting: 1, failed: 1 })
     })
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
-import type { GitLookRow } from '../../src/store/git-looks.ts'
+import type { GitSnapshot } from '../../src/store/git-snapshots.ts'
 import type { RunWatch } from '../../src/store/run-watches.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type EngineUnderTest, onEachEngine } from '../helpers/store-engines.ts'
@@ -36,12 +36,12 @@ const aWatch = (id: string, change: Partial<RunWatch> = {}): RunWatch => ({
   ...change,
 })
 
-const aLook = (scope: string, look: unknown, of?: IsolatedEnvironment): GitLookRow => ({
+const aLook = (scope: string, snapshot: unknown, of?: IsolatedEnvironment): GitSnapshot => ({
   host: 'host-a',
   scope,
   codebaseId: codebase.id,
   environmentId: of?.id,
-  look,
+  snapshot,
   at: 1,
 })
 
@@ -62,28 +62,28 @@ onEachEngine((engine) => {
     test('outlive their codebase, and looks do not', async () => {
       const store = await start(engine)
       await store.runWatches.insert(aWatch('a'))
-      await store.gitLooks.put(aLook('repository', {}))
+      await store.gitSnapshots.put(aLook('repository', {}))
       await store.codebases.remove(codebase.id)
       expect(await store.runWatches.ofHost('host-a')).toEqual([aWatch('a')])
-      expect(await store.gitLooks.get('host-a', 'repository')).toBeUndefined()
+      expect(await store.gitSnapshots.get('host-a', 'repository')).toBeUndefined()
     })
   })
 
   describe('looks at git', () => {
     test('the last one of each counts; those of environments that are gone are dropped', async () => {
       const store = await start(engine)
-      expect(await store.gitLooks.get('host-a', 'repository')).toBeUndefined()
+      expect(await store.gitSnapshots.get('host-a', 'repository')).toBeUndefined()
       await store.environments.insert(environment, 10)
-      await store.gitLooks.put(aLook('worktree', { n: 1 }, environment))
-      await store.gitLooks.put(aLook('repository', { n: 1 }))
-      await store.gitLooks.put(aLook('repository', { n: 2 }))
-      expect(await store.gitLooks.get('host-a', 'repository')).toEqual({ n: 2 })
-      expect(await store.gitLooks.get('host-a', 'worktree')).toEqual({ n: 1 })
-      expect(await store.gitLooks.get('host-b', 'repository')).toBeUndefined()
+      await store.gitSnapshots.put(aLook('worktree', { n: 1 }, environment))
+      await store.gitSnapshots.put(aLook('repository', { n: 1 }))
+      await store.gitSnapshots.put(aLook('repository', { n: 2 }))
+      expect(await store.gitSnapshots.get('host-a', 'repository')).toEqual({ n: 2 })
+      expect(await store.gitSnapshots.get('host-a', 'worktree')).toEqual({ n: 1 })
+      expect(await store.gitSnapshots.get('host-b', 'repository')).toBeUndefined()
       await store.environments.transition(environment.id, 'active', 'removing')
       await store.environments.transition(environment.id, 'removing', 'removed')
-      await store.gitLooks.put(aLook('repository', { n: 3 }))
-      expect(await store.gitLooks.get('host-a', 'worktree')).toBeUndefined()
+      await store.gitSnapshots.put(aLook('repository', { n: 3 }))
+      expect(await store.gitSnapshots.get('host-a', 'worktree')).toBeUndefined()
     })
   })
 })

@@ -66,7 +66,7 @@ onEachEngine((engine) => {
         await inside.codebases.insert(aCodebase())
         await store.codebases.insert(aCodebase())
       })
-      await expect(waiting).rejects.toThrow(engine.name === 'sqlite' ? /has not ended for 0.05 s/ : /lock timeout/)
+      await expect(waiting).rejects.toThrow(engine.name === 'sqlite' ? /hasn't finished for 0.05 s/ : /lock timeout/)
       expect(await store.codebases.list('host-a')).toEqual([])
     })
   })

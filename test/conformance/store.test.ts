@@ -127,11 +127,11 @@ onEachEngine((engine) => {
       await store.conversations.update('conversation-c2', {})
       expect(await store.conversations.ofEnvironments([])).toEqual([])
       expect(keys(await store.conversations.ofEnvironments([id, nobody]))).toEqual(['c1', 'c2'])
-      const letGo = await store.conversations.letGo(id)
+      const letGo = await store.conversations.detachEnvironment(id)
       expect(keys(letGo)).toEqual(['c1', 'c2'])
       expect(letGo.every((conversation) => conversation.environmentId === id)).toBe(true)
       expect(await store.conversations.ofEnvironments([id])).toEqual([])
-      expect(await store.conversations.letGo(id)).toEqual([])
+      expect(await store.conversations.detachEnvironment(id)).toEqual([])
       expect(await store.conversations.find('slack', 'c2')).toMatchObject({ codebaseId: one, closedAt: 9 })
       await expect(store.conversations.update('conversation-c1', { environmentId: nobody })).rejects.toThrow(
         /foreign key/i,
@@ -281,7 +281,7 @@ onEachEngine((engine) => {
     await store.ports.release(a)
     expect(await store.ports.ofEnvironment(a)).toEqual([])
     expect(await store.ports.lease('host-a', 4001, b, 'web', 5)).toBe(true)
-    await store.environments.forgetCreating(b)
+    await store.environments.deleteCreating(b)
     expect(await store.ports.taken('host-a')).toEqual([])
   })
 

@@ -99,7 +99,7 @@ const outage = (
 ): { context: IsolationContext; tried: () => number } => {
   let [tried, gone] = [0, false]
   const write = (line: string): void => {
-    if (!line.includes('could not be recorded yet')) return
+    if (!line.includes("couldn't write to the store yet")) return
     tried += 1
     if (tried === 2) back()
   }

@@ -316,7 +316,7 @@ export const scenarios: readonly Scenario[] = [
       const { path } = await makeFive(world)
       world.box.raw(path, 'switch', '-q', '-c', 'spike')
       ownCommit(world, path, 'spike.ts')
-      world.box.raw(path, 'tag', '-a', '-m', 'found', 'found')
+      world.box.raw(path, 'tag', 'found')
       world.box.raw(path, 'switch', '-q', 'issue-5')
     },
     after: async ({ repo }) => expect(repo.git('tag', '--list')).toBe(''),

@@ -57,7 +57,7 @@ export const makeServer = async (options: ServerTestOptions = {}): Promise<Serve
   const metrics = createMetrics(changes)
   await startPlatforms(
     platforms.values(),
-    metrics.counting((message) => conversations.accept(message)),
+    metrics.countAccepted((message) => conversations.accept(message)),
     world.context,
   )
   const secrets = createSecrets([options.secret ?? 'never-to-be-seen', token])

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest'
 import { buildStore } from '../../src/store/build.ts'
 import type { Database } from '../../src/store/engine.ts'
-import { openDatabase, type StorePatience, type StoreTarget } from '../../src/store/open.ts'
+import { openDatabase, type StoreTimeouts, type StoreTarget } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { startPostgres, type TestPostgres } from './postgres.ts'
 
@@ -13,7 +13,7 @@ export type EngineUnderTest = {
   /** A database of its own for this test, empty. */
   fresh(): Promise<StoreTarget>
   /** Opened, migrated, and closed after the test; a connection that was not given back fails the test. */
-  open(target: StoreTarget, patience?: StorePatience): Promise<Store & { readonly database: Database }>
+  open(target: StoreTarget, patience?: StoreTimeouts): Promise<Store & { readonly database: Database }>
 }
 
 /** One suite, looped over both engines. */

@@ -6,7 +6,7 @@ import { runScheduledCleanup } from '../../src/cleanup/sweep.ts'
 import { examineHome } from '../../src/cli/doctor/records.ts'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
-import { forgetWorktree } from '../../src/git/worktree-forget.ts'
+import { removeWorktreeRecord } from '../../src/git/worktree-remove.ts'
 import { addClone } from '../../src/isolation/codebases/clone.ts'
 import { removeCodebase } from '../../src/isolation/codebases/remove.ts'
 import type { RemoveOutcome } from '../../src/isolation/provider.ts'
@@ -321,7 +321,7 @@ if (canMount) {
     const { path, gitDir } = world.repo.worktree('gone', '-b', 'gone')
     rmSync(path, { recursive: true })
     const isWhole = kinds[0]?.plant(world, gitDir)
-    const asked = forgetWorktree(world.context.git, world.repo, { dir: gitDir })
+    const asked = removeWorktreeRecord(world.context.git, world.repo, { dir: gitDir })
     more['forgetting a record'] =
       String(await asked.catch((error: unknown) => toAppError(error).message)).split(':')[0] ?? ''
     more['whole in a record'] = String(isWhole?.())

@@ -148,7 +148,7 @@ test('Slack’s retries keep the id of their event, by socket and by HTTP', asyn
   const request = signedRequest(payload, SECRET)
   await platform.webhook?.({ ...request, headers: { ...request.headers, 'x-slack-retry-num': '2' } })
   expect(received.map(({ deliveryId }) => deliveryId)).toEqual(['Ev1', 'Ev1', 'Ev1'])
-  expect(log.filter((line) => line.includes('delivers an event again'))).toHaveLength(2)
+  expect(log.filter((line) => line.includes('redelivered an event'))).toHaveLength(2)
 })
 
 test('it reconnects when Slack recycles the connection, and when it just breaks', async () => {
@@ -175,7 +175,7 @@ test('trouble at Slack while it reconnects ends nothing: it is tried again', { t
   await expect.poll(() => platform.status?.().state).toBe('connecting')
   await slack.opened(2)
   await expect.poll(() => platform.status?.().state).toBe('connected')
-  expect(platform.status?.().lastError).toMatch(/slow down/)
+  expect(platform.status?.().lastError).toMatch(/rate limit/)
   await slack.deliver(mentionOf(slack.say('C1', 'U1', `${call} still there?`), 'Ev1'))
   expect(received).toHaveLength(1)
 })

@@ -59,5 +59,5 @@ export const telegramOver = (
       clock,
       log: createLogger({ write: (line) => log.push(line), level: 'debug', clock: Date.now, redact: (text) => text }),
     },
-    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, againMs: 20 },
+    { requestTimeoutMs: 1_500, previewEveryMs: 20, pauseMs: 10, retryMs: 20 },
   )

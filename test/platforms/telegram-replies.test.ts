@@ -61,7 +61,7 @@ describe('a reply', () => {
       mode === 'HTML' ? { how: 'refused', code: 400, description: "Bad Request: can't parse entities: x" } : undefined
     await platform.send(reply('**Done**'))
     expect(telegram.said(ada.id)).toEqual(['**Done**'])
-    expect(log.join('')).toContain('could not read a message')
+    expect(log.join('')).toContain('rejected the formatting')
   })
 
   test('that has no words is not sent', async () => {

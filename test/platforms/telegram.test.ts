@@ -46,7 +46,7 @@ describe('long polling', () => {
     )
     expect(telegram.waiting).toHaveLength(2)
     expect(received.map(({ text }) => text)).not.toContain('three')
-    expect(platform.status?.().lastError).toBe('a message could not be recorded')
+    expect(platform.status?.().lastError).toBe('a message could not be saved')
     broken = false
     await until('all is confirmed', async () => telegram.waiting.length === 0 || undefined)
     expect(received.filter(({ text }) => text !== 'two').map(({ text }) => text)).toEqual(['one', 'three'])
@@ -218,6 +218,6 @@ test('the commands are in the menu of Telegram, and the token is in no log', asy
     telegram.calls.find(({ method }) => method === 'setMyCommands'),
   )
   expect(registered.payload['commands']).toContainEqual({ command: 'status', description: expect.any(String) })
-  await until('a failure is logged', async () => log.find((line) => line.includes('does not say')))
+  await until('a failure is logged', async () => log.find((line) => line.includes('polling Telegram failed')))
   expect(log.join('')).not.toContain(TOKEN)
 })

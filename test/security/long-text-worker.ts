@@ -4,14 +4,14 @@ import { isChatCommand } from '../../src/conversations/answer-command.ts'
 import { splitReply } from '../../src/conversations/outbox/split.ts'
 import { slug } from '../../src/domain/work.ts'
 import { meaningfulLine } from '../../src/git/failure.ts'
-import { LONGEST_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'
+import { MAX_MESSAGE, renderMarkdown } from '../../src/platforms/discord/render.ts'
 import * as discord from '../../src/platforms/discord/text.ts'
 import { closingIssuesIn } from '../../src/platforms/github/links.ts'
 import { isOurs, withMarker } from '../../src/platforms/github/marker.ts'
-import { orderIn } from '../../src/platforms/github/mention.ts'
+import { textForBot } from '../../src/platforms/github/mention.ts'
 import { toMrkdwn } from '../../src/platforms/slack/render.ts'
 import { withoutMentions } from '../../src/platforms/github/mentions.ts'
-import { MOST_PARSED, parseMarkdown } from '../../src/platforms/markdown/parse.ts'
+import { MAX_PARSED, parseMarkdown } from '../../src/platforms/markdown/parse.ts'
 import * as slack from '../../src/platforms/slack/text.ts'
 import { toHtml } from '../../src/platforms/telegram/render.ts'
 import { createSecrets } from '../../src/process/redaction/redact.ts'
@@ -24,20 +24,24 @@ const functions: Record<string, readonly [longest: number, work: (text: string) 
   'a chat command': [100_000, isChatCommand],
   'the slug of a title': [100_000, slug],
   "git's error": [100_000, meaningfulLine],
-  'an order on GitHub': [65_536, (text) => orderIn(text, 'bot')],
+  'an order on GitHub': [65_536, (text) => textForBot(text, 'bot')],
   'closing words on GitHub': [65_536, (text) => closingIssuesIn(text, 'a/b')],
   'a marker on GitHub': [65_536, (text) => isOurs(withMarker(text, 'x'))],
   'a message on Slack': [
     40_000,
-    (text) => [slack.toPlainText(text), slack.mentions(text, 'U1'), slack.withoutCall(text, 'U1')],
+    (text) => [slack.toPlainText(text), slack.mentions(text, 'U1'), slack.withoutLeadingMention(text, 'U1')],
   ],
   'a message on Discord': [
     4_000,
-    (text) => [discord.mentions(text, '1'), discord.withoutCall(text, '1'), discord.withNames(text, new Map())],
+    (text) => [
+      discord.mentions(text, '1'),
+      discord.withoutLeadingMention(text, '1'),
+      discord.withNames(text, new Map()),
+    ],
   ],
-  Markdown: [MOST_PARSED, parseMarkdown],
+  Markdown: [MAX_PARSED, parseMarkdown],
   'Markdown for Slack': [4_000, toMrkdwn],
-  'Markdown for Discord': [LONGEST_MESSAGE, renderMarkdown],
+  'Markdown for Discord': [MAX_MESSAGE, renderMarkdown],
   'Markdown for Telegram': [4_096, toHtml],
   'a reply on GitHub': [65_536, withoutMentions],
 }

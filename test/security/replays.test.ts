@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createStoreQueue } from '../../src/conversations/inbox/store-queue.ts'
-import { REMEMBERED_MS } from '../../src/domain/message.ts'
+import { DELIVERY_RETENTION_MS } from '../../src/domain/message.ts'
 import type { Platform } from '../../src/platforms/platform.ts'
 import { startPlatforms } from '../../src/platforms/registry.ts'
 import { createTelegramPlatform } from '../../src/platforms/telegram/platform.ts'
@@ -44,7 +44,7 @@ const workAndForget = async (): Promise<void> => {
   for (let message = await queue().claim('turn'); message !== undefined; message = await queue().claim('turn')) {
     await queue().finish(message, async () => undefined)
   }
-  await world.context.store.inbox.forgetDone(now - REMEMBERED_MS)
+  await world.context.store.inbox.deleteDone(now - DELIVERY_RETENTION_MS)
 }
 
 const repository = { full_name: 'acme/app' }

@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import type { Platform } from '../../src/platforms/platform.ts'
-import { mostUnanswered } from '../../src/server/connections.ts'
+import { maxUnanswered } from '../../src/server/connections.ts'
 import { defaultUploadLimits, type UploadLimits } from '../../src/server/uploads.ts'
 import { makeServer, type ServerTestOptions, type ServerUnderTest, statusOf } from '../helpers/server.ts'
 
@@ -211,7 +211,7 @@ describe('connections that do nothing', () => {
     ['are kept alive after an answer', 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n'],
   ]
   test.each(flood)('%s: a newcomer takes the place of one of them', async (_name, text) => {
-    await using server = await serverWith({}, { mostConnections: most })
+    await using server = await serverWith({}, { maxConnections: most })
     const all: Client[] = []
     for (let n = 0; n < most * 3; n++) {
       const one = client(server)
@@ -225,7 +225,7 @@ describe('connections that do nothing', () => {
   })
 
   test('do not push out an upload that keeps coming, nor who watches', async () => {
-    await using server = await serverWith({}, { mostConnections: most })
+    await using server = await serverWith({}, { maxConnections: most })
     const watching = await server.call('/api/events')
     const upload = client(server)
     await upload.send(head('content-length: 2000000\r\nconnection: close\r\n'))
@@ -287,7 +287,7 @@ describe('requests that are sent ahead', () => {
     const many = Array.from({ length: 50 }, () => client(server))
     for (const { send } of many) void send(announced(0).repeat(20_000))
     await Promise.all(many.map(({ ended }) => ended))
-    expect(seen.all).toBeLessThanOrEqual(many.length * mostUnanswered)
+    expect(seen.all).toBeLessThanOrEqual(many.length * maxUnanswered)
     await othersAreAnswered(server)
   })
 })

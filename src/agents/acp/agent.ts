@@ -3,8 +3,8 @@ import { findProgram } from '../../process/find-program.ts'
 import type { Agent, AgentAvailability } from '../agent.ts'
 
 /**
- * Any program that speaks the Agent Client Protocol on its standard input and output. The protocol's library is loaded
- * when one runs: most commands only ask which agents there are.
+ * Any program that speaks the Agent Client Protocol over stdio. The SDK is loaded only when an agent runs: most
+ * commands just list the agents.
  */
 export const createAcpAgent = (options: AcpAgentOptions): Agent => ({
   name: options.name,
@@ -16,7 +16,7 @@ export const createAcpAgent = (options: AcpAgentOptions): Agent => ({
   run: async (request) => (await import('./run.ts')).runAcp(options, request),
 })
 
-/** Cheap: it is asked before a default is chosen. Whether it is logged in is known when it runs. */
+/** Cheap, because it runs before the default agent is chosen. Login is checked when the agent runs. */
 const available = ({ name, command, ownEnvironment }: AcpAgentOptions): AgentAvailability => {
   const [program = ''] = command
   if (findProgram(program, ownEnvironment['PATH']) !== undefined) return { state: 'ready', version: undefined }

@@ -8,18 +8,18 @@ import { allowedEnvironment } from '../../process/environment.ts'
 import { runProgram } from '../../process/spawn.ts'
 import type { AgentAvailability } from '../agent.ts'
 import type { AcpAgentOptions } from './options.ts'
-import { introduction, faultOf } from './converse.ts'
-import { loginRemedy, type Turn } from './outcome.ts'
+import { initializeRequest, faultOf } from './converse.ts'
+import { loginRemedy, type TurnEnd } from './outcome.ts'
 
-/** An agent that takes longer to introduce itself than this is not ready for anybody. */
-const LOOK_MS = 30_000
+/** An agent that takes longer than this to initialize isn't ready. */
+const INSPECT_TIMEOUT_MS = 30_000
 
-/** Starts it, asks who it is and for a session, and ends it again. */
+/** Starts the agent, initializes it, opens a session, and stops it. */
 export const inspect = async (options: AcpAgentOptions): Promise<AgentAvailability> => {
   await mkdir(options.contextDirectory, { recursive: true, mode: 0o700 })
   const directory = await mkdtemp(join(options.contextDirectory, 'look-'))
   try {
-    return await look(options, directory)
+    return await startAndAsk(options, directory)
   } catch (error) {
     return broken(options, toAppError(error).message)
   } finally {
@@ -27,7 +27,7 @@ export const inspect = async (options: AcpAgentOptions): Promise<AgentAvailabili
   }
 }
 
-const look = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailability> => {
+const startAndAsk = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailability> => {
   const [program = '', ...args] = options.command
   const end = new AbortController()
   let asked: Promise<AgentAvailability> | undefined
@@ -38,7 +38,7 @@ const look = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailab
     env: allowedEnvironment(options.ownEnvironment, options.variables),
     clock: options.clock,
     signal: end.signal,
-    timeoutMs: LOOK_MS,
+    timeoutMs: INSPECT_TIMEOUT_MS,
     graceMs: 1_000,
     outputLimitBytes: 1_000,
     dialogue: (stdin, stdout) => {
@@ -48,7 +48,7 @@ const look = async (options: AcpAgentOptions, cwd: string): Promise<AgentAvailab
   }).catch((error: unknown) => {
     if (asked === undefined) throw error
   })
-  return (await asked) ?? broken(options, 'it did not respond')
+  return (await asked) ?? broken(options, "it didn't respond")
 }
 
 const ask = async (
@@ -59,8 +59,8 @@ const ask = async (
   let version: string | undefined
   try {
     return await client({ name: 'coppice' }).connectWith(stream, async (agent) => {
-      const introduced = await agent.request('initialize', introduction)
-      version = introduced.agentInfo?.version
+      const initialized = await agent.request('initialize', initializeRequest)
+      version = initialized.agentInfo?.version
       await agent.request('session/new', { cwd, mcpServers: [] })
       return { state: 'ready', version }
     })
@@ -69,7 +69,7 @@ const ask = async (
   }
 }
 
-const problemOf = (options: AcpAgentOptions, fault: Turn): AgentAvailability =>
+const problemOf = (options: AcpAgentOptions, fault: TurnEnd): AgentAvailability =>
   fault.kind === 'logged-out'
     ? { state: 'logged-out', problem: `${options.name} is not logged in`, remedy: loginRemedy(options) }
     : broken(options, fault.kind === 'error' ? fault.message : 'it exited before it identified itself')

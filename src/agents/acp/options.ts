@@ -3,13 +3,13 @@ import type { AcpAgentSettings, Permissions } from '../../domain/config/agents.t
 
 export type AcpAgentOptions = AcpAgentSettings & {
   readonly permissions: Permissions
-  /** Without a word for so long, and with no tool at work, it has stalled. */
+  /** Stalled after this long without output and with no tool running. */
   readonly silenceMs: number
   readonly clock: Clock
   readonly ids: Ids
-  /** Ours: where programs are looked for, and for whoever asks after it without a run. */
+  /** Ours: for finding programs, and for inspecting the agent outside a run. */
   readonly ownEnvironment: Readonly<Record<string, string | undefined>>
-  /** Private; a look at the agent has a directory in it for as long as it takes. */
+  /** Private. Inspection creates a temporary directory in it. */
   readonly contextDirectory: string
   readonly outputLimitBytes?: number
 }

@@ -3,35 +3,40 @@ import type { AgentResult, AgentUsage } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
 import { exitText } from '../texts.ts'
 
-/** How the conversation with the program ended, seen from our side of it. */
-export type Turn =
+/** How the turn ended, as seen by the client. */
+export type TurnEnd =
   | { readonly kind: 'done'; readonly usage: AgentUsage | undefined }
   | { readonly kind: 'stopped'; readonly reason: Exclude<StopReason, 'end_turn'> }
   | { readonly kind: 'logged-out' }
   | { readonly kind: 'stalled'; readonly minutes: number }
   | { readonly kind: 'protocol'; readonly version: number }
-  /** It answered with an error, or what it sent was no protocol. */
+  /** An error response, or invalid protocol data. */
   | { readonly kind: 'error'; readonly message: string }
-  /** The connection ended before there was an answer. */
+  /** The connection closed before the agent answered. */
   | { readonly kind: 'gone' }
 
 type Ended =
   | { readonly exitCode: number | null; readonly signal: NodeJS.Signals | null; readonly stderr: string }
   | undefined
 
-type Named = { readonly name: string; readonly command: readonly string[] }
+type AgentCommand = { readonly name: string; readonly command: readonly string[] }
 
-/** One sentence of what happened and one of what to do. */
-export const failureOf = (agent: Named, reply: ReplyText, turn: Turn | undefined, ended: Ended): AgentResult => {
+/** Describes what happened and what to do. */
+export const failureOf = (
+  agent: AgentCommand,
+  reply: ReplyText,
+  turn: TurnEnd | undefined,
+  ended: Ended,
+): AgentResult => {
   const { name, command } = agent
-  const again = 'Send the message again, or choose another agent (/agent).'
+  const retry = 'Send the message again, or choose another agent (/agent).'
   switch (turn?.kind) {
     case 'stopped':
-      return failed(reply, `The agent ${name} stopped: ${stops[turn.reason]}`, again)
+      return failed(reply, `The agent ${name} stopped: ${stopReasons[turn.reason]}`, retry)
     case 'logged-out':
       return failed(reply, `The agent ${name} is not logged in`, loginRemedy(agent))
     case 'stalled':
-      return failed(reply, `The agent ${name} printed nothing for ${minutes(turn.minutes)} and was stopped`, again)
+      return failed(reply, `The agent ${name} printed nothing for ${minutes(turn.minutes)} and was stopped`, retry)
     case 'protocol':
       return failed(
         reply,
@@ -39,11 +44,11 @@ export const failureOf = (agent: Named, reply: ReplyText, turn: Turn | undefined
         `Update ${command[0] ?? name} or Coppice.`,
       )
     case 'error':
-      return failed(reply, `The agent ${name} failed: ${oneLine(turn.message)}`, again)
+      return failed(reply, `The agent ${name} failed: ${oneLine(turn.message)}`, retry)
     case 'gone':
     case 'done':
     case undefined:
-      return failed(reply, `The agent ${name} ${endOf(ended)}${saidOf(ended)}`, remedyFor(agent, ended))
+      return failed(reply, `The agent ${name} ${exitClause(ended)}${stderrClause(ended)}`, remedyFor(agent, ended))
   }
 }
 
@@ -54,10 +59,10 @@ export const failed = (reply: ReplyText, problem: string, remedy: string): Agent
   remedy,
 })
 
-export const loginRemedy = ({ name, command }: Named): string =>
+export const loginRemedy = ({ name, command }: AgentCommand): string =>
   `Log in with \`${command[0] ?? name}\` in a terminal, as the user that Coppice runs as, or pass it a key with agent.acp.${name}.variables in config.yaml.`
 
-const stops: Record<Exclude<StopReason, 'end_turn'>, string> = {
+const stopReasons: Record<Exclude<StopReason, 'end_turn'>, string> = {
   max_tokens: 'its model reached the token limit',
   max_turn_requests: 'it reached its limit of model requests per turn',
   refusal: 'its model refused to continue',
@@ -67,30 +72,30 @@ const stops: Record<Exclude<StopReason, 'end_turn'>, string> = {
 const minutes = (count: number): string =>
   count < 1 ? `${Math.round(count * 60)} seconds` : count === 1 ? 'a minute' : `${Math.round(count)} minutes`
 
-const endOf = (ended: Ended): string => {
+const exitClause = (ended: Ended): string => {
   return `${ended === undefined ? 'was stopped' : exitText(ended)} before it answered`
 }
 
-const saidOf = (ended: Ended): string => {
-  const said = (ended?.stderr ?? '')
+const stderrClause = (ended: Ended): string => {
+  const lines = (ended?.stderr ?? '')
     .replaceAll('\0', '')
     .split('\n')
     .map((line) => line.trim())
     .filter((line) => line !== '')
     .slice(-3)
     .join(' · ')
-  return said === '' ? '' : `: ${oneLine(said)}`
+  return lines === '' ? '' : `: ${oneLine(lines)}`
 }
 
-/** What a shell answers for a command that is not there (127) or may not be run (126). */
-const remedyFor = ({ name, command }: Named, ended: Ended): string =>
+/** Shells exit with 127 if a command isn't found, 126 if it isn't executable. */
+const remedyFor = ({ name, command }: AgentCommand, ended: Ended): string =>
   ended?.exitCode === 127 || ended?.exitCode === 126
     ? `Check that agent.acp.${name}.command in config.yaml is an executable on the server's PATH.`
     : `Run \`${command.join(' ')}\` yourself to see what fails, or choose another agent (/agent).`
 
-const LONGEST = 500
+const MAX_LENGTH = 500
 
 const oneLine = (text: string): string => {
   const line = text.replaceAll(/\s+/g, ' ').trim()
-  return (line.length > LONGEST ? `…${line.slice(-LONGEST)}` : line).replace(/\.$/, '')
+  return (line.length > MAX_LENGTH ? `…${line.slice(-MAX_LENGTH)}` : line).replace(/\.$/, '')
 }

@@ -1,7 +1,7 @@
 import type { RequestPermissionOutcome, RequestPermissionRequest, ToolKind } from '@agentclientprotocol/sdk'
 import type { Permissions } from '../../domain/config/agents.ts'
 import type { AgentRules } from '../agent.ts'
-import { placeInside } from './inside.ts'
+import { resolveInside } from './confined-files.ts'
 
 export type Policy = {
   readonly root: string
@@ -9,26 +9,26 @@ export type Policy = {
   readonly permissions: Permissions
 }
 
-export type Verdict = { readonly answer: 'allow' | 'ask' | 'reject'; readonly why: string }
+export type Decision = { readonly answer: 'allow' | 'ask' | 'reject'; readonly why: string }
 
 /**
- * What an agent that asks before it acts is told. What the rules deny and what reaches outside of the environment is
- * rejected, whatever the setting says; the rest is the setting's.
+ * Answers an agent's permission request. Anything the rules deny or that reaches outside the environment is rejected
+ * regardless of the setting; the setting decides the rest.
  */
-export const judge = async (
+export const decidePermission = async (
   { root, rules, permissions }: Policy,
   request: RequestPermissionRequest,
-): Promise<Verdict> => {
+): Promise<Decision> => {
   const { kind, name, title, locations } = request.toolCall
-  if (rules.access === 'read' && changes(kind)) return { answer: 'reject', why: 'this run is read-only' }
+  if (rules.access === 'read' && mayChange(kind)) return { answer: 'reject', why: 'this run is read-only' }
   const names = [name, title, kind].filter((one) => typeof one === 'string')
-  if (isNamed(rules.disallowedTools, names, kind)) return { answer: 'reject', why: "this tool isn't allowed here" }
-  if (rules.allowedTools.length > 0 && !isNamed(rules.allowedTools, names, kind)) {
+  if (matchesAny(rules.disallowedTools, names, kind)) return { answer: 'reject', why: "this tool isn't allowed here" }
+  if (rules.allowedTools.length > 0 && !matchesAny(rules.allowedTools, names, kind)) {
     return { answer: 'reject', why: "this tool isn't one of those allowed here" }
   }
-  if (changes(kind)) {
+  if (mayChange(kind)) {
     for (const { path } of locations ?? []) {
-      const inside = await placeInside(root, path).then(
+      const inside = await resolveInside(root, path).then(
         () => true,
         () => false,
       )
@@ -39,7 +39,7 @@ export const judge = async (
   return { answer: permissions, why: `agent.permissions is ${permissions}` }
 }
 
-/** Once only: an answer for always would outlive the run, and may be written into the agent's own settings. */
+/** Prefers "once": "always" would outlive the run and may be saved in the agent's own settings. */
 export const outcomeOf = (
   answer: 'allow' | 'reject',
   { options }: Pick<RequestPermissionRequest, 'options'>,
@@ -50,11 +50,11 @@ export const outcomeOf = (
   return option === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId: option.optionId }
 }
 
-/** A kind that nobody named may be anything. */
-const changes = (kind: ToolKind | null | undefined): boolean =>
+/** An unknown kind might write. */
+const mayChange = (kind: ToolKind | null | undefined): boolean =>
   kind !== 'read' && kind !== 'search' && kind !== 'think' && kind !== 'fetch'
 
-/** Rules are written with the names that Claude Code has for its tools; `Bash(git log:*)` is about its tool. */
+/** Rules use Claude Code's tool names; `Bash(git log:*)` refers to its Bash tool. */
 const kindsByName: Readonly<Record<string, readonly ToolKind[]>> = {
   bash: ['execute'],
   edit: ['edit', 'delete', 'move'],
@@ -68,7 +68,7 @@ const kindsByName: Readonly<Record<string, readonly ToolKind[]>> = {
   websearch: ['fetch', 'search'],
 }
 
-const isNamed = (tools: readonly string[], names: readonly string[], kind: ToolKind | null | undefined): boolean =>
+const matchesAny = (tools: readonly string[], names: readonly string[], kind: ToolKind | null | undefined): boolean =>
   tools.some((tool) => {
     const plain = (tool.split('(')[0] ?? '').trim().toLowerCase()
     const known = kind !== undefined && kind !== null && (kindsByName[plain]?.includes(kind) ?? false)

@@ -5,35 +5,38 @@ import type { AgentRequest, AgentResult } from '../agent.ts'
 import { createReply, type ReplyText } from '../reply.ts'
 import { endStrays } from '../strays.ts'
 import type { AcpAgentOptions } from './options.ts'
-import { failed, failureOf, type Turn } from './outcome.ts'
+import { failed, failureOf, type TurnEnd } from './outcome.ts'
 import { takeTurn } from './turn.ts'
 import { CHECK_WORKTREE } from '../texts.ts'
 
-/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+/** Chat messages hold at most 4,000 characters, so this already fills dozens of them. */
 const REPLY_LIMIT_BYTES = 100_000
-/** Of what it writes on standard error only the end is shown. */
-const KEPT_BYTES = 16_000
+/** Only the end of stderr is shown. */
+const STDERR_TAIL_BYTES = 16_000
 const GRACE_MS = 2_000
 
-/** One run: the program is started, talked with, and ended. */
 export const runAcp = async (options: AcpAgentOptions, request: AgentRequest): Promise<AgentResult> => {
   if (request.untrusted && !options.forks) return notInForks(options)
   const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
-  const result = await talkTo(options, request, reply)
+  const result = await startAndTalk(options, request, reply)
   if (result.outcome === 'cancelled') await endStrays(request.mark, options.clock)
   return result
 }
 
-const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: ReplyText): Promise<AgentResult> => {
+const startAndTalk = async (
+  options: AcpAgentOptions,
+  request: AgentRequest,
+  reply: ReplyText,
+): Promise<AgentResult> => {
   const { command, variables, clock } = options
   const { mark } = request
   const environment = { ...request.environment, ...variables, [runVariable]: mark.id }
   const end = new AbortController()
   const [program = '', ...args] = command
-  let turn: Promise<Turn> | undefined
+  let turn: Promise<TurnEnd> | undefined
   if (request.signal.aborted) return { outcome: 'cancelled', text: '' }
   const onAbort = (): void => {
-    // Before there is a turn nobody could be told to stop.
+    // Once a turn exists, it cancels through the protocol first.
     if (turn === undefined) end.abort()
   }
   request.signal.addEventListener('abort', onAbort, { once: true })
@@ -47,7 +50,7 @@ const talkTo = async (options: AcpAgentOptions, request: AgentRequest, reply: Re
       clock,
       signal: end.signal,
       graceMs: GRACE_MS,
-      outputLimitBytes: KEPT_BYTES,
+      outputLimitBytes: STDERR_TAIL_BYTES,
       redact: { secrets: request.secrets, streams: ['stderr'] },
       beforeWork: request.onStart,
       mark,
@@ -74,10 +77,10 @@ const resultOf = (
   options: AcpAgentOptions,
   request: AgentRequest,
   reply: ReplyText,
-  turn: Turn | undefined,
+  turn: TurnEnd | undefined,
   ended: Ended,
 ): AgentResult => {
-  // Whoever stopped it wants to hear that it stopped, however far it had come.
+  // A cancelled run is reported as cancelled, however far it got.
   if (request.signal.aborted) return { outcome: 'cancelled', text: reply.end() }
   if (turn?.kind === 'done') {
     return { outcome: 'done', text: reply.end(), ...(turn.usage !== undefined && { usage: turn.usage }) }

@@ -1,44 +1,44 @@
 import type { Clock } from '../../domain/clock.ts'
-import type { Turn } from './outcome.ts'
+import type { TurnEnd } from './outcome.ts'
 
 export type Silence = {
-  readonly heard: () => void
-  /** Somebody else is to speak: the time does not count. */
+  readonly onActivity: () => void
+  /** Pauses the timer while someone else has to answer. */
   pausedFor<T>(work: () => Promise<T>): Promise<T>
-  /** Settles when it has been silent for too long; else never. */
-  readonly stalled: Promise<Turn>
+  /** Resolves after too long a silence; otherwise never. */
+  readonly stalled: Promise<TurnEnd>
   end(): void
 }
 
-/** A tool that takes ten minutes is not a stall: `excused` says whether one is at work. */
+/** `excused`: a tool is running. One that takes ten minutes isn't a stall. */
 export const createSilence = (
   { silenceMs, clock }: { readonly silenceMs: number; readonly clock: Clock },
-  excused: () => boolean,
+  isBusy: () => boolean,
 ): Silence => {
-  const { promise, resolve } = Promise.withResolvers<Turn>()
-  let last = clock()
+  const { promise, resolve } = Promise.withResolvers<TurnEnd>()
+  let lastActivity = clock()
   let paused = 0
-  const look = (): void => {
-    if (paused > 0 || excused()) last = clock()
-    else if (clock() - last >= silenceMs) resolve({ kind: 'stalled', minutes: silenceMs / 60_000 })
+  const check = (): void => {
+    if (paused > 0 || isBusy()) lastActivity = clock()
+    else if (clock() - lastActivity >= silenceMs) resolve({ kind: 'stalled', minutes: silenceMs / 60_000 })
   }
-  // A timer per message would be thousands; looking a few times within the limit is as good.
-  const looking = setInterval(look, Math.min(30_000, Math.max(5, silenceMs / 4))).unref()
-  const heard = (): void => {
-    last = clock()
+  // Polling is enough; a timer per message would mean thousands.
+  const interval = setInterval(check, Math.min(30_000, Math.max(5, silenceMs / 4))).unref()
+  const onActivity = (): void => {
+    lastActivity = clock()
   }
   return {
-    heard,
+    onActivity,
     pausedFor: async (work) => {
       paused += 1
       try {
         return await work()
       } finally {
         paused -= 1
-        heard()
+        onActivity()
       }
     },
     stalled: promise,
-    end: () => clearInterval(looking),
+    end: () => clearInterval(interval),
   }
 }

@@ -5,24 +5,24 @@ import type { Clock } from '../../domain/clock.ts'
 import { toAppError } from '../../domain/errors.ts'
 import type { RunMark } from '../../process/run-mark.ts'
 import { runProgram } from '../../process/spawn.ts'
-import { directoryInside } from './inside.ts'
+import { directoryInside } from './confined-files.ts'
 
 export type Terminals = {
   create(request: CreateTerminalRequest): Promise<string>
   output(id: string): TerminalOutputResponse
   waitForExit(id: string): Promise<TerminalExitStatus>
-  /** Its whole tree is dead when this answers; its output stays. */
+  /** Resolves once its whole tree is dead; the output stays. */
   kill(id: string): Promise<void>
   release(id: string): Promise<void>
-  /** Whether one is at work: then silence is not a stall. */
+  /** A command is running, so silence isn't a stall. */
   busy(): boolean
-  /** Ends all of them and takes no more. */
+  /** Kills all of them and accepts no more. */
   end(): Promise<void>
 }
 
 export type TerminalsOptions = {
   readonly launch: Launch | undefined
-  /** The environment, and the only place where anything is run. */
+  /** The environment; commands run only inside it. */
   readonly root: string
   readonly environment: Readonly<Record<string, string>>
   readonly clock: Clock
@@ -37,15 +37,15 @@ type Terminal = {
 }
 
 /** More than any model reads. */
-const MOST_OUTPUT_BYTES = 1_000_000
-const MOST_TERMINALS = 64
+const MAX_OUTPUT_BYTES = 1_000_000
+const MAX_TERMINALS = 64
 const GRACE_MS = 2_000
 
-/** Commands that an agent has us run: each in a process group of its own, with the agent's environment, capped. */
+/** Commands run for an agent: each in its own process group, with the agent's environment and capped output. */
 export const createTerminals = ({ root, environment, clock, mark, launch }: TerminalsOptions): Terminals => {
   const terminals = new Map<string, Terminal>()
   let count = 0
-  let over = false
+  let closed = false
 
   const of = (id: string): Terminal => {
     const terminal = terminals.get(id)
@@ -60,13 +60,13 @@ export const createTerminals = ({ root, environment, clock, mark, launch }: Term
   return {
     create: async ({ command, args = [], env = [], cwd, outputByteLimit }) => {
       const directory = await directoryInside(root, cwd ?? root)
-      if (over || terminals.size >= MOST_TERMINALS) {
-        throw RequestError.invalidRequest(undefined, over ? 'the run is over' : 'too many terminals')
+      if (closed || terminals.size >= MAX_TERMINALS) {
+        throw RequestError.invalidRequest(undefined, closed ? 'the run is over' : 'too many terminals')
       }
       const abort = new AbortController()
-      const tail = createTail(Math.min(outputByteLimit ?? MOST_OUTPUT_BYTES, MOST_OUTPUT_BYTES))
+      const tail = createTail(Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES))
       const running = runProgram({
-        // A line of shell comes as a command without arguments: `npm test`.
+        // A shell command line such as `npm test` arrives without arguments.
         ...(args.length === 0 ? { shell: command } : { command, args }),
         cwd: directory,
         launch,
@@ -105,7 +105,7 @@ export const createTerminals = ({ root, environment, clock, mark, launch }: Term
     },
     busy: () => [...terminals.values()].some(({ exit }) => exit === undefined),
     end: async () => {
-      over = true
+      closed = true
       await Promise.all([...terminals.values()].map(kill))
     },
   }
@@ -113,7 +113,7 @@ export const createTerminals = ({ root, environment, clock, mark, launch }: Term
 
 type Tail = { readonly add: (text: string) => void; readonly text: () => string; readonly truncated: () => boolean }
 
-/** As the protocol wants it: beyond the limit the beginning goes, at a character's boundary. */
+/** The protocol requires dropping output from the start, at a character boundary. */
 const createTail = (limitBytes: number): Tail => {
   let kept = ''
   let cut = false
@@ -128,7 +128,7 @@ const createTail = (limitBytes: number): Tail => {
   return {
     add: (text) => {
       kept += text
-      // Only at twice the limit, so that each byte is copied once on average.
+      // Trimming at twice the limit copies each byte once on average.
       if (kept.length > limitBytes * 2) trim()
     },
     text: () => {

@@ -6,9 +6,9 @@ import type { AgentRequest } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
 import type { AcpAgentOptions } from './options.ts'
 import { converse, type Session } from './converse.ts'
-import { readTextInside, writeTextInside } from './inside.ts'
-import type { Turn } from './outcome.ts'
-import { judge, outcomeOf } from './permissions.ts'
+import { readTextInside, writeTextInside } from './confined-files.ts'
+import type { TurnEnd } from './outcome.ts'
+import { decidePermission, outcomeOf } from './permissions.ts'
 import { createSilence, type Silence } from './silence.ts'
 import { createTerminals, type Terminals } from './terminals.ts'
 import { createUpdates, type Updates } from './updates.ts'
@@ -20,18 +20,18 @@ export type TurnParts = {
   readonly environment: Readonly<Record<string, string>>
   readonly stdin: Writable
   readonly stdout: Readable
-  /** Aborted to end the program with all that it started. */
+  /** Aborted to stop the program and everything it started. */
   readonly end: AbortController
 }
 
-/** How long it may take to stop by itself when it is told to, and to leave when nobody talks to it any more. */
+/** Time to stop after a cancel request, and to exit once stdin is closed. */
 const CANCEL_MS = 1_000
-const LEAVE_MS = 1_500
-/** One message: a file that is written, with room for how it is quoted. */
-const MOST_MESSAGE_BYTES = 32 * 1024 * 1024
+const EXIT_MS = 1_500
+/** One message: a file's content, with room for JSON escaping. */
+const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 
-/** One prompt, from the first word to the last. Never rejects. */
-export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
+/** Runs one prompt to completion. Never rejects. */
+export const takeTurn = async (parts: TurnParts): Promise<TurnEnd> => {
   const { options, request, environment, stdin, stdout, end } = parts
   const { directory: root, signal } = request
   const session: Session = { id: undefined }
@@ -43,15 +43,15 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
     mark: request.mark,
     launch: request.launch,
   })
-  const silence = createSilence(options, () => updates.toolAtWork() || terminals.busy())
+  const silence = createSilence(options, () => updates.toolRunning() || terminals.busy())
   const stream = ndJsonStream(Writable.toWeb(stdin), webStream(stdout, silence), {
-    maxMessageBytes: MOST_MESSAGE_BYTES,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
   })
-  const connection = answering(parts, { updates, terminals, silence }).connect(stream)
+  const connection = createClient(parts, { updates, terminals, silence }).connect(stream)
   const turn = converse({ options, request, agent: connection.agent, updates, session })
-  const gone = connection.closed.then((): Turn => ({ kind: 'gone' }))
-  const stopped = untilAborted(signal).then(async (): Promise<Turn> => {
-    // By the protocol's own word first, so that the agent can put down what it holds.
+  const gone = connection.closed.then((): TurnEnd => ({ kind: 'gone' }))
+  const stopped = untilAborted(signal).then(async (): Promise<TurnEnd> => {
+    // Cancel through the protocol first, so the agent can clean up.
     if (session.id !== undefined) {
       await connection.agent.notify('session/cancel', { sessionId: session.id }).catch(() => undefined)
       await Promise.race([turn, delay(CANCEL_MS)])
@@ -62,10 +62,10 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   silence.end()
   await terminals.end()
   stdin.end()
-  // One that has answered, or is on its way out, may leave by itself: its exit tells more, and what it left running on
-  // purpose lives on.
+  // If the agent has answered or is exiting, let it exit by itself: its exit code says more, and anything it left
+  // running on purpose survives.
   if (!signal.aborted && (answer.kind === 'done' || answer.kind === 'gone')) {
-    setTimeout(() => end.abort(), LEAVE_MS).unref()
+    setTimeout(() => end.abort(), EXIT_MS).unref()
   } else {
     end.abort()
   }
@@ -73,32 +73,35 @@ export const takeTurn = async (parts: TurnParts): Promise<Turn> => {
   return answer
 }
 
-/** Everything that comes is a sign of life. */
+/** Any output counts as activity. */
 const webStream = (stdout: Readable, silence: Silence): ReadableStream<Uint8Array> => {
-  stdout.on('data', silence.heard)
+  stdout.on('data', silence.onActivity)
   return Readable.toWeb(stdout) as ReadableStream<Uint8Array>
 }
 
-type Hands = { readonly updates: Updates; readonly terminals: Terminals; readonly silence: Silence }
+type TurnState = { readonly updates: Updates; readonly terminals: Terminals; readonly silence: Silence }
 
-/** Our side of the protocol: what an agent may ask of us while it works. */
-const answering = ({ options, request, reply }: TurnParts, { updates, terminals, silence }: Hands): ClientApp => {
+/** Our side of the protocol: the requests an agent may make during a turn. */
+const createClient = (
+  { options, request, reply }: TurnParts,
+  { updates, terminals, silence }: TurnState,
+): ClientApp => {
   const { directory: root, rules } = request
-  const onlyForWriting = (): void => {
+  const requireWriteAccess = (): void => {
     if (rules.access === 'read') throw RequestError.invalidRequest(undefined, 'this run is read-only')
   }
   return client({ name: 'coppice' })
-    .onNotification('session/update', ({ params }) => updates.take(params.update))
+    .onNotification('session/update', ({ params }) => updates.handle(params.update))
     .onRequest('fs/read_text_file', async ({ params }) => ({
       content: await readTextInside(root, params.path, params),
     }))
     .onRequest('fs/write_text_file', async ({ params }) => {
-      onlyForWriting()
+      requireWriteAccess()
       await writeTextInside(root, params.path, params.content)
       return {}
     })
     .onRequest('session/request_permission', async ({ params }) => {
-      const { answer, why } = await judge({ root, rules, permissions: options.permissions }, params)
+      const { answer, why } = await decidePermission({ root, rules, permissions: options.permissions }, params)
       const title = params.toolCall.title ?? params.toolCall.kind ?? 'a tool'
       if (answer === 'ask') {
         const agreed = await silence.pausedFor(async () => request.ask?.({ agent: options.name, what: title }))
@@ -108,7 +111,7 @@ const answering = ({ options, request, reply }: TurnParts, { updates, terminals,
       return { outcome: outcomeOf(answer === 'allow' ? 'allow' : 'reject', params) }
     })
     .onRequest('terminal/create', async ({ params }) => {
-      onlyForWriting()
+      requireWriteAccess()
       return { terminalId: await terminals.create(params) }
     })
     .onRequest('terminal/output', ({ params }) => terminals.output(params.terminalId))

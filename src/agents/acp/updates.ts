@@ -4,11 +4,11 @@ import type { AgentUsage } from '../agent.ts'
 import type { ReplyText } from '../reply.ts'
 
 export type Updates = {
-  /** From now on what comes is about this run; before, an agent that resumes may play its whole history. */
+  /** Reports only what follows: an agent that resumes may replay its whole history first. */
   begin(): void
-  take(update: SessionUpdate): void
-  /** A tool that takes ten minutes says nothing meanwhile. */
-  toolAtWork(): boolean
+  handle(update: SessionUpdate): void
+  /** A tool that runs for ten minutes prints nothing. */
+  toolRunning(): boolean
   usage(response: PromptResponse): AgentUsage | undefined
 }
 
@@ -17,12 +17,12 @@ export type UpdatesOptions = {
   readonly reply: ReplyText
 }
 
-/** What an agent reports while it works, as text of the reply and short lines about its tools. */
+/** Turns an agent's updates into reply text and short lines about its tools. */
 export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
   const tools = new Map<string, ToolCallUpdate>()
   let live = false
-  let spoke = false
-  let broken = false
+  let hasText = false
+  let afterTool = false
   let costBefore = 0
   let cost: number | undefined
 
@@ -31,7 +31,7 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
     const given = Object.entries(update).filter(([, value]) => value !== null && value !== undefined)
     const call: ToolCallUpdate = { ...known, ...Object.fromEntries(given), toolCallId: update.toolCallId }
     tools.set(update.toolCallId, call)
-    broken = true
+    afterTool = true
     if (!isOver(call) || (known !== undefined && isOver(known))) return
     reply.tool(lineOf(call, root))
   }
@@ -42,14 +42,14 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
       costBefore = cost ?? 0
       cost = undefined
     },
-    take: (update) => {
+    handle: (update) => {
       switch (update.sessionUpdate) {
         case 'agent_message_chunk':
           if (!live || update.content.type !== 'text') return
-          // What it says before and after a tool are two paragraphs.
-          if (broken && spoke) reply.add('\n\n')
-          broken = false
-          spoke = true
+          // Text before and after a tool call becomes separate paragraphs.
+          if (afterTool && hasText) reply.add('\n\n')
+          afterTool = false
+          hasText = true
           reply.add(update.content.text)
           return
         case 'tool_call':
@@ -62,11 +62,11 @@ export const createUpdates = ({ root, reply }: UpdatesOptions): Updates => {
         default:
       }
     },
-    toolAtWork: () => [...tools.values()].some((call) => call.status === 'in_progress'),
+    toolRunning: () => [...tools.values()].some((call) => call.status === 'in_progress'),
     usage: (response) => {
       const tokens = tokensOf(response)
-      // The protocol counts per session. One that resumed and did not say what was spent before has begun anew, or is
-      // counted too high: a budget must not err the other way.
+      // The protocol counts per session. A resumed agent that reported no earlier cost either started a new session or is
+      // counted too high; a budget must not err the other way.
       const spent = cost === undefined ? undefined : Math.max(0, cost - costBefore)
       if (spent === undefined && tokens === undefined) return undefined
       return { ...tokens, ...(spent !== undefined && { costUsd: spent }) }
@@ -91,11 +91,11 @@ const lineOf = ({ kind, title, locations, status }: ToolCallUpdate, root: string
 }
 
 const shortPath = (path: string, root: string): string => {
-  const way = relative(root, path)
-  return way === '' || way.startsWith('..') ? path : way
+  const relativePath = relative(root, path)
+  return relativePath === '' || relativePath.startsWith('..') ? path : relativePath
 }
 
-/** Not in the protocol yet: its draft has `usage`, and Gemini CLI says it in its own words. */
+/** Not in the protocol yet: the draft has `usage`, Gemini CLI uses its own fields. */
 const tokensOf = (response: PromptResponse): Pick<AgentUsage, 'inputTokens' | 'outputTokens'> | undefined => {
   const { usage, _meta: extra } = response as PromptResponse & { readonly usage?: unknown }
   const quota = record(record(extra)['quota'])

@@ -1,7 +1,7 @@
 import type { ClaudePermissionMode } from '../../domain/config/agents.ts'
 import type { AgentRequest, AgentRules } from '../agent.ts'
 
-/** How `claude` is called for one message; the message itself comes on standard input. */
+/** Arguments of `claude` for one message, which goes to stdin. */
 export const claudeArguments = (
   { rules, untrusted }: Pick<AgentRequest, 'rules' | 'untrusted'>,
   { mode, session }: { readonly mode: ClaudePermissionMode; readonly session: string | undefined },
@@ -14,13 +14,13 @@ export const claudeArguments = (
     '--input-format',
     'stream-json',
     '--include-partial-messages',
-    // stream-json is refused without it
+    // Required by stream-json.
     '--verbose',
     '--permission-mode',
     permissions.mode,
     ...listed('--allowedTools', permissions.allowed),
     ...listed('--disallowedTools', permissions.denied),
-    // Hooks, MCP servers, CLAUDE.md, skills and commands of a stranger's tree; the user's own stay.
+    // Ignore a stranger's hooks, MCP servers, CLAUDE.md, skills and commands; keep the user's own.
     ...(untrusted ? ['--setting-sources', 'user', '--strict-mcp-config'] : []),
     ...(session === undefined ? [] : ['--resume', session]),
   ]
@@ -33,9 +33,9 @@ export type ClaudePermissions = {
 }
 
 /**
- * Nobody sits there to be asked, so whatever would be asked about is denied. `acceptEdits` accepts edits inside the
- * directory only, and an `Edit` in the allow-list would be one of any file anywhere: so edits are never in that list.
- * The allow-list means nothing in `bypassPermissions`, so rules that have one never run in that mode.
+ * Nobody is there to answer prompts, so anything that would prompt is denied. `acceptEdits` accepts edits inside the
+ * directory only, but an allow-listed `Edit` covers any file anywhere, so edits are never allow-listed.
+ * `bypassPermissions` ignores the allow-list, so rules that have one never run in that mode.
  */
 export const permissionsFor = (rules: AgentRules, mode: ClaudePermissionMode): ClaudePermissions => {
   const wanted = rules.allowedTools.filter(isRule)
@@ -43,7 +43,7 @@ export const permissionsFor = (rules: AgentRules, mode: ClaudePermissionMode): C
   const denied = [...outside, ...rules.disallowedTools.filter(isRule)]
   const allowed = wanted.filter((rule) => !EDITS.includes(rule))
   if (rules.access === 'read') {
-    // A part of Bash may be allowed by name; without that the program has tools of its own to list and search.
+    // Parts of Bash may be allowed by name; otherwise Claude has its own tools to list and search.
     const shell = allowed.some((rule) => rule.startsWith('Bash(')) ? [] : ['Bash']
     return {
       mode: 'dontAsk',
@@ -60,8 +60,8 @@ export const permissionsFor = (rules: AgentRules, mode: ClaudePermissionMode): C
 const EDITS: readonly string[] = ['Edit', 'MultiEdit', 'Write', 'NotebookEdit']
 
 /**
- * What leaves the environment: the web, other worktrees, what goes on after the run, the machine's own settings. A list
- * against accidents and not a fence: a command can be written in more ways than a list has lines.
+ * Tools that reach outside the environment: the web, other worktrees, work after the run, machine settings. This
+ * prevents accidents; it isn't a sandbox, since a command can be written in too many ways.
  */
 const REACHES_OUTSIDE: readonly string[] = [
   'WebFetch',
@@ -78,7 +78,7 @@ const REACHES_OUTSIDE: readonly string[] = [
   'Bash(git config --system *)',
 ]
 
-/** Threat: a "tool" in a repository's command that is an option of the program. */
+/** Threat: a "tool" in a repository's command that is really a CLI option. */
 const isRule = (rule: string): boolean => /^[A-Za-z_]/.test(rule)
 
 const listed = (option: string, rules: readonly string[]): string[] => (rules.length === 0 ? [] : [option, ...rules])

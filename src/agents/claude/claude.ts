@@ -5,7 +5,7 @@ import { claudeArguments } from './arguments.ts'
 import { type ClaudeEnding, createClaudeReader } from './events.ts'
 import { contextBlock } from '../context-block.ts'
 import { grantedVariables, type GrantList } from '../granted.ts'
-import { askProgram, type Installed, onceReady, versionOf } from '../installed.ts'
+import { askProgram, type InstalledProgram, cacheWhenReady, versionOf } from '../installed.ts'
 import { asClause, endFailure, type Failure } from '../program-failure.ts'
 import { type ProgramEnd, runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
@@ -13,7 +13,7 @@ import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
 
 export type ClaudeAgentOptions = {
-  /** A program on the PATH, or its path. */
+  /** A program on PATH, or a path. */
   readonly command: string
   readonly permissionMode: ClaudePermissionMode
   readonly silenceMs: number
@@ -23,16 +23,16 @@ export type ClaudeAgentOptions = {
   readonly outputLimitBytes?: number
 }
 
-/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+/** Chat messages hold at most 4,000 characters, so this already fills dozens of them. */
 const REPLY_LIMIT_BYTES = 100_000
 
-/** The user's own Claude Code, by its documented streaming JSON interface. */
+/** The user's own Claude Code, through its documented stream-json interface. */
 export const createClaudeAgent = (options: ClaudeAgentOptions): Agent => {
   const granted = grantedVariables(options.ownEnvironment, grants(options.ownEnvironment))
   const installed = { ...options, own: options.ownEnvironment, granted }
   return {
     name: 'claude',
-    availability: onceReady(() => availability(installed)),
+    availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(options, granted, given)),
   }
 }
@@ -53,7 +53,7 @@ const runOnce = async (
     clock,
     silenceMs,
     onEvent: reader.onEvent,
-    toolAtWork: reader.toolAtWork,
+    toolRunning: reader.toolRunning,
   }
   const end = await runAgentProgram(run, request)
   const ending = reader.ending()
@@ -63,16 +63,15 @@ const runOnce = async (
   if (end.how === 'cancelled') return { outcome: 'cancelled', text, ...usage }
   if (end.how === 'ended' && end.exitCode === 0 && ending?.failed === false) return { outcome: 'done', text, ...usage }
   const failure =
-    end.how === 'ended' && ending?.failed === true && ending.words !== ''
-      ? ownWords({ ...ending, words: request.secrets.redact(ending.words) })
-      : endFailure(end, { ...words, silenceMs, directory: request.directory })
+    end.how === 'ended' && ending?.failed === true && ending.message !== ''
+      ? reportedFailure({ ...ending, message: request.secrets.redact(ending.message) })
+      : endFailure(end, { ...texts, silenceMs, directory: request.directory })
   return { outcome: 'failed', text, ...failure, ...usage }
 }
 
 /**
- * The context is a block of the user's message. Not of the system prompt: that would give it an authority that data must
- * not have, and a resumed session keeps the system prompt it began with, so the context of every later message would
- * be lost.
+ * The context is part of the user's message, not the system prompt: that would give data too much authority, and a
+ * resumed session keeps its original system prompt, so the context of every later message would be lost.
  */
 const message = ({ prompt, context }: AgentRequest, mark: string) => ({
   type: 'user',
@@ -86,9 +85,9 @@ const message = ({ prompt, context }: AgentRequest, mark: string) => ({
 })
 
 const isUnknownSession = (end: ProgramEnd, ending: ClaudeEnding | undefined): boolean =>
-  end.how === 'ended' && end.exitCode !== 0 && /No conversation found/i.test(`${end.stderr}\n${ending?.words ?? ''}`)
+  end.how === 'ended' && end.exitCode !== 0 && /No conversation found/i.test(`${end.stderr}\n${ending?.message ?? ''}`)
 
-const words = {
+const texts = {
   title: 'Claude Code',
   install: 'npm install -g @anthropic-ai/claude-code',
   setting: 'COPPICE_CLAUDE_COMMAND (agent.claude.command in config.yaml)',
@@ -96,25 +95,25 @@ const words = {
 
 const LOG_IN = 'Run claude on the server and log in (/login), or set ANTHROPIC_API_KEY.'
 
-const ownWords = ({ words: said, apiStatus }: ClaudeEnding): Failure => ({
+const reportedFailure = ({ message: said, apiStatus }: ClaudeEnding): Failure => ({
   problem: `Claude Code failed: ${asClause(said)}.`,
   remedy: apiStatus === 401 || apiStatus === 403 || /api key|log ?in/i.test(said) ? LOG_IN : TRY_LATER,
 })
 
-const availability = async (installed: Installed): Promise<AgentAvailability> => {
+const availability = async (installed: InstalledProgram): Promise<AgentAvailability> => {
   const [version, login] = await Promise.all([
     versionOf(installed),
     askProgram(installed, ['auth', 'status']).then((answer) => answer?.stdout ?? ''),
   ])
   if (version === undefined) {
-    return { state: 'missing', ...notInstalled(words, installed.command) }
+    return { state: 'missing', ...notInstalled(texts, installed.command) }
   }
-  // Only what says so is logged out: a version that does not know the question has its own words for it when it runs.
+  // Versions without this command count as logged in; if they aren't, the run says so.
   if (!/"loggedIn":\s*false/.test(login)) return { state: 'ready', version }
   return { state: 'logged-out', problem: 'Claude Code is not logged in', remedy: 'run: claude auth login' }
 }
 
-/** Its keys, where its model is, and how it behaves. Not CLAUDE_CODE_*: a session that we run in has its tokens there. */
+/** Keys, endpoints and behaviour. Not all of CLAUDE_CODE_*: if we run inside a session, its tokens are there. */
 const grants = (own: Readonly<Record<string, string | undefined>>): GrantList => ({
   prefixes: ['ANTHROPIC_', 'CLAUDE_CODE_USE_', 'CLAUDE_CODE_SKIP_', 'CLAUDE_CODE_DISABLE_', 'CLAUDE_CODE_MAX_'],
   names: [
@@ -131,7 +130,7 @@ const grants = (own: Readonly<Record<string, string | undefined>>): GrantList =>
     'DISABLE_TELEMETRY',
     'DISABLE_ERROR_REPORTING',
     'DISABLE_AUTOUPDATER',
-    // A cloud's credentials open more than a model: only for whoever has said that the model is there.
+    // Cloud credentials open more than a model: granted only if the model is configured to be there.
     ...(own['CLAUDE_CODE_USE_BEDROCK'] === undefined ? [] : AWS),
     ...(own['CLAUDE_CODE_USE_VERTEX'] === undefined ? [] : GOOGLE),
   ],

@@ -1,96 +1,97 @@
 import type { AgentEvent, AgentUsage } from '../agent.ts'
-import { claudeDeed } from './tools.ts'
+import { claudeToolLine } from './tools.ts'
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
 import type { ProgramEvent } from '../program.ts'
 import type { ReplyText } from '../reply.ts'
-import type { Deed } from '../tool-line.ts'
+import type { ToolLine } from '../tool-line.ts'
 
 export type ClaudeReader = {
   readonly onEvent: (event: ProgramEvent) => void
-  readonly toolAtWork: () => boolean
-  /** How it ended, in its own words; undefined when it ended without any. */
+  readonly toolRunning: () => boolean
+  /** How it ended, in its own words; undefined if it reported nothing. */
   readonly ending: () => ClaudeEnding | undefined
 }
 
 export type ClaudeEnding = {
   readonly failed: boolean
-  readonly words: string
+  readonly message: string
   readonly apiStatus: number | undefined
   readonly usage: AgentUsage
 }
 
-/** Reads what `claude --output-format stream-json` tells, as it comes. */
+/** Parses `claude --output-format stream-json` as it arrives. */
 export const createClaudeReader = (
   directory: string,
   { reply, emit }: { readonly reply: ReplyText; readonly emit: (event: AgentEvent) => void },
 ): ClaudeReader => {
-  const tools = new Map<string, Deed>()
+  const tools = new Map<string, ToolLine>()
   const streamed = new Set<string>()
-  let spoke = false
+  let hasText = false
   let ending: ClaudeEnding | undefined
-  const say = (text: string): void => {
-    spoke ||= text !== ''
+  const addText = (text: string): void => {
+    hasText ||= text !== ''
     reply.add(text)
   }
   const onStream = (event: Fields): void => {
     if (event['type'] === 'message_start') streamed.add(textOf(fieldsOf(event['message'])['id']) ?? '')
-    // What it said before a tool and what it says after are two paragraphs.
-    if (event['type'] === 'content_block_start' && fieldsOf(event['content_block'])['type'] === 'text') reply.part()
-    if (event['type'] === 'content_block_delta') say(textOf(fieldsOf(event['delta'])['text']) ?? '')
+    // Text before and after a tool call becomes separate paragraphs.
+    if (event['type'] === 'content_block_start' && fieldsOf(event['content_block'])['type'] === 'text')
+      reply.paragraph()
+    if (event['type'] === 'content_block_delta') addText(textOf(fieldsOf(event['delta'])['text']) ?? '')
   }
-  const onAssistant = (message: Fields, own: boolean): void => {
-    // Its own words about an error of the model are the ending's.
-    const unsaid = own && message['model'] !== '<synthetic>' && !streamed.has(textOf(message['id']) ?? '')
+  const onAssistant = (message: Fields, topLevel: boolean): void => {
+    // A synthetic message is a model error, which the ending reports.
+    const notStreamed = topLevel && message['model'] !== '<synthetic>' && !streamed.has(textOf(message['id']) ?? '')
     for (const block of listOf(message['content'])) {
-      if (block['type'] === 'text' && unsaid) {
-        reply.part()
-        say(textOf(block['text']) ?? '')
+      if (block['type'] === 'text' && notStreamed) {
+        reply.paragraph()
+        addText(textOf(block['text']) ?? '')
       }
       const id = textOf(block['id'])
       if (block['type'] !== 'tool_use' || id === undefined) continue
-      tools.set(id, claudeDeed(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory))
+      tools.set(id, claudeToolLine(textOf(block['name']) ?? 'a tool', fieldsOf(block['input']), directory))
     }
   }
   const onResults = (message: Fields): void => {
     for (const block of listOf(message['content'])) {
       const id = textOf(block['tool_use_id'])
-      const deed = id === undefined ? undefined : tools.get(id)
-      if (id === undefined || deed === undefined) continue
+      const line = id === undefined ? undefined : tools.get(id)
+      if (id === undefined || line === undefined) continue
       tools.delete(id)
-      reply.tool(block['is_error'] === true ? deed.failed : deed.done)
+      reply.tool(block['is_error'] === true ? line.failed : line.done)
     }
   }
   const onEvent = (event: ProgramEvent): void => {
-    const own = event['parent_tool_use_id'] === null || event['parent_tool_use_id'] === undefined
+    const topLevel = event['parent_tool_use_id'] === null || event['parent_tool_use_id'] === undefined
     const session = textOf(event['session_id'])
     switch (event['type']) {
       case 'system':
         if (event['subtype'] === 'init' && session !== undefined) emit({ type: 'session', id: session })
-        // It tries for minutes before it gives up, and says nothing else meanwhile.
+        // It retries for minutes before giving up, with no other output.
         if (event['subtype'] === 'api_retry') reply.tool("the model didn't respond; retrying")
         return
       case 'stream_event':
-        if (own) onStream(fieldsOf(event['event']))
+        if (topLevel) onStream(fieldsOf(event['event']))
         return
       case 'assistant':
-        onAssistant(fieldsOf(event['message']), own)
+        onAssistant(fieldsOf(event['message']), topLevel)
         return
       case 'user':
         onResults(fieldsOf(event['message']))
         return
       case 'result':
         ending = endingOf(event)
-        if (!ending.failed && !spoke) say(ending.words)
+        if (!ending.failed && !hasText) addText(ending.message)
     }
   }
-  return { onEvent, toolAtWork: () => tools.size > 0, ending: () => ending }
+  return { onEvent, toolRunning: () => tools.size > 0, ending: () => ending }
 }
 
 const endingOf = (event: ProgramEvent): ClaudeEnding => {
   const errors = Array.isArray(event['errors']) ? event['errors'].map((error) => textOf(error) ?? '') : []
   return {
     failed: event['is_error'] === true || event['subtype'] !== 'success',
-    words: textOf(event['result']) ?? errors.join(' · '),
+    message: textOf(event['result']) ?? errors.join(' · '),
     apiStatus: numberOf(event['api_error_status']),
     usage: usageOf(event),
   }
@@ -110,7 +111,7 @@ const usageOf = (event: ProgramEvent): AgentUsage => {
   }
 }
 
-/** The total is the whole session's, all its earlier messages among it; what this run cost stands beside it, by model. */
+/** The total covers the whole session; this run's cost is listed separately, by model. */
 const costOf = (event: ProgramEvent): number | undefined => {
   const perModel = Object.values(fieldsOf(event['model_usage_since_last_result']))
   const costs = perModel.map((used) => numberOf(fieldsOf(used)['costUSD']))

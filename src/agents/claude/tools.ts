@@ -1,8 +1,8 @@
 import { type Fields, textOf } from '../fields.ts'
-import { deed, type Deed, edited, firstLine, ran, within } from '../tool-line.ts'
+import { toolLine, type ToolLine, edited, firstLine, ran, displayPath } from '../tool-line.ts'
 
-/** What a call of one of Claude Code's tools does, in a few words. */
-export const claudeDeed = (tool: string, input: Fields, directory: string): Deed => {
+/** Describes a Claude Code tool call in a few words. */
+export const claudeToolLine = (tool: string, input: Fields, directory: string): ToolLine => {
   const path = textOf(input['file_path']) ?? textOf(input['notebook_path'])
   const pattern = textOf(input['pattern'])
   const command = textOf(input['command'])
@@ -12,24 +12,24 @@ export const claudeDeed = (tool: string, input: Fields, directory: string): Deed
     case 'NotebookEdit':
       return path === undefined ? used(tool) : edited([path], directory)
     case 'Write':
-      return path === undefined ? used(tool) : deed('wrote', 'write', within(path, directory))
+      return path === undefined ? used(tool) : toolLine('wrote', 'write', displayPath(path, directory))
     case 'Read':
-      return path === undefined ? used(tool) : deed('read', 'read', within(path, directory))
+      return path === undefined ? used(tool) : toolLine('read', 'read', displayPath(path, directory))
     case 'Bash':
       return command === undefined ? used(tool) : ran(command)
     case 'Glob':
     case 'Grep':
-      return pattern === undefined ? used(tool) : deed('searched for', 'search for', firstLine(pattern))
+      return pattern === undefined ? used(tool) : toolLine('searched for', 'search for', firstLine(pattern))
     case 'WebFetch':
-      return deed('fetched', 'fetch', textOf(input['url']) ?? 'a page')
+      return toolLine('fetched', 'fetch', textOf(input['url']) ?? 'a page')
     case 'WebSearch':
-      return deed('searched the web for', 'search the web for', textOf(input['query']) ?? 'something')
+      return toolLine('searched the web for', 'search the web for', textOf(input['query']) ?? 'something')
     case 'Agent':
     case 'Task':
-      return deed('started a subagent:', 'start a subagent:', textOf(input['description']) ?? 'work')
+      return toolLine('started a subagent:', 'start a subagent:', textOf(input['description']) ?? 'work')
     default:
       return used(tool)
   }
 }
 
-const used = (tool: string): Deed => deed('used', 'use', tool)
+const used = (tool: string): ToolLine => toolLine('used', 'use', tool)

@@ -1,26 +1,26 @@
 import type { CodexSandbox } from '../../domain/config/agents.ts'
 import type { AgentRequest } from '../agent.ts'
-import type { GitPlaces } from './sandbox.ts'
+import type { GitPaths } from './sandbox.ts'
 
 export type CodexCall = {
   readonly sandbox: CodexSandbox
-  readonly places: GitPlaces | undefined
-  /** More of `-c key=value`. */
+  readonly gitPaths: GitPaths | undefined
+  /** Extra `-c key=value`. */
   readonly config: readonly string[]
 }
 
-/** How `codex exec` is called for one message; the message itself comes on standard input. */
+/** Arguments of `codex exec` for one message, which goes to stdin. */
 export const codexArguments = (
   { directory, session, untrusted }: Pick<AgentRequest, 'directory' | 'session' | 'untrusted'>,
-  { sandbox, places, config }: CodexCall,
+  { sandbox, gitPaths, config }: CodexCall,
 ): string[] => {
   const settings = [
-    // As settings and not as options: `resume` does not take all of these.
+    // Settings rather than options: `resume` doesn't accept all of the options.
     `sandbox_mode=${quoted(sandbox)}`,
-    // Nobody sits there to be asked.
+    // Nobody is there to answer prompts.
     'approval_policy="never"',
-    ...(sandbox === 'workspace-write' && places !== undefined
-      ? [`sandbox_workspace_write.writable_roots=[${places.writable.map(quoted).join(', ')}]`]
+    ...(sandbox === 'workspace-write' && gitPaths !== undefined
+      ? [`sandbox_workspace_write.writable_roots=[${gitPaths.writable.map(quoted).join(', ')}]`]
       : []),
     ...(untrusted ? distrust(directory) : []),
     ...config,
@@ -28,7 +28,7 @@ export const codexArguments = (
   return [
     'exec',
     '--json',
-    // The environment may be anything that git has as a worktree; whether it is one is for us to know.
+    // We decide what counts as a worktree, not Codex.
     '--skip-git-repo-check',
     ...settings.flatMap((setting) => ['-c', setting]),
     ...(session === undefined ? [] : ['resume', session]),
@@ -37,8 +37,8 @@ export const codexArguments = (
 }
 
 /**
- * A stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts a worktree when the user trusts its
- * repository, unless the worktree itself is named; and in a table, since `-c` splits a key at every dot of a path.
+ * Ignores a stranger's AGENTS.md, skills and `.codex/` (MCP servers, hooks). Codex trusts the worktrees of a trusted
+ * repository unless the worktree itself is listed. In a table, since `-c` splits keys at every dot of a path.
  */
 const distrust = (directory: string): string[] => [
   `projects={${quoted(directory)}={trust_level="untrusted"}}`,
@@ -46,5 +46,5 @@ const distrust = (directory: string): string[] => [
   'skills.include_instructions=false',
 ]
 
-/** A TOML string: as JSON writes it, and DEL too, which TOML does not take as it is. */
+/** A TOML string: JSON's form, plus DEL, which TOML requires to be escaped. */
 const quoted = (text: string): string => JSON.stringify(text).replaceAll('\u007f', String.raw`\u007f`)

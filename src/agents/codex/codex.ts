@@ -6,10 +6,10 @@ import { readUntrustedText } from '../../process/files/read-untrusted.ts'
 import type { Agent, AgentAvailability, AgentRequest, AgentResult, AgentRules } from '../agent.ts'
 import { codexArguments } from './arguments.ts'
 import { type CodexEnding, createCodexReader } from './events.ts'
-import { chooseSandbox, gitPlaces } from './sandbox.ts'
+import { chooseSandbox, findGitPaths } from './sandbox.ts'
 import { contextBlock } from '../context-block.ts'
 import { grantedVariables, type GrantList } from '../granted.ts'
-import { askProgram, type Installed, onceReady, versionOf } from '../installed.ts'
+import { askProgram, type InstalledProgram, cacheWhenReady, versionOf } from '../installed.ts'
 import { asClause, endFailure, type Failure } from '../program-failure.ts'
 import { runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
@@ -17,7 +17,7 @@ import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
 
 export type CodexAgentOptions = {
-  /** A program on the PATH, or its path. */
+  /** A program on PATH, or a path. */
   readonly command: string
   readonly sandbox: CodexSandbox | undefined
   readonly silenceMs: number
@@ -25,48 +25,48 @@ export type CodexAgentOptions = {
   readonly ids: Ids
   readonly ownEnvironment: Readonly<Record<string, string | undefined>>
   readonly outputLimitBytes?: number
-  /** More settings for each call, as `-c` takes them. */
+  /** Extra `-c` settings for each call. */
   readonly config?: readonly string[]
   readonly inContainer?: boolean
 }
 
-/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+/** Chat messages hold at most 4,000 characters, so this already fills dozens of them. */
 const REPLY_LIMIT_BYTES = 100_000
 
-/** The user's own Codex, by its non-interactive JSON interface. */
+/** The user's own Codex, through its non-interactive JSON interface. */
 export const createCodexAgent = (options: CodexAgentOptions): Agent => {
   const granted = grantedVariables(options.ownEnvironment, GRANTS)
   const installed = { ...options, own: options.ownEnvironment, granted }
-  const parts = { ...options, granted, works: once(() => sandboxWorks(installed)) }
+  const parts = { ...options, granted, sandboxWorks: once(() => sandboxWorks(installed)) }
   return {
     name: 'codex',
-    availability: onceReady(() => availability(installed)),
+    availability: cacheWhenReady(() => availability(installed)),
     run: (request) => resumable(request, (given) => runOnce(parts, given)),
   }
 }
 
 type Parts = CodexAgentOptions & {
   readonly granted: Readonly<Record<string, string>>
-  readonly works: () => Promise<boolean>
+  readonly sandboxWorks: () => Promise<boolean>
 }
 
 const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult | 'no-such-session'> => {
   if (request.signal.aborted) return { outcome: 'cancelled', text: '' }
-  const { command, clock, ids, silenceMs, granted, works, config = [], inContainer = isContainer() } = parts
+  const { command, clock, ids, silenceMs, granted, sandboxWorks, config = [], inContainer = isContainer() } = parts
   const { rules, directory } = request
-  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, works, inContainer })
+  const sandbox = await chooseSandbox({ rules, wanted: parts.sandbox, sandboxWorks, inContainer })
   if (typeof sandbox !== 'string') return { outcome: 'failed', text: '', ...sandbox }
   const reply = createReply(parts.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
   const reader = createCodexReader(directory, { reply, emit: request.emit })
   const run = {
     command,
-    args: codexArguments(request, { sandbox, places: await gitPlaces(directory), config }),
+    args: codexArguments(request, { sandbox, gitPaths: await findGitPaths(directory), config }),
     stdin: message(request, ids()),
     granted,
     clock,
     silenceMs,
     onEvent: reader.onEvent,
-    toolAtWork: reader.toolAtWork,
+    toolRunning: reader.toolRunning,
   }
   const end = await runAgentProgram(run, request)
   const ending = reader.ending()
@@ -76,17 +76,17 @@ const runOnce = async (parts: Parts, request: AgentRequest): Promise<AgentResult
   const text = reply.end()
   if (end.how === 'cancelled') return { outcome: 'cancelled', text }
   if (end.how === 'ended' && end.exitCode === 0 && ending?.failed === false) {
-    // Of a resumed thread the count is that of all its messages together, and what this one took cannot be told.
+    // A resumed thread reports the total of all its messages, so this one's usage is unknown.
     return { outcome: 'done', text, usage: { turns: 1, ...(request.session === undefined ? ending.used : {}) } }
   }
   const failure =
-    end.how === 'ended' && ending?.failed === true && ending.words !== ''
-      ? ownWords({ ...ending, words: request.secrets.redact(ending.words) })
-      : endFailure(end, { ...words, silenceMs, directory })
+    end.how === 'ended' && ending?.failed === true && ending.message !== ''
+      ? reportedFailure({ ...ending, message: request.secrets.redact(ending.message) })
+      : endFailure(end, { ...texts, silenceMs, directory })
   return { outcome: 'failed', text, ...failure }
 }
 
-/** The context goes before the message, marked as data: the program takes one text. */
+/** Codex takes a single text, so the context comes first, marked as data. */
 const message = ({ prompt, context, rules }: AgentRequest, mark: string): string => {
   const before = [...toolRules(rules), ...(context === undefined ? [] : [contextBlock(context, mark)])]
   return before.length === 0 ? prompt : [...before, "The user's message:", prompt].join('\n\n')
@@ -99,43 +99,44 @@ const toolRules = ({ allowedTools, disallowedTools }: AgentRules): string[] => [
     : [`Don't use tools or commands that correspond to: ${disallowedTools.join(', ')}`]),
 ]
 
-const words = {
+const texts = {
   title: 'Codex',
   install: 'npm install -g @openai/codex',
   setting: 'COPPICE_CODEX_COMMAND (agent.codex.command in config.yaml)',
 }
 
-const ownWords = ({ words: said }: Extract<CodexEnding, { readonly failed: true }>): Failure => ({
+const reportedFailure = ({ message: said }: Extract<CodexEnding, { readonly failed: true }>): Failure => ({
   problem: `Codex failed: ${asClause(said)}.`,
   remedy: /\b40[13]\b|api key|log ?in|unauthorized/i.test(said)
     ? 'Run codex login on the server, or set CODEX_API_KEY.'
     : TRY_LATER,
 })
 
-const availability = async (installed: Installed): Promise<AgentAvailability> => {
-  const [version, login, elsewhere] = await Promise.all([
+const availability = async (installed: InstalledProgram): Promise<AgentAvailability> => {
+  const [version, login, customProvider] = await Promise.all([
     versionOf(installed),
     askProgram(installed, ['login', 'status']),
-    hasOwnProvider(installed.own),
+    hasCustomProvider(installed.own),
   ])
   if (version === undefined) {
-    return { state: 'missing', ...notInstalled(words, installed.command) }
+    return { state: 'missing', ...notInstalled(texts, installed.command) }
   }
   const loggedOut = /not logged in/i.test(`${login?.stdout ?? ''}${login?.stderr ?? ''}`)
-  if (!loggedOut || elsewhere || installed.granted['CODEX_API_KEY'] !== undefined) return { state: 'ready', version }
+  if (!loggedOut || customProvider || installed.granted['CODEX_API_KEY'] !== undefined)
+    return { state: 'ready', version }
   return { state: 'logged-out', problem: 'Codex is not logged in', remedy: 'run: codex login' }
 }
 
-/** Whoever has a model of their own in Codex's configuration needs no login. */
-const hasOwnProvider = async (own: Installed['own']): Promise<boolean> => {
+/** A custom model provider in Codex's configuration needs no login. */
+const hasCustomProvider = async (own: InstalledProgram['own']): Promise<boolean> => {
   const home = own['CODEX_HOME'] ?? (own['HOME'] === undefined ? undefined : join(own['HOME'], '.codex'))
   if (home === undefined) return false
   const text = await readUntrustedText(join(home, 'config.toml'), { followLink: true }).catch(() => undefined)
   return /^[ \t]*model_provider[ \t]*=/m.test(text ?? '')
 }
 
-/** Its own fence is bubblewrap or Landlock on Linux, which a container may forbid; elsewhere it is part of the system. */
-const sandboxWorks = async (installed: Installed): Promise<boolean> =>
+/** On Linux, Codex uses bubblewrap or Landlock, which a container may forbid; elsewhere it is part of the system. */
+const sandboxWorks = async (installed: InstalledProgram): Promise<boolean> =>
   process.platform !== 'linux' || (await askProgram(installed, ['sandbox', '--', 'true']))?.exitCode === 0
 
 const once = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
@@ -145,7 +146,7 @@ const once = <T>(ask: () => Promise<T>): (() => Promise<T>) => {
 
 const isContainer = (): boolean => ['/.dockerenv', '/run/.containerenv'].some((path) => existsSync(path))
 
-/** Its keys, where its model is, and where it keeps its threads. */
+/** Keys, endpoints, and where it stores threads. */
 const GRANTS: GrantList = {
   names: [
     'CODEX_API_KEY',

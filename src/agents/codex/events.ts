@@ -2,36 +2,36 @@ import type { AgentEvent, AgentUsage } from '../agent.ts'
 import { type Fields, fieldsOf, listOf, numberOf, textOf } from '../fields.ts'
 import type { ProgramEvent } from '../program.ts'
 import type { ReplyText } from '../reply.ts'
-import { deed, type Deed, edited, ran } from '../tool-line.ts'
+import { toolLine, type ToolLine, edited, ran } from '../tool-line.ts'
 
 export type CodexReader = {
   readonly onEvent: (event: ProgramEvent) => void
-  readonly toolAtWork: () => boolean
+  readonly toolRunning: () => boolean
   readonly ending: () => CodexEnding | undefined
 }
 
 export type CodexEnding =
   | { readonly failed: false; readonly used: Pick<AgentUsage, 'inputTokens' | 'outputTokens'> }
-  | { readonly failed: true; readonly words: string }
+  | { readonly failed: true; readonly message: string }
 
-/** Reads what `codex exec --json` tells, as it comes. */
+/** Parses `codex exec --json` as it arrives. */
 export const createCodexReader = (
   directory: string,
   { reply, emit }: { readonly reply: ReplyText; readonly emit: (event: AgentEvent) => void },
 ): CodexReader => {
-  const atWork = new Set<string>()
+  const runningTools = new Set<string>()
   let ending: CodexEnding | undefined
   const onItem = (item: Fields, completed: boolean): void => {
     const id = textOf(item['id']) ?? ''
-    const did = deedOf(item, directory)
-    if (did !== undefined && !completed) atWork.add(id)
+    const line = toolLineOf(item, directory)
+    if (line !== undefined && !completed) runningTools.add(id)
     if (!completed) return
-    atWork.delete(id)
+    runningTools.delete(id)
     if (item['type'] === 'agent_message') {
-      reply.part()
+      reply.paragraph()
       reply.add(textOf(item['text']) ?? '')
     }
-    if (did !== undefined) reply.tool(worked(item) ? did.done : did.failed)
+    if (line !== undefined) reply.tool(worked(item) ? line.done : line.failed)
   }
   const onEvent = (event: ProgramEvent): void => {
     const thread = textOf(event['thread_id'])
@@ -48,17 +48,17 @@ export const createCodexReader = (
         ending = { failed: false, used: tokensOf(fieldsOf(event['usage'])) }
         return
       case 'turn.failed':
-        ending = { failed: true, words: textOf(fieldsOf(event['error'])['message']) ?? '' }
+        ending = { failed: true, message: textOf(fieldsOf(event['error'])['message']) ?? '' }
         return
       case 'error':
-        // Also said of what is tried again; then another ending follows.
-        ending = { failed: true, words: textOf(event['message']) ?? '' }
+        // Also sent before a retry; then another ending follows.
+        ending = { failed: true, message: textOf(event['message']) ?? '' }
     }
   }
-  return { onEvent, toolAtWork: () => atWork.size > 0, ending: () => ending }
+  return { onEvent, toolRunning: () => runningTools.size > 0, ending: () => ending }
 }
 
-const deedOf = (item: Fields, directory: string): Deed | undefined => {
+const toolLineOf = (item: Fields, directory: string): ToolLine | undefined => {
   switch (item['type']) {
     case 'command_execution':
       return ran(withoutShell(textOf(item['command']) ?? 'a command'))
@@ -68,15 +68,15 @@ const deedOf = (item: Fields, directory: string): Deed | undefined => {
         directory,
       )
     case 'mcp_tool_call':
-      return deed('used', 'use', `${textOf(item['server']) ?? 'mcp'}.${textOf(item['tool']) ?? 'tool'}`)
+      return toolLine('used', 'use', `${textOf(item['server']) ?? 'mcp'}.${textOf(item['tool']) ?? 'tool'}`)
     case 'web_search':
-      return deed('searched the web for', 'search the web for', textOf(item['query']) ?? 'something')
+      return toolLine('searched the web for', 'search the web for', textOf(item['query']) ?? 'something')
     default:
       return undefined
   }
 }
 
-/** `/bin/bash -lc 'npm test'` is told as `npm test`. */
+/** Shows `/bin/bash -lc 'npm test'` as `npm test`. */
 const withoutShell = (command: string): string => {
   const inner = /^\S*\/(?:ba|z|da)?sh -l?c (.+)$/s.exec(command)?.[1]
   if (inner === undefined) return command

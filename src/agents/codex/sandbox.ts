@@ -7,25 +7,24 @@ import type { Failure } from '../program-failure.ts'
 
 export type SandboxChoice = {
   readonly rules: AgentRules
-  /** As configured. */
   readonly wanted: CodexSandbox | undefined
-  /** Whether Codex can fence its commands off here; asked only if it matters. */
-  readonly works: () => Promise<boolean>
+  /** Whether Codex can sandbox commands here; called only if it matters. */
+  readonly sandboxWorks: () => Promise<boolean>
   readonly inContainer: boolean
 }
 
 /**
- * A container without the right to make namespaces is a fence of its own, so writing goes on there without a second one.
- * Reading is a promise that only the sandbox keeps: without it there is none.
+ * A container that can't create namespaces is already a sandbox, so writing is allowed there without a second one.
+ * Read-only access relies on Codex's sandbox, so without it the run fails.
  */
 export const chooseSandbox = async ({
   rules,
   wanted,
-  works,
+  sandboxWorks,
   inContainer,
 }: SandboxChoice): Promise<CodexSandbox | Failure> => {
   const mode = mayWrite(rules) ? (wanted ?? 'workspace-write') : 'read-only'
-  if (mode === 'danger-full-access' || (await works())) return mode
+  if (mode === 'danger-full-access' || (await sandboxWorks())) return mode
   if (mode === 'workspace-write' && wanted === undefined && inContainer) return 'danger-full-access'
   return {
     problem: `Codex can't sandbox its commands on this machine, which ${mode} requires.`,
@@ -37,8 +36,8 @@ export const chooseSandbox = async ({
 }
 
 /**
- * Codex knows no list of tools, but it has a fence: rules that leave no tool to write with are read-only. What else they
- * say is told to the model.
+ * Codex has no tool list but does have a sandbox: rules that leave no writing tool make it read-only. The model is told
+ * the rest of the rules.
  */
 const mayWrite = ({ access, allowedTools, disallowedTools }: AgentRules): boolean => {
   if (access === 'read') return false
@@ -48,32 +47,35 @@ const mayWrite = ({ access, allowedTools, disallowedTools }: AgentRules): boolea
 
 const WRITES = /^(?:Edit|MultiEdit|Write|NotebookEdit|Bash)\b/
 
-/** Where the repository's own files lie: beside the environment, in the git directory that all its worktrees share. */
-export type GitPlaces = {
-  /** What a commit writes; not the configuration and not the hooks, which other worktrees and the user share. */
+/** The repository's files outside the environment, in the git directory that all worktrees share. */
+export type GitPaths = {
+  /** What a commit writes, without the config and hooks, which other worktrees and the user share. */
   readonly writable: readonly string[]
 }
 
-/** Codex takes a `.git` that lies in its directory for something to protect. A clone that Coppice made is the agent's own. */
-const placesOfClone = async (path: string): Promise<GitPlaces | undefined> => {
+/** Codex protects a `.git` inside its directory, but a clone made by Coppice belongs to the agent. */
+const gitPathsOfClone = async (path: string): Promise<GitPaths | undefined> => {
   const gitDir = join(path, '.git')
   return (await readToken(gitDir)) === undefined ? undefined : { writable: [gitDir] }
 }
 
-/** Undefined for what is neither a linked worktree nor a clone of ours, or whose `.git` file does not lead back to it: an agent can rewrite that. */
-export const gitPlaces = async (directory: string): Promise<GitPlaces | undefined> => {
+/**
+ * Undefined unless this is a linked worktree or one of our clones. The `.git` file must lead back here: an agent can
+ * rewrite it.
+ */
+export const findGitPaths = async (directory: string): Promise<GitPaths | undefined> => {
   try {
     const path = realpathSync(directory)
-    if (lstatSync(join(path, '.git')).isDirectory()) return await placesOfClone(path)
+    if (lstatSync(join(path, '.git')).isDirectory()) return await gitPathsOfClone(path)
     const gitDir = await readWorktreeLink(path)
     const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
     if (gitDir === undefined || record?.worktreePath !== path || basename(dirname(gitDir)) !== 'worktrees')
       return undefined
     const common = dirname(dirname(gitDir))
-    const places = [gitDir, ...['objects', 'refs', 'logs'].map((name) => join(common, name))]
+    const paths = [gitDir, ...['objects', 'refs', 'logs'].map((name) => join(common, name))]
     return {
-      // A link among them would open another place than the one it stands in.
-      writable: places.filter((place) => existsSync(place) && realpathSync(place) === place),
+      // A link would grant access to somewhere else.
+      writable: paths.filter((place) => existsSync(place) && realpathSync(place) === place),
     }
   } catch {
     return undefined

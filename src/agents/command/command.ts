@@ -16,21 +16,21 @@ export type CommandAgentOptions = {
   /** For sessions. */
   readonly ids: Ids
   readonly self: ProcessIdentity
-  /** Where the context's file is put: private, and outside of every environment. */
+  /** Where the context file goes: private, outside every environment. */
   readonly contextDirectory: string
   readonly outputLimitBytes?: number
 }
 
-/** A chat message has room for 4,000 characters or fewer: this is dozens of them already. */
+/** Chat messages hold at most 4,000 characters, so this already fills dozens of them. */
 const REPLY_LIMIT_BYTES = 100_000
 
-/** Any program: the message on standard input, everything else in variables, standard output is the reply. */
+/** Any program: message on stdin, everything else in variables, reply on stdout. */
 export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
   name: 'command',
-  // What a line of shell needs is known when it runs, and its exit says so.
+  // What a shell command needs is only known when it runs.
   availability: async () => ({ state: 'ready', version: undefined }),
   run: async (request) => {
-    // A session is a name under which the program may keep what it likes.
+    // A session is a name the program may store state under.
     const session = request.session ?? options.ids()
     request.emit({ type: 'session', id: session })
     const reply = createReply(options.outputLimitBytes ?? REPLY_LIMIT_BYTES, request)
@@ -48,14 +48,14 @@ export const createCommandAgent = (options: CommandAgentOptions): Agent => ({
         return result(ended, reply, request)
       } catch (error) {
         if (isAppError(error, 'cancelled')) await endStrays(request.mark, options.clock)
-        return notRun(error, reply)
+        return failedResult(error, reply)
       }
     })
   },
 })
 
-/** Of standard error only the end is shown; standard output is taken as it comes. */
-const KEPT_BYTES = 16_000
+/** Only the end of stderr is shown; stdout is consumed as it arrives. */
+const STDERR_TAIL_BYTES = 16_000
 
 const program = (
   { command, clock }: CommandAgentOptions,
@@ -67,13 +67,13 @@ const program = (
   clock,
   stdin: prompt,
   signal,
-  outputLimitBytes: KEPT_BYTES,
+  outputLimitBytes: STDERR_TAIL_BYTES,
   redact: { secrets, streams: ['stderr'] as const },
   beforeWork: onStart,
   mark,
 })
 
-/** One tool per line: a rule such as `Bash(git log:*)` has spaces and may have commas. */
+/** One tool per line: rules like `Bash(git log:*)` contain spaces and may contain commas. */
 const variables = (
   { environment, rules, mark }: AgentRequest,
   session: string,
@@ -102,7 +102,7 @@ const result = (ended: ProgramResult, reply: ReplyText, { directory }: AgentRequ
   }
 }
 
-/** What a shell answers for a command that is not there (127) or may not be run (126). */
+/** Shells exit with 127 if a command isn't found, 126 if it isn't executable. */
 const isNotFound = ({ exitCode }: ProgramResult): boolean => exitCode === 126 || exitCode === 127
 
 const SHOWN_LINES = 3
@@ -115,8 +115,8 @@ const lastLines = (stderr: string): string => {
   return (shown.length > SHOWN_CHARACTERS ? `…${shown.slice(-SHOWN_CHARACTERS)}` : shown).replace(/\.$/, '')
 }
 
-/** Cancelled, or it could not be started. That it cannot be ended, or cannot be written down, is for the caller. */
-const notRun = (error: unknown, reply: ReplyText): AgentResult => {
+/** Cancelled or not started. Other errors, such as a process that can't be stopped, are the caller's. */
+const failedResult = (error: unknown, reply: ReplyText): AgentResult => {
   if (isAppError(error, 'cancelled')) return { outcome: 'cancelled', text: reply.end() }
   const fault = toAppError(error)
   if (fault.code !== 'program-failed') throw error

@@ -21,7 +21,7 @@ import {
   MESSAGE_TRAILER,
   SESSION_TRAILER,
   withNote,
-  wouldDoReply,
+  readOnlyReply,
 } from './text.ts'
 
 export type DemoAgentOptions = {
@@ -29,11 +29,11 @@ export type DemoAgentOptions = {
   readonly clock: Clock
   /** For sessions. */
   readonly ids: Ids
-  /** It works in our own process: there is no other to name. */
+  /** The demo runs in our own process. */
   readonly self: ProcessIdentity
 }
 
-/** Built in and without an account: one small real commit per message, so that a newcomer sees the whole life. */
+/** Built in, no account needed: one small real commit per message shows a newcomer the whole workflow. */
 export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
   name: 'demo',
   availability: async () => ({ state: 'ready', version: undefined }),
@@ -46,7 +46,7 @@ export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
       request.emit({ type: 'text', text })
       return { outcome: 'done', text }
     } catch (error) {
-      return notDone(error)
+      return failedResult(error)
     }
   },
 })
@@ -54,23 +54,23 @@ export const createDemoAgent = (options: DemoAgentOptions): Agent => ({
 const work = async (options: DemoAgentOptions, request: AgentRequest, session: string): Promise<string> => {
   const { directory, prompt, rules, signal } = request
   if (signal.aborted) throw new AppError('cancelled', 'the demo was cancelled')
-  if (rules.access === 'read') return wouldDoReply(prompt, await branchAt(directory))
+  if (rules.access === 'read') return readOnlyReply(prompt, await branchAt(directory))
   const tree = await environmentAt(options.git, directory, signal)
-  await refuseOddFile(tree)
+  await requireRegularFile(tree)
   const message = request.environment['COPPICE_MESSAGE']
   const note = { prompt, session, message, number: 1 }
   const { rerun, commit, branch, number } = await commitNote(options, tree, note, signal)
-  // A crash may have come between the commit and these two: they are done again, and change nothing if they were done.
+  // Idempotent: a crash may have come between the commit and these two steps.
   const staged = await settleIndexEntry(options.git, tree, commit, DEMO_FILE, { signal })
   await settleFile(tree, { ...note, number })
   request.emit({ type: 'tool', line: `committed ${DEMO_FILE} to ${branch} as ${commit.slice(0, 7)}` })
-  if (!staged) request.emit({ type: 'tool', line: `left the staged version of ${DEMO_FILE} as it was` })
+  if (!staged) request.emit({ type: 'tool', line: `left the staged version of ${DEMO_FILE} unchanged` })
   return doneReply({ ...note, number, branch, commit, rerun })
 }
 
 type CommittedNote = { rerun: boolean; commit: Sha; branch: string; number: number }
 
-/** So far back a rerun looks for its own commit; what was done since the crash is hardly more. */
+/** How many commits a rerun searches for its own; a crash leaves far fewer after it. */
 const LOOK_BACK = 200
 
 const commitNote = async (
@@ -81,15 +81,15 @@ const commitNote = async (
 ): Promise<CommittedNote> => {
   let number = 1
   const unless = async (head: Sha): Promise<Sha | undefined> => {
-    const look = { head, limit: LOOK_BACK }
-    const ofSession = (await readTrailers(git, tree, { ...look, word: SESSION_TRAILER }, { signal })).filter(
+    const search = { head, limit: LOOK_BACK }
+    const ofSession = (await readTrailers(git, tree, { ...search, word: SESSION_TRAILER }, { signal })).filter(
       ({ values }) => values.includes(note.session),
     )
     const ofMessage =
-      note.message === undefined ? [] : await readTrailers(git, tree, { ...look, word: MESSAGE_TRAILER }, { signal })
+      note.message === undefined ? [] : await readTrailers(git, tree, { ...search, word: MESSAGE_TRAILER }, { signal })
     const mine = ofMessage.find(({ values }) => note.message !== undefined && values.includes(note.message))
-    const place = ofSession.findIndex(({ commit }) => commit === mine?.commit)
-    number = place === -1 ? ofSession.length + 1 : ofSession.length - place
+    const index = ofSession.findIndex(({ commit }) => commit === mine?.commit)
+    number = index === -1 ? ofSession.length + 1 : ofSession.length - index
     return mine?.commit
   }
   const committed = await commitFile(
@@ -107,14 +107,14 @@ const commitNote = async (
   return { rerun: !committed.made, commit: committed.commit, branch: committed.branch, number }
 }
 
-/** The note is added to the file as it stands, so that what somebody has written there and not committed stays. */
+/** Adds the note to the file on disk, so uncommitted changes survive. */
 const settleFile = async (tree: Tree, note: DemoNote): Promise<void> => {
   const path = join(tree.path, DEMO_FILE)
   const before = await readUntrustedText(path)
   const after = withNote(before, note)
   if (after === before) return
   const temporary = `${path}.coppice-new`
-  // What a crash left of the last time, or a link that somebody put there: never written through.
+  // A leftover from a crash, or somebody's link: never write through it.
   await rm(temporary, { force: true })
   try {
     await writeFile(temporary, after, { flag: 'wx' })
@@ -124,8 +124,8 @@ const settleFile = async (tree: Tree, note: DemoNote): Promise<void> => {
   }
 }
 
-/** A link there could lead out of the environment, and a directory is somebody's work. */
-const refuseOddFile = async (tree: Tree): Promise<void> => {
+/** A link could lead out of the environment, and a directory is somebody's work. */
+const requireRegularFile = async (tree: Tree): Promise<void> => {
   const found = await lstat(join(tree.path, DEMO_FILE)).catch(() => undefined)
   if (found === undefined || found.isFile()) return
   throw new AppError('unsupported', `${DEMO_FILE} isn't a regular file here`, {
@@ -133,10 +133,10 @@ const refuseOddFile = async (tree: Tree): Promise<void> => {
   })
 }
 
-/** Only a clone of ours, or a linked worktree that git's record is of: the shared checkout is not ours to commit in. */
+/** Only our own clones, and linked worktrees that git has a record of: never commit to the shared checkout. */
 const environmentAt = async (git: Git, directory: string, signal: AbortSignal): Promise<Tree> => {
   const path = await realpath(directory)
-  const clone = await cloneOfOurs(path)
+  const clone = await ownCloneAt(path)
   if (clone !== undefined) return clone
   const { commonDir } = await discoverRepository(git, path, { signal })
   const gitDir = await readWorktreeLink(path)
@@ -149,20 +149,20 @@ const environmentAt = async (git: Git, directory: string, signal: AbortSignal): 
   return { commonDir, gitDir, path }
 }
 
-const cloneOfOurs = async (path: string): Promise<Tree | undefined> => {
+const ownCloneAt = async (path: string): Promise<Tree | undefined> => {
   const tree = cloneAt(path)
   const isDirectory = (await unlessMissing(lstat(tree.gitDir)))?.isDirectory() === true
   return isDirectory && (await readToken(tree.gitDir)) !== undefined ? tree : undefined
 }
 
 const branchAt = async (directory: string): Promise<string | undefined> => {
-  const clone = await cloneOfOurs(directory).catch(() => undefined)
+  const clone = await ownCloneAt(directory).catch(() => undefined)
   const gitDir = clone?.gitDir ?? (await readWorktreeLink(directory).catch(() => undefined))
   const head = gitDir === undefined ? undefined : await readHead(gitDir)
   return head !== undefined && 'branch' in head ? head.branch : undefined
 }
 
-const notDone = (error: unknown): AgentResult => {
+const failedResult = (error: unknown): AgentResult => {
   if (isAppError(error, 'cancelled')) return { outcome: 'cancelled', text: '' }
   const { message, remedy } = toAppError(error)
   return {

@@ -1,8 +1,8 @@
-/** What the demo agent writes and says. */
+/** Texts of the demo agent. */
 
 export const DEMO_FILE = 'COPPICE_DEMO.md'
 
-/** Words in the last paragraph of its commits, by which a rerun and a later message find them again. */
+/** Commit trailers by which reruns and later messages find these commits. */
 export const MESSAGE_TRAILER = 'Coppice-Message'
 export const SESSION_TRAILER = 'Coppice-Session'
 
@@ -10,14 +10,14 @@ export const demoAuthor = { name: 'Coppice demo', email: 'demo@coppice.invalid' 
 
 export type DemoNote = {
   readonly prompt: string
-  /** Which message of this session it is, from 1. */
+  /** The message's position in this session, from 1. */
   readonly number: number
   readonly session: string
-  /** Undefined where the caller gave none: then a rerun cannot be told from a second request. */
+  /** If undefined, a rerun can't be told from a second request. */
   readonly message: string | undefined
 }
 
-/** Only the first line goes in: whatever follows could be taken for a trailer. */
+/** Only the first line: later ones could be parsed as trailers. */
 export const commitMessage = ({ prompt, session, message }: DemoNote): string =>
   [
     `demo: ${cut(firstLine(prompt), 60)}`,
@@ -27,7 +27,7 @@ export const commitMessage = ({ prompt, session, message }: DemoNote): string =>
     '',
   ].join('\n')
 
-/** The file with the note at its end; as it is when the note is there already. */
+/** Appends the note unless the file already has it. */
 export const withNote = (before: string | undefined, note: DemoNote): string => {
   if (before !== undefined && hasNote(before, note)) return before
   const text = before === undefined || before === '' ? HEADING : before.endsWith('\n') ? before : `${before}\n`
@@ -45,7 +45,7 @@ const section = (note: DemoNote): string => {
   return `${[...lines, ...(note.message === undefined ? [] : [marker(note.message), ''])].join('\n').trimEnd()}\n`
 }
 
-/** A line of its own: what people say is quoted, so no line of theirs looks like this. */
+/** On its own line: user text is quoted, so none of its lines can match. */
 const marker = (message: string): string => `<!-- ${MESSAGE_TRAILER}: ${oneLine(message)} -->`
 
 const hasNote = (text: string, { message }: DemoNote): boolean =>
@@ -67,7 +67,7 @@ This is message ${number} of our conversation. I'm the demo agent: I have no mod
 Try next: \`/diff\` shows the change, \`/status\` shows where it is, \`/worktree remove\` removes the worktree. For an agent that does real work, install Claude Code or Codex and log in, or set COPPICE_AGENT_COMMAND to any program that reads a message on standard input; \`/agents\` shows what is missing.
 `
 
-export const wouldDoReply = (prompt: string, branch: string | undefined): string =>
+export const readOnlyReply = (prompt: string, branch: string | undefined): string =>
   `I have read-only access here, so I changed nothing.
 
 > ${cut(firstLine(prompt), 200)}
@@ -85,7 +85,7 @@ const printable = (text: string): string => text.replaceAll(/\r\n?/g, '\n').repl
 
 const oneLine = (text: string): string => text.replaceAll(/\s+/g, ' ').trim()
 
-/** By characters, so that none is cut in half. */
+/** By code point, so no character is split. */
 const cut = (text: string, length: number): string => {
   const characters = Array.from(text)
   return characters.length <= length ? text : `${characters.slice(0, length - 1).join('')}…`

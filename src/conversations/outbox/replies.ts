@@ -1,6 +1,6 @@
 import type { Role } from '../../domain/message.ts'
 import { capabilitiesOf, type LoadPlatforms } from '../../domain/platform-capabilities.ts'
-import { withoutMachine } from '../../domain/without-machine.ts'
+import { hideLocalDetails } from '../../domain/hide-local-details.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import type { Redact } from '../../process/redaction/redact.ts'
 import type { ConversationKey, InboxMessage, Store } from '../../store/store.ts'
@@ -29,7 +29,7 @@ export const say = async (
   await store.outbox.append(
     said.map((one) => ({
       ...one,
-      text: redact(one.role === 'system' && isPublic ? withoutMachine(one.text, known) : one.text),
+      text: redact(one.role === 'system' && isPublic ? hideLocalDetails(one.text, known) : one.text),
       id: ids(),
       platform,
       conversationId,

@@ -1,13 +1,13 @@
 import type { Rule } from './rules.ts'
 
-/** An agent that speaks the Agent Client Protocol, under the name that the user gave it. */
+/** An Agent Client Protocol agent, under its user-given name. */
 export type AcpAgentSettings = {
   readonly name: string
-  /** The program and its arguments; no shell comes between. */
+  /** The program and its arguments, run without a shell. */
   readonly command: readonly string[]
-  /** Variables of ours that it is granted beside the allow-list: the key of its model, for one. */
+  /** Variables passed to it on top of the allow-list, such as its model's API key. */
   readonly variables: Readonly<Record<string, string>>
-  /** Whether it may run in the tree of a fork, where a stranger may have put settings for it. */
+  /** Whether it may run in a fork's worktree, where its settings may come from a stranger. */
   readonly forks: boolean
 }
 
@@ -18,18 +18,18 @@ export const permissions: Rule<Permissions> = {
   read: (value) => (value === 'allow' || value === 'ask' || value === 'deny' ? value : undefined),
 }
 
-/** `agent.acp`: a section of names. Which values the granted variables have is filled in by whoever has them. */
+/** `agent.acp`, keyed by name. `withVariables` fills in the values of the variables. */
 export const acpAgents: Rule<readonly AcpAgentSettings[]> = {
   expected:
     "a section with one entry per agent, such as gemini: { command: [gemini, --acp], variables: [GEMINI_API_KEY] }; a name has lowercase letters, digits and dashes, and can't be acp, claude, codex, command or demo; a variable can't belong to Coppice or its platforms",
   read: (value) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined
     const entries = Object.entries(value as Record<string, unknown>).map(([name, entry]) => acpAgent(name, entry))
-    return entries.every((entry) => entry !== undefined) && entries.length <= MOST_AGENTS ? entries : undefined
+    return entries.every((entry) => entry !== undefined) && entries.length <= MAX_AGENTS ? entries : undefined
   },
 }
 
-/** The values of the variables that each agent is granted; one that is not set is not there. */
+/** Fills in the values of each agent's variables; unset ones are left out. */
 export const withVariables = (
   agents: readonly AcpAgentSettings[],
   env: Readonly<Record<string, string | undefined>>,
@@ -44,18 +44,18 @@ export const withVariables = (
     ),
   }))
 
-const MOST_AGENTS = 50
+const MAX_AGENTS = 50
 
 const acpAgent = (name: string, entry: unknown): AcpAgentSettings | undefined => {
-  if (!/^[a-z][a-z0-9-]{0,31}$/.test(name) || taken.has(name)) return undefined
+  if (!/^[a-z][a-z0-9-]{0,31}$/.test(name) || reservedNames.has(name)) return undefined
   if (typeof entry !== 'object' || entry === null || Array.isArray(entry)) return undefined
   const { command, variables = [], forks = false, ...unknown } = entry as Record<string, unknown>
-  if (Object.keys(unknown).length > 0 || !isCommand(command) || !isNames(variables)) return undefined
+  if (Object.keys(unknown).length > 0 || !isCommand(command) || !areVariableNames(variables)) return undefined
   if (typeof forks !== 'boolean') return undefined
   return { name, command, variables: Object.fromEntries(variables.map((variable) => [variable, ''])), forks }
 }
 
-const taken: ReadonlySet<string> = new Set(['acp', 'claude', 'codex', 'command', 'demo'])
+const reservedNames: ReadonlySet<string> = new Set(['acp', 'claude', 'codex', 'command', 'demo'])
 
 const isCommand = (value: unknown): value is string[] =>
   Array.isArray(value) &&
@@ -64,16 +64,19 @@ const isCommand = (value: unknown): value is string[] =>
   value[0] !== ''
 
 /**
- * Threat: a line in the configuration that hands an agent the database, a platform's token or a webhook's secret. A model's
- * key is the agent's own affair; these are ours.
+ * Threat: a line in the configuration that passes an agent the database, a platform's token or a webhook's secret.
+ * A model's API key is for the agent; these are not.
  */
-const isNames = (value: unknown): value is string[] =>
+const areVariableNames = (value: unknown): value is string[] =>
   Array.isArray(value) &&
-  value.every((name) => typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !ours.test(name))
+  value.every(
+    (name) => typeof name === 'string' && /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !reservedVariables.test(name),
+  )
 
-const ours = /^(?:COPPICE_.*|GIT_.*|GITHUB_.*|SLACK_.*|DISCORD_.*|TELEGRAM_.*|LD_.*|DYLD_.*|NODE_OPTIONS)$/i
+const reservedVariables =
+  /^(?:COPPICE_.*|GIT_.*|GITHUB_.*|SLACK_.*|DISCORD_.*|TELEGRAM_.*|LD_.*|DYLD_.*|NODE_OPTIONS)$/i
 
-/** `manual` is missing: nobody sits there who could be asked. */
+/** `manual` is left out: nobody is there to answer. */
 export const claudePermissionModes = ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk', 'plan'] as const
 export type ClaudePermissionMode = (typeof claudePermissionModes)[number]
 

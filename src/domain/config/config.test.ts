@@ -123,7 +123,7 @@ describe('a mistake in the home config names the file, the line, the key and wha
     ['limits:\n  runMinutes: 40000\n', 'limits.runMinutes is 40000', 'a number from 0.01 to 30000'],
     ['worktrees:\n  base: trees\n', 'worktrees.base is "trees"', 'an absolute path'],
     ['worktrees:\n  base: ~ada/trees\n', 'worktrees.base is "~ada/trees"', 'starts with ~/'],
-    ['agent:\n  default: ""\n', 'agent.default is ""', 'not empty'],
+    ['agent:\n  default: ""\n', 'agent.default is ""', 'non-empty'],
     ['agent:\n  claude: on\n', 'line 2: "agent.claude" must be a section', 'valid keys are agent.claude.command'],
     ['agent:\n  claude:\n    mode: plan\n', 'line 3: unknown setting "agent.claude.mode"', 'agent.claude.command'],
     ['cleanup.staleDays: 3\n', 'line 1: "cleanup.staleDays" must be nested', '"cleanup: { staleDays: … }"'],
@@ -309,10 +309,10 @@ worktree:
     for (const key of ['copy', 'keep']) {
       const long = await failure(repo(JSON.stringify({ worktree: { [key]: ['*a'.repeat(101)] } })))
       expect(long.message).toMatch(new RegExp(`^\\.coppice/config.yaml.*worktree.${key}`))
-      expect(long.remedy).toContain('200 characters at most')
+      expect(long.remedy).toContain('at most 200 characters')
       const error = await failure(repo(JSON.stringify({ worktree: { [key]: many } })))
       expect(error.message).toMatch(new RegExp(`^\\.coppice/config.yaml.*worktree.${key}`))
-      expect(error.remedy).toContain('100 at most')
+      expect(error.remedy).toContain('at most 100')
     }
   })
 

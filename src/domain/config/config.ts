@@ -1,6 +1,6 @@
 import { join, normalize } from 'node:path'
 import { withVariables } from './agents.ts'
-import type { Known } from './file.ts'
+import type { KnownKeys } from './file.ts'
 import * as rule from './rules.ts'
 import { defaultSettings, type Setting, type Settings, settingTable } from './settings.ts'
 import { AppError } from '../errors.ts'
@@ -9,8 +9,8 @@ import { trimEndOf } from '../trim-end.ts'
 export type Env = Readonly<Record<string, string | undefined>>
 
 /**
- * The home's `config.yaml` with the variables over it. `homeFile` only names the file in an error.
- * YAML is loaded when there is a file to read: most starts have none.
+ * The home's `config.yaml`, overridden by environment variables. `homeFile` is only for error messages.
+ * YAML is imported only when there is a file: most starts have none.
  */
 export const resolveSettings = async (from: { homeText?: string; homeFile: string; env: Env }): Promise<Settings> => {
   const file =
@@ -29,7 +29,7 @@ export const resolveSettings = async (from: { homeText?: string; homeFile: strin
   }
 }
 
-/** Where all state lives. In a container the user's home is often not a volume, so it is `/.coppice` there. */
+/** Where all state is kept. `/.coppice` in a container, where the user's home is often not on a volume. */
 export const homeDirectory = (env: Env, exists: (path: string) => boolean): string => {
   const given = env['COPPICE_HOME']
   if (given !== undefined && given !== '') {
@@ -44,22 +44,22 @@ export const homeDirectory = (env: Env, exists: (path: string) => boolean): stri
 export const worktreeBase = (settings: Pick<Settings, 'worktreesBase'>, home: string): string =>
   settings.worktreesBase ?? join(home, 'worktrees')
 
-/** The sections of the home's file, without `platforms`. */
+/** The file's sections, without `platforms`. */
 export const homeSections = (): readonly string[] => [
   ...new Set(Object.values(settingTable).flatMap(({ key }) => key?.split('.')[0] ?? [])),
 ]
 
-/** `platforms` belongs to the platforms, each of which knows its own keys. */
-const homeKeys = (): Known => ({
+/** `platforms` is opaque: each platform validates its own keys. */
+const homeKeys = (): KnownKeys => ({
   keys: new Map(Object.values(settingTable).flatMap(({ key, rule }) => (key === undefined ? [] : [[key, rule]]))),
   opaque: ['platforms'],
 })
 
-/** An empty variable is one that is not set: `WORKTREE_BASE= coppice …`. */
+/** An empty variable counts as unset: `WORKTREE_BASE= coppice …`. */
 const fromVariable = (setting: Setting<unknown>, env: Env): unknown => {
   const text = setting.variable === undefined ? undefined : env[setting.variable]?.trim()
   if (setting.variable === undefined || text === undefined || text === '') return undefined
-  return rule.checked(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
+  return rule.validated(setting.rule, setting.rule.fromText?.(text) ?? text, setting.variable)
 }
 
 const expandHome = (path: string, env: Env): string => {

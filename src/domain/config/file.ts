@@ -1,16 +1,16 @@
 import { LineCounter, isNode, parseDocument, type Document } from 'yaml'
-import { checked, type Rule } from './rules.ts'
-import { maxConfigLength, tooLongConfig } from './size.ts'
+import { validated, type Rule } from './rules.ts'
+import { maxConfigLength, configTooLong } from './size.ts'
 import { AppError } from '../errors.ts'
 
-/** What a file may say: `section.key` → rule. Sections in `opaque` are checked by whoever reads them. */
-export type Known = { readonly keys: ReadonlyMap<string, Rule<unknown>>; readonly opaque: readonly string[] }
+/** The valid settings, as `section.key` → rule. Sections in `opaque` are validated by their readers. */
+export type KnownKeys = { readonly keys: ReadonlyMap<string, Rule<unknown>>; readonly opaque: readonly string[] }
 
 /**
- * Reads a YAML file of sections with keys. The first thing that is wrong is an error which names file, line and key.
- * A section or key without a value counts as not given: that is what is left when its lines are commented out.
+ * Reads a YAML file of sections with keys. Throws at the first mistake, naming file, line and key.
+ * A section or key without a value counts as unset: that's what commenting out its lines leaves.
  */
-export const readConfigFile = (text: string, file: string, known: Known): Map<string, unknown> => {
+export const readConfigFile = (text: string, file: string, known: KnownKeys): Map<string, unknown> => {
   const lines = new LineCounter()
   const document = parse(text, file, lines)
   const where = (path: readonly string[]): string => place(file, lineOf(document, path, lines))
@@ -26,8 +26,8 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
   return found
 
   /**
-   * A key may hold keys of its own (`claude:` below `agent:`). It is never written with dots (`claude.command:`): a file
-   * could set the same thing twice, and nobody would see which one counts.
+   * Keys can nest (`claude:` below `agent:`). Dotted keys (`claude.command:`) are refused: with both forms a file could
+   * set the same thing twice, and nobody would see which one counts.
    */
   function readSection(path: readonly string[], content: unknown): void {
     const problem = () => sectionProblem(where(path), `"${path.join('.')}"`, known, path.join('.'))
@@ -36,7 +36,7 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
       if (key.includes('.')) throw unknownKey(where([...path, key]), name, known)
       const rule = known.keys.get(name)
       if (rule !== undefined) {
-        if (value !== null) found.set(name, checked(rule, value, name, where([...path, key])))
+        if (value !== null) found.set(name, validated(rule, value, name, where([...path, key])))
       } else if (sections(known).includes(name)) readSection([...path, key], value)
       else throw unknownKey(where([...path, key]), name, known)
     }
@@ -44,12 +44,12 @@ export const readConfigFile = (text: string, file: string, known: Known): Map<st
 }
 
 const parse = (text: string, file: string, lines: LineCounter): Document => {
-  if (text.length > maxConfigLength) throw tooLongConfig(file, text.length)
+  if (text.length > maxConfigLength) throw configTooLong(file, text.length)
   let document: Document
   try {
     document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   } catch (error) {
-    // Thousands of nested brackets end in a stack overflow inside the parser.
+    // Thousands of nested brackets overflow the parser's stack.
     throw new AppError('config-invalid', `couldn't parse ${file} as YAML`, { cause: error })
   }
   const [problem] = document.errors
@@ -60,7 +60,7 @@ const parse = (text: string, file: string, lines: LineCounter): Document => {
   })
 }
 
-/** Aliases that multiply ("billion laughs") make `toJS` throw. */
+/** `toJS` throws on aliases that multiply ("billion laughs"). */
 const toPlain = (document: Document, file: string): unknown => {
   try {
     return document.toJS({ maxAliasCount: 50 })
@@ -75,14 +75,14 @@ const entries = (value: unknown, problem: () => AppError): [string, unknown][] =
   return Object.entries(value)
 }
 
-const sectionProblem = (where: string, what: string, known: Known, section?: string): AppError => {
+const sectionProblem = (where: string, what: string, known: KnownKeys, section?: string): AppError => {
   const keys = [...known.keys.keys()].filter((key) => section === undefined || key.startsWith(`${section}.`))
   return new AppError('config-invalid', `${where}: ${what} must be a section with keys`, {
     remedy: `write it as "section:" with indented "key: value" lines; valid keys are ${keys.join(', ')}`,
   })
 }
 
-const unknownKey = (where: string, full: string, known: Known): AppError => {
+const unknownKey = (where: string, full: string, known: KnownKeys): AppError => {
   if (full.includes('.') && (known.keys.has(full) || sections(known).includes(full))) {
     const parts = full.split('.')
     return new AppError('config-invalid', `${where}: "${full}" must be nested, without dots`, {
@@ -101,8 +101,8 @@ const unknownKey = (where: string, full: string, known: Known): AppError => {
   })
 }
 
-/** Of `agent.claude.command`: `agent` and `agent.claude`. */
-const sections = (known: Known): string[] => {
+/** For `agent.claude.command`: `agent` and `agent.claude`. */
+const sections = (known: KnownKeys): string[] => {
   const parents = [...known.keys.keys()].flatMap((key) => {
     const parts = key.split('.')
     return parts.slice(1).map((_, index) => parts.slice(0, index + 1).join('.'))
@@ -141,7 +141,7 @@ const distance = (a: string, b: string): number => {
 
 const place = (file: string, line: number | undefined): string => (line === undefined ? file : `${file} line ${line}`)
 
-/** The line of the value; a key without one is looked up through its section. */
+/** The value's line; for a key without a value, its section's. */
 const lineOf = (document: Document, path: readonly string[], lines: LineCounter): number | undefined => {
   const node: unknown = document.getIn(path, true)
   if (isNode(node) && node.range) return lines.linePos(node.range[0]).line

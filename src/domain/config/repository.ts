@@ -1,4 +1,4 @@
-import type { Known } from './file.ts'
+import type { KnownKeys } from './file.ts'
 import * as rule from './rules.ts'
 import type { Rule } from './rules.ts'
 import { type ProviderName, providerNames } from '../provider-name.ts'
@@ -6,20 +6,20 @@ import { maxGlobs } from '../glob.ts'
 
 export type RepoConfig = {
   readonly base: string | undefined
-  /** Undefined: what the home's configuration says. */
+  /** Undefined: use the home's setting. */
   readonly provider: ProviderName | undefined
-  /** Globs of untracked or ignored files that a new environment gets from the canonical checkout. */
+  /** Globs of untracked or ignored files copied from the canonical checkout. */
   readonly copy: readonly string[]
-  /** Paths that point into the home's shared area. */
+  /** Paths linked to the home's shared area. */
   readonly link: readonly string[]
-  /** Globs of ignored files that removal treats as work when they differ from their source. */
+  /** Globs of ignored files that block removal when they differ from their source. */
   readonly keep: readonly string[]
   readonly setup: readonly string[]
   readonly teardown: readonly string[]
   readonly submodules: boolean
-  /** Variables that each get a leased, free port. Which port is Coppice's choice: a wish could not be kept twice. */
+  /** Variables that each get a leased free port. Not a fixed one: two environments couldn't both have it. */
   readonly ports: readonly string[]
-  /** Setup and teardown also run in the tree of a pull request from a fork. */
+  /** Run setup and teardown in a fork's pull request too. */
   readonly allowForks: boolean
 }
 
@@ -36,7 +36,7 @@ export const defaultRepoConfig: RepoConfig = {
   allowForks: false,
 }
 
-/** The repository's `.coppice/config.yaml`; `file` only names it in an error. */
+/** The repository's `.coppice/config.yaml`; `file` is only for error messages. */
 export const parseRepoConfig = async (text: string, file: string): Promise<RepoConfig> => {
   const { readConfigFile } = await import('./file.ts')
   const found = readConfigFile(text, file, repoKeys())
@@ -48,16 +48,16 @@ export const parseRepoConfig = async (text: string, file: string): Promise<RepoC
 export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNullable<RepoConfig[Name]>> } = {
   base: {
     rule: rule.base,
-    about: 'The branch that new work starts from and is merged into. Default: the default branch of the remote.',
+    about: "The branch that new work starts from and is merged into. Default: the remote's default branch.",
   },
   provider: {
     rule: rule.oneOf(providerNames),
     about:
-      'What a new environment of this repository is: `worktree` or `clone`. It can ask for more separation than `isolation.provider`, not for less.',
+      'What a new environment in this repository is: `worktree` or `clone`. It can be stricter than `isolation.provider`, but not less strict.',
   },
   copy: {
     rule: rule.list(rule.relativeGlob, maxGlobs),
-    about: 'Untracked or ignored files that a new worktree gets a copy of, such as `.env`.',
+    about: 'Untracked or ignored files to copy into a new worktree, such as `.env`.',
   },
   link: {
     rule: rule.list(rule.relativePath, 200),
@@ -65,7 +65,7 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
   },
   keep: {
     rule: rule.list(rule.relativeGlob, maxGlobs),
-    about: 'Ignored files that count as work: a worktree with changed ones is not removed.',
+    about: 'Ignored files that count as work: a worktree where they have changed is not removed.',
   },
   setup: {
     rule: rule.list(rule.command, 100),
@@ -73,12 +73,12 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
   },
   teardown: {
     rule: rule.list(rule.command, 100),
-    about: 'Commands to run before a worktree is removed. They need your approval, too.',
+    about: 'Commands to run before a worktree is removed. They need your approval too.',
   },
   submodules: { rule: rule.flag, about: 'Whether to check out submodules in a new worktree.' },
   ports: {
     rule: rule.list(rule.variableName, 20),
-    about: 'Variables that are each set to a free port, reserved for the worktree.',
+    about: 'Environment variables to set, each to a free port reserved for the worktree.',
   },
   allowForks: {
     rule: rule.flag,
@@ -88,7 +88,7 @@ export const repoTable: { readonly [Name in keyof RepoConfig]: RepoSetting<NonNu
 
 type RepoSetting<T> = { readonly rule: Rule<T>; readonly about: string }
 
-const repoKeys = (): Known => ({
+const repoKeys = (): KnownKeys => ({
   keys: new Map(Object.entries<RepoSetting<unknown>>(repoTable).map(([name, { rule }]) => [`worktree.${name}`, rule])),
   opaque: [],
 })

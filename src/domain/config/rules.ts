@@ -3,19 +3,19 @@ import { maxGlobLength } from '../glob.ts'
 import { branchNameProblem } from '../names.ts'
 import { trimEndOf } from '../trim-end.ts'
 
-/** One rule serves a key in a file and a variable alike. `expected` ends the sentence "it must be …". */
+/** Validates a config key or an environment variable. `expected` completes the sentence "it must be …". */
 export type Rule<T> = {
   readonly expected: string
-  /** undefined: the value breaks the rule. */
+  /** undefined: invalid. */
   readonly read: (value: unknown) => T | undefined
-  /** How a variable's text becomes a value; as it is without it. */
+  /** Parses a variable's text; used as is without it. */
   readonly fromText?: (text: string) => unknown
-  /** Its value may hold a password and is never shown. */
+  /** The value may hold a password and is never shown. */
   readonly secret?: boolean
 }
 
-/** `name` is the key or the variable; `where` the file it stands in. */
-export const checked = <T>(rule: Rule<T>, value: unknown, name: string, where?: string): T => {
+/** `name` is the key or variable; `where` is its file. */
+export const validated = <T>(rule: Rule<T>, value: unknown, name: string, where?: string): T => {
   const read = rule.read(value)
   if (read !== undefined) return read
   const what = `${name} is ${rule.secret ? 'not usable' : shown(value)}`
@@ -45,7 +45,7 @@ export const mapped = <A, B>(rule: Rule<A>, change: (value: A) => B): Rule<B> =>
 })
 
 export const text: Rule<string> = {
-  expected: 'text on one line that is not empty',
+  expected: 'a single non-empty line of text',
   read: (value) =>
     typeof value === 'string' && value.trim() !== '' && !control.test(value) ? value.trim() : undefined,
 }
@@ -66,7 +66,7 @@ export const databaseUrl: Rule<string> = {
   read: (value) => (typeof value === 'string' && /^postgres(?:ql)?:\/\/\S+$/.test(value) ? value : undefined),
 }
 
-/** A relative path would mean another directory after every `cd`. */
+/** A relative path would change meaning after every `cd`. */
 export const directory: Rule<string> = {
   expected: 'an absolute path, or one that starts with ~/',
   read: (value) =>
@@ -74,18 +74,18 @@ export const directory: Rule<string> = {
 }
 
 export const base: Rule<string> = {
-  expected: 'the name of a branch, such as main',
+  expected: 'a branch name, such as main',
   read: (value) => (typeof value === 'string' && branchNameProblem(value) === undefined ? value : undefined),
 }
 
-/** A script of several lines is fine; NUL cannot be passed to a shell. */
+/** A script can have several lines; NUL can't be passed to a shell. */
 export const command: Rule<string> = {
   expected: 'a shell command',
   read: (value) => (typeof value === 'string' && value.trim() !== '' && !value.includes('\0') ? value : undefined),
 }
 
 export const list = <T>(rule: Rule<T>, most: number): Rule<readonly T[]> => ({
-  expected: `${rule.expected}, or a list of such (${most} at most)`,
+  expected: `${rule.expected}, or a list of these (at most ${most})`,
   read: (value) => {
     const items = (Array.isArray(value) ? value : [value]).map(rule.read)
     return items.length <= most && items.every((item) => item !== undefined) ? [...new Set(items)] : undefined
@@ -93,12 +93,12 @@ export const list = <T>(rule: Rule<T>, most: number): Rule<readonly T[]> => ({
 })
 
 /**
- * Threat: a repository's config that copies from, or writes to, a place outside its own tree, or into `.git`,
- * where a file is a hook. Braces and extended globs are refused because `.{.,x}/y` spells `../y`.
- * A pattern such as `.g*` can still match `.git`: whoever expands a glob leaves `.git` out.
+ * Threat: a repository's config that copies from or writes to a place outside its own tree, or into `.git`, where a
+ * file can be a hook. Braces and extended globs are refused because `.{.,x}/y` spells `../y`.
+ * A pattern such as `.g*` can still match `.git`, so expanding a glob must skip `.git`.
  */
 export const relativeGlob: Rule<string> = {
-  expected: `a relative path with *, **, ? or [] of ${maxGlobLength} characters at most (no "..", no braces, nothing in .git)`,
+  expected: `a relative path of at most ${maxGlobLength} characters, with *, **, ? or [] (no "..", no braces, nothing in .git)`,
   read: (value) =>
     typeof value === 'string' && value.length <= maxGlobLength && !/[{}]|[@+!?*]\(|^!/.test(value)
       ? contained(value)
@@ -106,12 +106,12 @@ export const relativeGlob: Rule<string> = {
 }
 
 export const relativePath: Rule<string> = {
-  expected: 'a plain relative path (no wildcard, no "..", nothing in .git)',
+  expected: 'a plain relative path (no wildcards, no "..", nothing in .git)',
   read: (value) => (typeof value === 'string' && !/[*?[\]{}]/.test(value) ? contained(value) : undefined),
 }
 
 export const directoryName: Rule<string> = {
-  expected: 'the name of a directory, without "/"',
+  expected: 'a directory name without "/"',
   read: (value) => {
     const path = relativePath.read(value)
     return path === undefined || path.includes('/') ? undefined : path
@@ -120,7 +120,7 @@ export const directoryName: Rule<string> = {
 
 /** A port number in PATH or HOME would break every program started in the environment. */
 export const variableName: Rule<string> = {
-  expected: 'the name of an environment variable, such as PORT (not one that the system, git or Coppice uses)',
+  expected: 'an environment variable name, such as PORT (not one used by the system, git or Coppice)',
   read: (value) =>
     typeof value === 'string' && /^[A-Za-z_][A-Za-z0-9_]{0,63}$/.test(value) && !reserved.test(value)
       ? value
@@ -141,10 +141,10 @@ const shown = (value: unknown): string => {
 const within = (value: unknown, min: number, max: number): number | undefined =>
   typeof value === 'number' && value >= min && value <= max ? value : undefined
 
-/** `Number('')` is 0 and `Number('0x10')` is 16: neither is what a person meant. */
+/** `Number('')` is 0 and `Number('0x10')` is 16; a person meant neither. */
 const decimal = (value: string): unknown => (/^\d+(?:\.\d+)?$/.test(value) ? Number(value) : value)
 
-/** What the system takes as a path; also keeps the expressions below from long texts. */
+/** The system's limit; also keeps long texts away from the expressions below. */
 const maxPathLength = 4096
 
 const contained = (value: string): string | undefined => {

@@ -7,7 +7,7 @@ import { readAdminDirs } from '../../git/admin-dir.ts'
 import { fetchRemote } from '../../git/fetch.ts'
 import { listRefs, type Ref } from '../../git/refs.ts'
 import { askRemoteRefs } from '../../git/remote-refs.ts'
-import { commitsNotOn, objectsHere } from '../../git/unreachable.ts'
+import { commitsNotOn, existingObjects } from '../../git/unreachable.ts'
 import { mountsInside } from '../../process/files/mounts.ts'
 import { filesOnlyHere } from './files-only-here.ts'
 import type { IsolationContext } from '../context.ts'
@@ -97,7 +97,7 @@ const fetchUnknown = async (
   remote: string,
   there: ReadonlyMap<string, Sha>,
 ): Promise<void> => {
-  const here = await objectsHere(git, repoOf(codebase), [...there.values()])
+  const here = await existingObjects(git, repoOf(codebase), [...there.values()])
   const unknown = [...there].filter(([name, sha]) => name.startsWith('refs/heads/') && !here.has(sha))
   if (unknown.length === 0 || unknown.length > mostFetched) return
   await fetchRemote(git, repoOf(codebase), { remote, refspecs: unknown.map(([name]) => name) })

@@ -133,7 +133,7 @@ const stories: [string, (scene: Scene) => void, (string | RegExp)[]][] = [
   [
     'a remote that cannot be reached',
     ({ origin }) => rmSync(origin.path, { recursive: true }),
-    [/^couldn't find out what only it has: origin did not answer: /],
+    [/^couldn't find out what only it has: couldn't reach origin: /],
   ],
   [
     'no remote at all',

@@ -1,6 +1,6 @@
 import { repoOf } from './repo-of.ts'
 import { type RepoConfig, defaultRepoConfig, parseRepoConfig } from '../../domain/config/repository.ts'
-import { maxConfigLength, tooLongConfig } from '../../domain/config/size.ts'
+import { maxConfigLength, configTooLong } from '../../domain/config/size.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { Sha } from '../../domain/names.ts'
@@ -45,7 +45,7 @@ const hasConfig = async (git: Git, repo: Repo, baseSha: Sha, file: string): Prom
   if (stdout === '') return false
   const size = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t/.exec(stdout)?.[1]
   // Before its content is read: a blob can be as large as the memory.
-  if (size !== undefined && Number(size) > maxConfigLength) throw tooLongConfig(file, Number(size))
+  if (size !== undefined && Number(size) > maxConfigLength) throw configTooLong(file, Number(size))
   if (size !== undefined) return true
   throw new AppError('config-invalid', `${file} is not a regular file`, {
     remedy: 'replace it with a regular file on the base branch',

@@ -1,7 +1,7 @@
 import { toAppError } from '../../domain/errors.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
-import { branchMoves } from '../../git/branch-log.ts'
+import { branchReflog } from '../../git/reflog.ts'
 import { firstParentsDownTo, notReachableFrom } from '../../git/reachable.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { type OwnWork, ownWork } from './own-commits.ts'
@@ -51,7 +51,7 @@ const workOf = async (
   { branch, start, tip, log }: BranchQuestion,
 ): Promise<OwnWork | { readonly failed: string }> => {
   try {
-    return ownWork(await branchMoves(log ?? repo, branch), start, tip)
+    return ownWork(await branchReflog(log ?? repo, branch), start, tip)
   } catch (error) {
     return { failed: toAppError(error).message }
   }

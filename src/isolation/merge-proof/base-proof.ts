@@ -1,7 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import type { BranchName, Sha } from '../../domain/names.ts'
-import { branchMoves } from '../../git/branch-log.ts'
+import { branchReflog } from '../../git/reflog.ts'
 import type { CallOptions, Git, Repo } from '../../git/door.ts'
 import { commitsOutside, descendantsOf, firstParentsDownTo, notReachableFrom } from '../../git/reachable.ts'
 import type { Base } from '../codebases/base-branch.ts'
@@ -72,7 +72,7 @@ const createdFrom = async (
   const repo = repoOf(codebase)
   const branch = base.ref.slice(heads.length)
   const doubted = (some: readonly BranchQuestion[], why: string) => new Map(some.map((one) => [one.branch, why]))
-  const [first, ...later] = await branchMoves(repo, branch)
+  const [first, ...later] = await branchReflog(repo, branch)
   // The earliest commit that base is known to have been on.
   const earliest = first?.from ?? first?.to
   if (first === undefined || earliest === undefined) {

@@ -1,5 +1,5 @@
 import type { Sha } from '../../domain/names.ts'
-import type { BranchMove } from '../../git/branch-log.ts'
+import type { ReflogEntry } from '../../git/reflog.ts'
 
 /** What a branch's reflog says about commits of its own. */
 export type OwnWork = {
@@ -13,7 +13,7 @@ export type OwnWork = {
  * A branch that was merely fast-forwarded along base and one whose work base was fast-forwarded to look the same in the
  * graph. The reflog tells them apart by what each move was: `commit: …` made something, `merge x: Fast-forward` did not.
  */
-export const ownWork = (moves: readonly BranchMove[], start: Sha | undefined, tip: Sha): OwnWork => {
+export const ownWork = (moves: readonly ReflogEntry[], start: Sha | undefined, tip: Sha): OwnWork => {
   const made: Sha[] = []
   let understood = true
   for (const move of moves) {
@@ -24,7 +24,7 @@ export const ownWork = (moves: readonly BranchMove[], start: Sha | undefined, ti
   return { made, complete: understood && unbroken(moves, start, tip) }
 }
 
-const kindOf = ({ from, to, message }: BranchMove): 'made' | 'moved' | 'unknown' => {
+const kindOf = ({ from, to, message }: ReflogEntry): 'made' | 'moved' | 'unknown' => {
   if (from === to) return 'moved'
   if (/^(?:commit(?: \([a-z-]+\))?|cherry-pick|revert|am)(?::|$)/.test(message)) return 'made'
   if (/: Merge made by /.test(message)) return 'made'
@@ -39,7 +39,7 @@ const kindOf = ({ from, to, message }: BranchMove): 'made' | 'moved' | 'unknown'
 }
 
 /** From the branch's making, or from its start, to the tip without a gap: reflogs expire, and tools move refs without. */
-const unbroken = (moves: readonly BranchMove[], start: Sha | undefined, tip: Sha): boolean => {
+const unbroken = (moves: readonly ReflogEntry[], start: Sha | undefined, tip: Sha): boolean => {
   const first = moves[0]
   const last = moves.at(-1)
   if (first === undefined || last === undefined) return start === tip

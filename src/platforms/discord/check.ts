@@ -1,21 +1,21 @@
 import {
-  type Answer,
-  asker,
+  type Response,
+  createRequester,
   type Check,
   type CheckParts,
-  listed,
+  checkAllowedUsers,
   missing,
-  no,
+  fail,
   type Request,
-  said,
+  textOf,
   type Verdict,
-  yes,
+  pass,
 } from '../checks.ts'
 import type { DiscordSettings } from './settings.ts'
 
-/** Is the token accepted, may messages be read, and who may give orders? */
+/** Checks that Discord accepts the token, that messages can be read, and that users are allowed. */
 export const checkDiscord = async (given: DiscordSettings, parts: CheckParts): Promise<readonly Check[]> => {
-  const ask = asker(parts)
+  const ask = createRequester(parts)
   const { botToken, allowedUsers = [], apiUrl = 'https://discord.com/api' } = given
   const get = (path: string, token: string): Request => ({
     url: `${apiUrl}/v10${path}`,
@@ -28,17 +28,19 @@ export const checkDiscord = async (given: DiscordSettings, parts: CheckParts): P
           await ask('bot token', get('/users/@me', botToken), discordBot),
           await ask('message content', get('/applications/@me', botToken), discordIntent),
         ]),
-    listed(allowedUsers, 'DISCORD_ALLOWED_USERS', /^\d{5,25}$/, '123456789012345678'),
+    checkAllowedUsers(allowedUsers, 'DISCORD_ALLOWED_USERS', /^\d{5,25}$/, '123456789012345678'),
   ]
 }
 
-const discordBot = ({ status, body }: Answer): Verdict =>
-  status === 200 ? yes(`is ${said(body['username'])}`) : no(`answered ${status}`, 'reset the token and copy it again')
+const discordBot = ({ status, body }: Response): Verdict =>
+  status === 200
+    ? pass(`is ${textOf(body['username'])}`)
+    : fail(`answered ${status}`, 'reset the token and copy it again')
 
-/** The two flags of an application that may read what is written: granted, and granted while it is small. */
+/** The application flags that allow reading messages: granted, and granted while it is small. */
 const MESSAGE_CONTENT = (1 << 18) | (1 << 19)
 
-const discordIntent = ({ status, body }: Answer): Verdict =>
+const discordIntent = ({ status, body }: Response): Verdict =>
   status === 200 && (Number(body['flags'] ?? 0) & MESSAGE_CONTENT) !== 0
-    ? yes('can be read')
-    : no("can't be read", 'turn on Message Content Intent on the Bot page of the application')
+    ? pass('can be read')
+    : fail("can't be read", 'turn on Message Content Intent on the Bot page of the application')

@@ -11,42 +11,42 @@ import {
 } from 'discord.js'
 import type { ChannelKind } from './parse.ts'
 
-/** The few calls that are made. Each throws what the SDK throws. */
+/** The API calls we make. Each throws the SDK's errors. */
 export type DiscordApi = {
   self(): Promise<string>
   channel(id: string): Promise<ChannelKind>
   message(channel: string, id: string): Promise<APIMessage>
-  /** The newest first, as Discord gives them. */
+  /** Newest first, as Discord returns them. */
   messages(channel: string, options: { readonly limit: number; readonly before?: string }): Promise<APIMessage[]>
-  /** A nonce that was used in the last minutes: the message it was used for, and no new one. */
+  /** With a nonce used in the last minutes, returns that message instead of posting a new one. */
   post(channel: string, content: string, how: { readonly nonce: string; readonly replyTo?: string }): Promise<string>
   edit(channel: string, id: string, content: string): Promise<void>
   remove(channel: string, id: string): Promise<void>
   startThread(parent: string, message: string, name: string): Promise<void>
   typing(channel: string): Promise<void>
   register(application: string, commands: readonly RESTPostAPIApplicationCommandsJSONBody[]): Promise<void>
-  /** Acknowledges a command; without content: that the answer takes a while. */
+  /** Acknowledges a command; without content: as taking a while. */
   acknowledge(interaction: Interaction, content: string | undefined): Promise<void>
   editAcknowledgement(interaction: Interaction, content: string): Promise<void>
 }
 
 export type Interaction = { readonly id: string; readonly token: string; readonly application_id: string }
 
-/** Longer pauses than this are the outbox's, which keeps them over a restart; shorter ones the SDK waits for. */
-const LONGEST_PAUSE_MS = 2_500
+/** Longer waits are left to the outbox, which survives a restart; shorter ones the SDK waits out. */
+const MAX_PAUSE_MS = 2_500
 
-/** What both the gateway's and our own calls are made with. */
+/** Options for the gateway's and our own calls. */
 export const restOptions = (apiUrl: string | undefined, timeoutMs: number): Partial<RESTOptions> => ({
   ...(apiUrl !== undefined && { api: apiUrl }),
-  // Once at once; after that the outbox tries again, durably.
+  // One immediate retry; after that the outbox retries, durably.
   retries: 1,
   timeout: timeoutMs,
-  rejectOnRateLimit: ({ retryAfter, timeToReset }) => Math.max(retryAfter, timeToReset) > LONGEST_PAUSE_MS,
+  rejectOnRateLimit: ({ retryAfter, timeToReset }) => Math.max(retryAfter, timeToReset) > MAX_PAUSE_MS,
 })
 
 export const createDiscordApi = (token: string, options: Partial<RESTOptions>): DiscordApi => {
   const rest = new REST(options)
-  // Every time: the SDK forgets the token for good at the first 401.
+  // Set every time: the SDK drops the token at the first 401.
   const asBot = (): REST => rest.setToken(token)
   let self: string | undefined
   return {
@@ -65,11 +65,11 @@ export const createDiscordApi = (token: string, options: Partial<RESTOptions>): 
     post: async (channel, content, { nonce, replyTo }) => {
       const reference =
         replyTo === undefined ? {} : { message_reference: { message_id: replyTo, fail_if_not_exists: false } }
-      const body = { ...said(content), ...reference, nonce, enforce_nonce: true }
+      const body = { ...messageBody(content), ...reference, nonce, enforce_nonce: true }
       return ((await asBot().post(Routes.channelMessages(channel), { body })) as APIMessage).id
     },
     edit: async (channel, id, content) => {
-      await asBot().patch(Routes.channelMessage(channel, id), { body: said(content) })
+      await asBot().patch(Routes.channelMessage(channel, id), { body: messageBody(content) })
     },
     remove: async (channel, id) => {
       await asBot().delete(Routes.channelMessage(channel, id))
@@ -87,17 +87,17 @@ export const createDiscordApi = (token: string, options: Partial<RESTOptions>): 
       const body =
         content === undefined
           ? { type: InteractionResponseType.DeferredChannelMessageWithSource }
-          : { type: InteractionResponseType.ChannelMessageWithSource, data: said(content) }
+          : { type: InteractionResponseType.ChannelMessageWithSource, data: messageBody(content) }
       await rest.post(Routes.interactionCallback(id, own), { body, auth: false })
     },
     editAcknowledgement: async ({ application_id, token: own }, content) => {
-      await rest.patch(Routes.webhookMessage(application_id, own), { body: said(content), auth: false })
+      await rest.patch(Routes.webhookMessage(application_id, own), { body: messageBody(content), auth: false })
     },
   }
 }
 
-/** Whatever an agent writes calls nobody, and its links are not unfolded into pictures. */
-const said = (content: string) => ({
+/** An agent's text mentions nobody, and its links have no embeds. */
+const messageBody = (content: string) => ({
   content,
   allowed_mentions: { parse: [] },
   flags: MessageFlags.SuppressEmbeds,

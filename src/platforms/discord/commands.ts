@@ -10,12 +10,12 @@ import {
 import type { CommandRow } from '../../commands/command.ts'
 import { withoutInvisible } from '../visible.ts'
 
-/** What follows the command's name; chat commands take words, not forms. */
+/** Everything after the command's name; chat commands take words, not forms. */
 const ARGUMENTS = 'arguments'
 
 /**
- * The chat's commands as Discord lists them: one per first word, and `worktree list` as a subcommand of `worktree`.
- * Where a word is a command by itself it cannot have subcommands there; what follows it is then an argument.
+ * Chat commands as Discord lists them: one per first word, and `worktree list` as a subcommand of `worktree`.
+ * A word that is a command itself can't have subcommands; the rest is then an argument.
  */
 export const applicationCommands = (rows: readonly CommandRow[]): RESTPostAPIApplicationCommandsJSONBody[] => {
   const words = Map.groupBy(rows, ({ name }) => firstWord(name))
@@ -33,20 +33,20 @@ export const applicationCommands = (rows: readonly CommandRow[]): RESTPostAPIApp
   })
 }
 
-/** An interaction as what somebody would have typed: `/worktree remove issue-42 --force`; undefined: no command. */
+/** An interaction as typed text: `/worktree remove issue-42 --force`; undefined: not a command. */
 export const commandText = (interaction: APIInteraction): string | undefined => {
   if (interaction.type !== InteractionType.ApplicationCommand) return undefined
   const { data }: APIApplicationCommandInteraction = interaction
   if (data.type !== ApplicationCommandType.ChatInput) return undefined
-  return withoutInvisible(['', data.name, ...spoken(data.options ?? [])].join(' '))
+  return withoutInvisible(['', data.name, ...wordsOf(data.options ?? [])].join(' '))
     .trim()
     .replace(/^/, '/')
 }
 
-const spoken = (options: readonly APIApplicationCommandInteractionDataOption[]): string[] =>
+const wordsOf = (options: readonly APIApplicationCommandInteractionDataOption[]): string[] =>
   options.flatMap((option) =>
     option.type === ApplicationCommandOptionType.Subcommand
-      ? [option.name, ...spoken(option.options ?? [])]
+      ? [option.name, ...wordsOf(option.options ?? [])]
       : option.type === ApplicationCommandOptionType.String && option.name === ARGUMENTS
         ? [option.value.trim()]
         : [],
@@ -66,5 +66,5 @@ const argumentsOf = ({ usage, words: [least] }: CommandRow) =>
 
 const firstWord = (name: string): string => name.split(' ')[0] ?? name
 
-/** Discord takes 100 characters. */
+/** Discord's limit is 100 characters. */
 const short = (text: string): string => (text.length <= 100 ? text : `${text.slice(0, 99)}…`)

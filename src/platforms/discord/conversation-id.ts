@@ -1,9 +1,9 @@
-/** Where a conversation is: a thread of a channel, or a channel (direct messages, commands said in a channel). */
+/** A conversation's location: a thread, or a channel (direct messages, commands in a channel). */
 export type Place = { readonly channel: string; readonly parent: string | undefined }
 
 /**
- * `parent:thread`, or the channel alone. The parent is part of it because the thread is made only after its first
- * message is durable: after a crash in between, a reply can still make it.
+ * `parent:thread`, or the channel alone. It includes the parent because the thread is created only after its first
+ * message is durable: after a crash in between, a reply can still create it.
  */
 export const conversationIdOf = ({ channel, parent }: Place): string =>
   parent === undefined ? channel : `${parent}:${channel}`

@@ -17,5 +17,5 @@ export const discord: PlatformDescriptor<typeof discordSettings> = {
   capabilities: { reach: 'server', persistent: false },
   isConfigured: ({ botToken }) => botToken !== undefined,
   check: checkDiscord,
-  make: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),
+  create: async (settings, parts) => (await import('./platform.ts')).createDiscordPlatform(settings, parts),
 }

@@ -19,11 +19,11 @@ import { AppError } from '../../domain/errors.ts'
 import type { Logger } from '../../process/log.ts'
 import type { ChannelKind, CreatedMessage } from './parse.ts'
 
-/** The connection over which Discord tells what happens. Lost, it is taken up again without end. */
+/** The connection for Discord's events. Reconnects indefinitely. */
 export type Gateway = {
-  /** Settles at the first connection; rejects when there can be none: a bad token, an intent that is not allowed. */
+  /** Resolves at the first connection; rejects if there can be none: a bad token, a disallowed intent. */
   readonly started: Promise<void>
-  /** What is known of a channel without asking. */
+  /** What is known about a channel without a request. */
   channel(id: string): ChannelKind | undefined
   close(): Promise<void>
 }
@@ -40,8 +40,8 @@ export type GatewayParts = {
 }
 
 /**
- * No more than is needed: which channels and threads there are, what is said in them and in private. Message content is
- * privileged: it is switched on by hand where the bot is set up.
+ * Only what is needed: channels and threads, and messages in them and in private. Message content is privileged: it is
+ * turned on by hand in the bot's settings.
  */
 const INTENTS = [
   GatewayIntentBits.Guilds,
@@ -52,7 +52,7 @@ const INTENTS = [
 
 export const openGateway = (parts: GatewayParts): Gateway => {
   const first = Promise.withResolvers<void>()
-  // Whoever opens it may stop waiting for it; what went wrong is in the state then.
+  // The opener may stop waiting; the problem is then in the status.
   first.promise.catch(() => undefined)
   let isOpen = true
   let client: Client | undefined
@@ -76,9 +76,12 @@ export const openGateway = (parts: GatewayParts): Gateway => {
       const problem = fatal.problem ?? badToken(error)
       if (!isOpen) return
       if (problem !== undefined) return giveUp(problem)
-      const pause = backoff(attempt + 1, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
-      parts.log.warn('Discord was not reached', { attempt, pause, error })
-      parts.onState('connecting', `Discord was not reached: ${error instanceof Error ? error.message : String(error)}`)
+      const pause = backoff(attempt + 1, { firstMs: FIRST_PAUSE_MS, longestMs: MAX_PAUSE_MS })
+      parts.log.warn('Discord could not be reached', { attempt, pause, error })
+      parts.onState(
+        'connecting',
+        `Discord could not be reached: ${error instanceof Error ? error.message : String(error)}`,
+      )
       timer = setTimeout(() => void connect(attempt + 1), pause)
     }
   }
@@ -94,17 +97,17 @@ export const openGateway = (parts: GatewayParts): Gateway => {
       isOpen = false
       clearTimeout(timer)
       const closing = client?.destroy()
-      // The SDK waits for half a minute for a goodbye that a broken line does not bring.
-      await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, LONGEST_GOODBYE_MS).unref())])
+      // The SDK waits half a minute for a close frame that a broken connection won't bring.
+      await Promise.race([closing, new Promise((resolve) => setTimeout(resolve, MAX_CLOSE_MS).unref())])
     },
   }
 }
 
 const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 60_000
-const LONGEST_GOODBYE_MS = 2_000
+const MAX_PAUSE_MS = 60_000
+const MAX_CLOSE_MS = 2_000
 
-type Heard = {
+type GatewayEvents = {
   [GatewayDispatchEvents.Ready]: GatewayReadyDispatchData
   [GatewayDispatchEvents.Resumed]: unknown
   [GatewayDispatchEvents.MessageCreate]: CreatedMessage
@@ -119,11 +122,13 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
   const client = new Client({
     intents: INTENTS,
     rest: parts.rest,
-    makeCache: Options.cacheWithLimits(keptInMemory),
-    ws: { buildStrategy: (manager) => new SimpleShardingStrategy(surviving(endingWith(manager, isOpen), log)) },
+    makeCache: Options.cacheWithLimits(cacheLimits),
+    ws: {
+      buildStrategy: (manager) => new SimpleShardingStrategy(withErrorsCaught(withoutReconnect(manager, isOpen), log)),
+    },
   })
-  const on = <E extends keyof Heard>(event: E, listener: (data: Heard[E]) => void): void => {
-    client.ws.on(event, (data: Heard[E]) => {
+  const on = <E extends keyof GatewayEvents>(event: E, listener: (data: GatewayEvents[E]) => void): void => {
+    client.ws.on(event, (data: GatewayEvents[E]) => {
       if (isOpen()) listener(data)
     })
   }
@@ -140,12 +145,12 @@ const listeningClient = (parts: GatewayParts, isOpen: () => boolean, { ready, fa
   client.on(Events.ShardDisconnect, ({ code }) => isOpen() && fatal(problemOf(code)))
   client.on(Events.ShardError, (error) => log.warn('the connection to Discord had an error', { error }))
   client.on(Events.Error, (error) => log.warn('the Discord SDK had an error', { error }))
-  client.on(Events.Warn, (said) => log.debug('the Discord SDK says', { said }))
+  client.on(Events.Warn, (said) => log.debug('Discord SDK message', { said }))
   return client
 }
 
-/** Channels and threads are looked up; nothing else is. */
-const keptInMemory = {
+/** Only channels and threads are looked up. */
+const cacheLimits = {
   ...Options.DefaultMakeCacheSettings,
   MessageManager: 0,
   ReactionManager: 0,
@@ -159,28 +164,28 @@ const keptInMemory = {
 type Manager = ConstructorParameters<typeof SimpleShardingStrategy>[0]
 
 /**
- * A connection that is being taken up again when everything is stopped would come back half a second later: the SDK
- * forgets it without ending it. It asks for its session first, and is not answered any more.
+ * A connection that is reconnecting during shutdown would come back half a second later: the SDK forgets it without
+ * ending it. It asks for its session first, so that request is left pending.
  */
-const endingWith = (manager: Manager, isOpen: () => boolean): Manager => {
+const withoutReconnect = (manager: Manager, isOpen: () => boolean): Manager => {
   const { options } = manager
   const retrieve = options.retrieveSessionInfo.bind(options)
   options.retrieveSessionInfo = (shardId) => (isOpen() ? retrieve(shardId) : new Promise<never>(() => undefined))
   return manager
 }
 
-/** An event that cannot be read (a field that is new, or gone) would end the whole process: the SDK catches nothing. */
-const surviving = (manager: Manager, log: Logger): Manager => {
+/** The SDK catches nothing: an unreadable event (a new or missing field) would end the process. */
+const withErrorsCaught = (manager: Manager, log: Logger): Manager => {
   const emit: (...event: unknown[]) => boolean = manager.emit.bind(manager)
-  const carefully = (...event: unknown[]): boolean => {
+  const safeEmit = (...event: unknown[]): boolean => {
     try {
       return emit(...event)
     } catch (error) {
-      log.warn('an event of Discord could not be read', { error })
+      log.warn('a Discord event could not be read', { error })
       return true
     }
   }
-  return Object.assign(manager, { emit: carefully })
+  return Object.assign(manager, { emit: safeEmit })
 }
 
 const badToken = (error: unknown): AppError | undefined =>
@@ -189,8 +194,8 @@ const badToken = (error: unknown): AppError | undefined =>
     ? problemOf(GatewayCloseCodes.AuthenticationFailed)
     : undefined
 
-/** Why Discord ends a connection for good, and what to do about it. */
-const ends: Readonly<Record<number, readonly [problem: string, remedy: string]>> = {
+/** Why Discord closes a connection permanently, and what to do. */
+const closeReasons: Readonly<Record<number, readonly [problem: string, remedy: string]>> = {
   [GatewayCloseCodes.AuthenticationFailed]: [
     'Discord rejected the bot token',
     'create a new one (Developer Portal → Bot → Reset Token) and set DISCORD_BOT_TOKEN to it',
@@ -202,7 +207,7 @@ const ends: Readonly<Record<number, readonly [problem: string, remedy: string]>>
 }
 
 const problemOf = (code: number): AppError => {
-  const [problem, remedy] = ends[code] ?? [
+  const [problem, remedy] = closeReasons[code] ?? [
     `Discord closed the connection permanently (${code})`,
     'see "Gateway Close Event Codes" in the Discord documentation',
   ]

@@ -85,7 +85,7 @@ describe('where it belongs', () => {
 
   test('where there can be no thread, nothing begins', () =>
     expect(place(message(`${call} x`), { type: ChannelType.GuildVoice, parentId: undefined })).toEqual({
-      ignored: 'said where there are no threads',
+      ignored: 'in a channel without threads',
     }))
 })
 
@@ -95,7 +95,7 @@ test('the call is no part of the text, others are called by their names, and wha
 })
 
 test('a mention without words is no order', () =>
-  expect(parseMessage(message(`${call} \u200B`), self, text)).toEqual({ ignored: 'without words' }))
+  expect(parseMessage(message(`${call} \u200B`), self, text)).toEqual({ ignored: 'without text' }))
 
 test('the name of a thread is one line of at most 100 characters, none of them halved', () => {
   expect(threadName('a\n\nb')).toBe('a b')

@@ -1,54 +1,54 @@
 import { type APIMessage, ChannelType, MessageType } from 'discord.js'
 import { withoutInvisible } from '../visible.ts'
 import { conversationIdOf } from './conversation-id.ts'
-import { mentions, withNames, withoutCall } from './text.ts'
+import { mentions, withNames, withoutLeadingMention } from './text.ts'
 
-/** A message that is meant for us. Whether its author is allowed is decided elsewhere. */
+/** A message for us. Whether its author is allowed is decided elsewhere. */
 export type DiscordMessage = {
   readonly deliveryId: string
   readonly conversationId: string
-  /** What the thread is in. */
+  /** The thread's parent. */
   readonly channelId: string | undefined
   readonly userId: string
   readonly text: string
-  /** Of a thread that this very message is to begin. */
+  /** Set if this message starts a thread. */
   readonly threadName: string | undefined
-  /** Words of others that came with it: what it replies to. */
+  /** The message it replies to. */
   readonly repliesTo: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'> | undefined
 }
 
 export type Parsed = { readonly message: DiscordMessage } | { readonly ignored: string }
 
-/** What MESSAGE_CREATE brings: a message, and where it was said if that is a server. */
+/** A MESSAGE_CREATE event: the message, and its server if any. */
 export type CreatedMessage = APIMessage & { readonly guild_id?: string }
 
-/** A channel as far as it matters here. Undefined where it was: a direct message. */
+/** The relevant part of a channel. Where this is undefined, it's a direct message. */
 export type ChannelKind = { readonly type: ChannelType; readonly parentId: string | undefined }
 
-/** Who speaks, whether it is for us at all: to be asked before anything is looked up. */
+/** Whether a message is for us; checked before any lookup. */
 export const isForUs = (message: CreatedMessage, self: string): { readonly ignored?: string } => {
-  if (message.author.id === self) return { ignored: 'said by ourselves' }
-  if (message.author.bot === true || message.author.system === true) return { ignored: 'said by a bot' }
-  if (message.webhook_id !== undefined || message.application_id !== undefined) return { ignored: 'said by a program' }
-  // Pins, joins, thread starters and their like are messages too.
-  if (message.type !== MessageType.Default && message.type !== MessageType.Reply)
-    return { ignored: 'not said by anyone' }
-  // An edit comes as another event, which is not listened to; this is one that was edited before it reached us.
+  if (message.author.id === self) return { ignored: 'our own message' }
+  if (message.author.bot === true || message.author.system === true) return { ignored: 'written by a bot' }
+  if (message.webhook_id !== undefined || message.application_id !== undefined)
+    return { ignored: 'written by a program' }
+  // Pins, joins, thread starters and the like are messages too.
+  if (message.type !== MessageType.Default && message.type !== MessageType.Reply) return { ignored: 'a system message' }
+  // Edits are another event, which we don't handle; this one was edited before it reached us.
   if (message.edited_timestamp !== null && message.edited_timestamp !== undefined) return { ignored: 'edited' }
   if (message.guild_id === undefined) return {}
-  // Whoever replies to us with the ping left on has not called us; Discord lists that as a mention too.
+  // A reply with the ping left on doesn't address us, though Discord lists it as a mention.
   if (!message.mentions.some(({ id }) => id === self)) return { ignored: 'not addressed to us' }
-  return mentions(message.content, self) ? {} : { ignored: 'mentioned in code, in a quotation or by a reply only' }
+  return mentions(message.content, self) ? {} : { ignored: 'mentioned only in code, in a quote or by a reply' }
 }
 
-/** A message as an order, or the reason why it is none. `channel` is where it was said; undefined: in private. */
+/** Parses a message, or returns why it is ignored. `channel` is where it was posted; undefined: in private. */
 export const parseMessage = (message: CreatedMessage, self: string, channel: ChannelKind | undefined): Parsed => {
   const { ignored } = isForUs(message, self)
   if (ignored !== undefined) return { ignored }
   const text = plainText(message, self)
-  if (text === '') return { ignored: 'without words' }
-  const place = whereTo(message, channel)
-  if (place === undefined) return { ignored: 'said where there are no threads' }
+  if (text === '') return { ignored: 'without text' }
+  const place = placeFor(message, channel)
+  if (place === undefined) return { ignored: 'in a channel without threads' }
   return {
     message: {
       deliveryId: message.id,
@@ -62,10 +62,10 @@ export const parseMessage = (message: CreatedMessage, self: string, channel: Cha
   }
 }
 
-/** What was said, as people read it. */
+/** The text as people read it. */
 export const plainText = (message: Pick<APIMessage, 'content' | 'mentions'>, self: string): string => {
   const names = new Map(message.mentions.map(({ id, username }) => [id, username]))
-  return withoutInvisible(withNames(withoutCall(message.content, self), names)).trim()
+  return withoutInvisible(withNames(withoutLeadingMention(message.content, self), names)).trim()
 }
 
 const threads: readonly ChannelType[] = [
@@ -73,25 +73,25 @@ const threads: readonly ChannelType[] = [
   ChannelType.PrivateThread,
   ChannelType.AnnouncementThread,
 ]
-const haveThreads: readonly ChannelType[] = [ChannelType.GuildText, ChannelType.GuildAnnouncement]
+const withThreads: readonly ChannelType[] = [ChannelType.GuildText, ChannelType.GuildAnnouncement]
 
-/** A thread begun from a message has that message's id: it is known before the thread is there. */
-const whereTo = (
+/** A thread started from a message has that message's id, so it's known before the thread exists. */
+const placeFor = (
   { id, channel_id, guild_id }: CreatedMessage,
   channel: ChannelKind | undefined,
 ): { channel: string; parent: string | undefined } | undefined => {
   if (guild_id === undefined || channel === undefined) return { channel: channel_id, parent: undefined }
   if (threads.includes(channel.type)) return { channel: channel_id, parent: channel.parentId }
-  return haveThreads.includes(channel.type) ? { channel: id, parent: channel_id } : undefined
+  return withThreads.includes(channel.type) ? { channel: id, parent: channel_id } : undefined
 }
 
-/** Discord takes 100 characters; a name is one line. */
+/** Discord allows 100 characters; a name is one line. */
 export const threadName = (text: string): string => {
   const line = text.replaceAll(/\s+/g, ' ').trim() || 'A question'
-  return line.length <= LONGEST_NAME ? line : `${sliceWhole(line, LONGEST_NAME - 1).trimEnd()}…`
+  return line.length <= MAX_NAME ? line : `${sliceWhole(line, MAX_NAME - 1).trimEnd()}…`
 }
 
-const LONGEST_NAME = 100
+const MAX_NAME = 100
 
-/** Never between the halves of one character. */
+/** Never splits a surrogate pair. */
 const sliceWhole = (text: string, length: number): string => text.slice(0, length).replace(/[\uD800-\uDBFF]$/, '')

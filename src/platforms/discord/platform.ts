@@ -13,22 +13,22 @@ import { LIMIT } from './reply-port.ts'
 import { createSender } from './sender.ts'
 import { type DiscordSettings, usableSettings } from './settings.ts'
 
-/** How long things take; tests are in more of a hurry. */
+/** Delays; tests use shorter ones. */
 export type Pace = {
   readonly requestTimeoutMs: number
   readonly previewEveryMs: number
-  /** How long the server's start waits for Discord; it goes on without, and the connection is made when it can be. */
+  /** How long startup waits for Discord; after that it continues, and the connection is made later. */
   readonly startMs: number
 }
 
-const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
+const defaultPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 1_500, startMs: 10_000 }
 
 export const createDiscordPlatform = async (
   settings: DiscordSettings,
   { log, clock, ids }: Pick<PlatformParts, 'log' | 'clock' | 'ids'>,
   given: Partial<Pace> = {},
 ): Promise<Platform> => {
-  const pace = { ...usualPace, ...given }
+  const pace = { ...defaultPace, ...given }
   const { botToken: token, allowedUsers: allowed } = usableSettings(settings)
   const rest = restOptions(settings.apiUrl, pace.requestTimeoutMs)
   const api = createDiscordApi(token, rest)
@@ -93,7 +93,7 @@ export const createDiscordPlatform = async (
       const closing = open
       open = undefined
       await closing?.gateway.close()
-      // What has come is not sent again by Discord: it is still accepted.
+      // Discord doesn't resend what has arrived, so it is still accepted.
       await closing?.receiver.settled()
       note({ state: 'disconnected' })
     },

@@ -11,12 +11,12 @@ import { type ChannelKind, type CreatedMessage, type DiscordMessage, isForUs, pa
 import type { Sender } from './sender.ts'
 import { threadContext } from './thread-context.ts'
 
-/** What the gateway brings, handed over in order. Discord tells it once: what is lost here is lost. */
+/** Passes on events in order. Discord sends each once: an event lost here is lost. */
 export type Receiver = {
   message(message: CreatedMessage, self: string): void
   interaction(interaction: APIInteraction): void
   closed(conversationId: string, threadId: string): void
-  /** Answers when all that has come is handed over. */
+  /** Resolves when everything received is passed on. */
   settled(): Promise<void>
 }
 
@@ -34,11 +34,11 @@ export type ReceiverParts = {
 export const createReceiver = (parts: ReceiverParts): Receiver => {
   const { log } = parts
   const lines = new Map<string, Promise<void>>()
-  /** One after the other within a channel: what was said first is handed over first. */
-  const inLine = (channel: string, work: () => Promise<void>): void => {
+  /** Sequentially within a channel, to keep the order. */
+  const inOrder = (channel: string, work: () => Promise<void>): void => {
     const line = (lines.get(channel) ?? Promise.resolve())
       .then(work)
-      .catch((error: unknown) => log.error('what Discord brought could not be handed over', { channel, error }))
+      .catch((error: unknown) => log.error('a Discord event could not be processed', { channel, error }))
       .finally(() => {
         if (lines.get(channel) === line) lines.delete(channel)
       })
@@ -53,7 +53,7 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
     message: (message, self) => {
       if (isForUs(message, self).ignored !== undefined) return
       const by = authorised(message.author.id)
-      if (by !== undefined) inLine(message.channel_id, () => receiveMessage(parts, message, by, self))
+      if (by !== undefined) inOrder(message.channel_id, () => receiveMessage(parts, message, by, self))
     },
     interaction: (interaction) => {
       const text = commandText(interaction)
@@ -61,12 +61,12 @@ export const createReceiver = (parts: ReceiverParts): Receiver => {
       const by = authorised(interaction.member?.user.id ?? interaction.user?.id)
       if (by === undefined) return
       const acknowledged = acknowledgement(parts, interaction, text)
-      inLine(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, by, { text, acknowledged }))
+      inOrder(interaction.channel?.id ?? '', () => receiveCommand(parts, interaction, by, { text, acknowledged }))
     },
     closed: (conversationId, threadId) => {
-      parts.sender.gone(conversationId)
+      parts.sender.onThreadDeleted(conversationId)
       const closed = { conversationId, deliveryId: `${threadId}:deleted`, details: {} }
-      inLine(threadId, async () => {
+      inOrder(threadId, async () => {
         await withStoreRetry(() => parts.inbox.close(closed), { log, what: 'the end of a Discord thread' })
       })
     },
@@ -84,27 +84,27 @@ const receiveMessage = async (
 ): Promise<void> => {
   const { inbox, log, channel, onAccepted } = parts
   try {
-    const where = await placed(message, channel, log)
+    const where = await channelOf(message, channel, log)
     const parsed = parseMessage(message, self, where)
     if ('ignored' in parsed) return log.info('a message was ignored', { id: message.id, why: parsed.ignored })
     const context = await contextOf(parts, parsed.message, self)
     const { conversationId, deliveryId, text, userId, channelId } = parsed.message
     const details = { userId, ...(channelId !== undefined && { channelId }), ...(context !== undefined && { context }) }
-    const order = { conversationId, deliveryId, kind: 'message', text, details } as const
-    await withStoreRetry(() => inbox.accept(order, by), { log, what: 'a message from Discord' })
+    const delivery = { conversationId, deliveryId, kind: 'message', text, details } as const
+    await withStoreRetry(() => inbox.accept(delivery, by), { log, what: 'a message from Discord' })
     onAccepted()
     await acknowledge(parts, parsed.message)
   } catch (error) {
     log.error('a message could not be accepted', { id: message.id, error })
-    // It is not brought again: the only one who can do so is who said it.
+    // Discord doesn't resend it: only its author can.
     const how = { nonce: message.id, replyTo: message.id }
-    await parts.api.post(message.channel_id, NOT_RECORDED, how)
+    await parts.api.post(message.channel_id, NOT_SAVED, how)
   }
 }
 
-const NOT_RECORDED = 'This could not be recorded, so nothing will happen. Say it again in a minute.'
+const NOT_SAVED = "Couldn't save this message, so nothing will happen. Send it again in a minute."
 
-const placed = (
+const channelOf = (
   { guild_id, channel_id }: CreatedMessage,
   channel: ReceiverParts['channel'],
   log: Logger,
@@ -113,7 +113,7 @@ const placed = (
     ? Promise.resolve(undefined)
     : withStoreRetry(() => channel(channel_id), { log, what: 'where a Discord message was said' })
 
-/** What was said before in a thread, and what the message replies to. Not worth losing the message over. */
+/** Earlier messages in the thread, and the one it replies to. A failure here must not lose the message. */
 const contextOf = async (
   { api, log }: ReceiverParts,
   { conversationId, deliveryId, threadName, repliesTo }: DiscordMessage,
@@ -123,7 +123,7 @@ const contextOf = async (
   const isOldThread = parent !== undefined && threadName === undefined
   const earlier: Pick<APIMessage, 'id' | 'author' | 'content' | 'mentions'>[] = isOldThread
     ? await api.messages(channel, { limit: 50, before: deliveryId }).catch((error: unknown) => {
-        log.warn('the earlier messages of a thread could not be read', { conversationId, error })
+        log.warn('earlier messages in a thread could not be read', { conversationId, error })
         return []
       })
     : []
@@ -131,13 +131,13 @@ const contextOf = async (
   return threadContext(earlier, self)
 }
 
-/** It is durable: the thread opens, the bot is seen to write. A reply makes up for what fails here. */
+/** The message is durable: open the thread, show that the bot is typing. A reply makes up for failures here. */
 const acknowledge = async (
   { api, sender, log }: ReceiverParts,
   { conversationId, threadName }: DiscordMessage,
 ): Promise<void> => {
   try {
-    if (threadName !== undefined) await sender.begin(conversationId, threadName)
+    if (threadName !== undefined) await sender.openThread(conversationId, threadName)
     await api.typing(placeOf(conversationId).channel)
   } catch (error) {
     log.warn('a message could not be acknowledged', { conversationId, error })
@@ -158,18 +158,18 @@ const receiveCommand = async (
   }
   const conversationId = conversationIdOf({ channel: channel.id, parent })
   try {
-    const order = { conversationId, deliveryId: id, kind: 'message', text, details } as const
-    await withStoreRetry(() => inbox.accept(order, by), { log, what: 'a command from Discord' })
+    const delivery = { conversationId, deliveryId: id, kind: 'message', text, details } as const
+    await withStoreRetry(() => inbox.accept(delivery, by), { log, what: 'a command from Discord' })
     onAccepted()
   } catch (error) {
     log.error('a command could not be accepted', { id, error })
-    return acknowledged(NOT_RECORDED)
+    return acknowledged(NOT_SAVED)
   }
-  // Discord shows the command's name only; the answer follows as a message of its own.
+  // Discord shows only the command's name; the reply follows as a separate message.
   await acknowledged(`\`${text.replaceAll('`', "'")}\``)
 }
 
-/** Discord waits for three seconds. What is not durable by then is acknowledged as taking a while, and said later. */
+/** Discord waits three seconds. If the command isn't durable by then, it is deferred and acknowledged later. */
 const acknowledgement = (
   { api, log }: ReceiverParts,
   interaction: APIInteraction,

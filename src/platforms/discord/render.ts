@@ -2,16 +2,16 @@ import type { Block, Span } from '../markdown/document.ts'
 import { layOut } from '../markdown/layout.ts'
 import { parseMarkdown } from '../markdown/parse.ts'
 
-/** What Discord's own limit is; what we send is split a little below, so that rendering has room. */
-export const LONGEST_MESSAGE = 2_000
+/** Discord's limit; replies are split a little below it, to leave room for rendering. */
+export const MAX_MESSAGE = 2_000
 
 /**
- * Our Markdown in Discord's dialect, which is Markdown without tables, images, rules and more than three levels of
- * headings. What it knows stays as it was written. A text that would become too long over it is sent unchanged.
+ * Renders Markdown in Discord's dialect, which lacks tables, images, rules and headings below level three. Everything
+ * else stays as written. If rendering would make the text too long, it is sent unchanged.
  */
 export const renderMarkdown = (text: string): string => {
   const rendered = layOut(parseMarkdown(text), { print, item: ({ mark, ticked }) => `${mark}${box(ticked)}` })
-  return rendered.length <= LONGEST_MESSAGE ? rendered : text.slice(0, LONGEST_MESSAGE)
+  return rendered.length <= MAX_MESSAGE ? rendered : text.slice(0, MAX_MESSAGE)
 }
 
 const box = (ticked: boolean | undefined): string => (ticked === undefined ? '' : ticked ? ' [x]' : ' [ ]')

@@ -10,10 +10,10 @@ import { discordReplies, openThread } from './reply-port.ts'
 export type Sender = {
   send(message: OutgoingMessage): Promise<void>
   preview(conversationId: string, text: string): void
-  /** The thread of a message that was just accepted. */
-  begin(conversationId: string, name: string): Promise<void>
-  /** Its thread was deleted: it is not made anew. */
-  gone(conversationId: string): void
+  /** Opens the thread of a message that was just accepted. */
+  openThread(conversationId: string, name: string): Promise<void>
+  /** Its thread was deleted: don't recreate it. */
+  onThreadDeleted(conversationId: string): void
   stop(): void
 }
 
@@ -26,20 +26,20 @@ export type SenderParts = {
 
 export const createSender = ({ api, log, clock, previewEveryMs }: SenderParts): Sender => {
   const replies = createReplies(discordReplies({ api, clock, previewEveryMs }), { clock, log })
-  const deleted = new BoundedMap<string, true>(MOST_REMEMBERED)
+  const deleted = new BoundedMap<string, true>(MAX_REMEMBERED)
   return {
     send: async (message) => {
       if (deleted.has(message.conversationId)) throw new DeliveryError('refused', 'the thread was deleted')
       await replies.send(message)
     },
     preview: replies.preview,
-    begin: (conversationId, name) =>
-      replies.begin(conversationId, () => openThread(api, placeOf(conversationId), name)),
-    gone: (conversationId) => {
+    openThread: (conversationId, name) =>
+      replies.ensureThread(conversationId, () => openThread(api, placeOf(conversationId), name)),
+    onThreadDeleted: (conversationId) => {
       deleted.set(conversationId, true)
     },
-    stop: replies.quiet,
+    stop: replies.stopPreviews,
   }
 }
 
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000

@@ -14,7 +14,7 @@ export const discordSettings = {
 
 export type DiscordSettings = ValuesOf<typeof discordSettings>
 
-/** What is needed to begin. Throws an error that names the first setting that is missing or wrong. */
+/** Validates the settings. Throws an error that names the first missing or invalid one. */
 export const usableSettings = ({
   botToken,
   allowedUsers = [],

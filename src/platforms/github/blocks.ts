@@ -1,16 +1,16 @@
-/** What a piece of Markdown is, and where it ends. */
+/** A piece of Markdown: its kind and its end. */
 export type Found = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly end: number }
 
-/** Lines up to an empty one: no link, tag or code span goes beyond it. */
+/** Lines up to an empty one: links, tags and code spans don't cross it. */
 export type Block = {
   readonly end: number
-  /** The beginnings of lines that may end the paragraph: a heading, an item, a fence, HTML. */
+  /** Starts of lines that may end the paragraph: a heading, an item, a fence, HTML. */
   readonly breaks: readonly number[]
-  /** The cells of a table are apart before anything in them is read. */
+  /** A table's cells are split before their content is read. */
   readonly isTable: boolean
-  /** Whether there is anything that the page might not show. */
+  /** Whether it contains anything the page might not show. */
   readonly canHide: boolean
-  /** Lengths of runs of backticks that nothing closes any more: each is looked for in vain once. */
+  /** Lengths of backtick runs known to be unclosed, so that each is searched for only once. */
   readonly unclosed: Set<number>
   readonly lastBracket: number
   /** The last `](` or `][`. */
@@ -53,9 +53,9 @@ export const blockEnd = (text: string, at: number): number => {
   return blank.test(text) ? blank.lastIndex : text.length
 }
 
-/** Over the beginning of a line that may end the paragraph. */
+/** Whether the range contains the start of a line that may end the paragraph. */
 export const crossesLine = (from: number, to: number, { breaks }: Block): boolean => {
-  // By halves: there may be as many as there are lines.
+  // Binary search: there may be as many as lines.
   let low = 0
   let high = breaks.length
   while (low < high) {
@@ -66,7 +66,7 @@ export const crossesLine = (from: number, to: number, { breaks }: Block): boolea
   return (breaks[low] ?? Infinity) < to
 }
 
-/** Where the paragraph may have ended in between, the page may read all the rest in another way. */
+/** If the paragraph may have ended in between, the page may read all the rest differently. */
 export const hiddenTo = (text: string, from: number, to: number, block: Block): Found => ({
   kind: 'hidden',
   end: crossesLine(from, to, block) ? text.length : to,
@@ -74,7 +74,7 @@ export const hiddenTo = (text: string, from: number, to: number, block: Block): 
 
 export const isLineStart = (text: string, at: number): boolean => at === 0 || text[at - 1] === '\n'
 
-/** After the line break. */
+/** Past the line break. */
 export const lineEnd = (text: string, at: number): number => {
   const end = text.indexOf('\n', at)
   return end === -1 ? text.length : end + 1

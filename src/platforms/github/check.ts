@@ -1,24 +1,24 @@
 import { createSign } from 'node:crypto'
 import type { Clock } from '../../domain/clock.ts'
 import {
-  type Answer,
-  asker,
+  type Response,
+  createRequester,
   type Check,
   checked,
   type CheckParts,
   missing,
-  no,
+  fail,
   passed,
   type Request,
-  said,
+  textOf,
   type Verdict,
-  yes,
+  pass,
 } from '../checks.ts'
 import type { GithubSettings } from './settings.ts'
 
-/** Is the token or the app accepted, and is there a webhook secret? */
+/** Checks that GitHub accepts the token or app, and that a webhook secret is set. */
 export const checkGithub = async (given: GithubSettings, parts: CheckParts): Promise<readonly Check[]> => {
-  const ask = asker(parts)
+  const ask = createRequester(parts)
   const { token, appId, privateKey, webhookSecret, bot, apiUrl = 'https://api.github.com' } = given
   const get = (path: string, bearer: string): Request => ({
     url: `${apiUrl}${path}`,
@@ -38,19 +38,19 @@ export const checkGithub = async (given: GithubSettings, parts: CheckParts): Pro
   ]
 }
 
-const githubUser = ({ status, body }: Answer): Verdict =>
+const githubUser = ({ status, body }: Response): Verdict =>
   status === 200
-    ? yes(`is @${said(body['login'])}`)
-    : no(`answered ${status}`, 'create a new token with access to issues and pull requests of your repositories')
+    ? pass(`is @${textOf(body['login'])}`)
+    : fail(`answered ${status}`, 'create a new token with access to issues and pull requests of your repositories')
 
-const githubApp = ({ status, body }: Answer): Verdict =>
+const githubApp = ({ status, body }: Response): Verdict =>
   status === 200
-    ? yes(`is ${said(body['name'])}`)
-    : no(`answered ${status}`, 'check that the app ID and the private key belong together')
+    ? pass(`is ${textOf(body['name'])}`)
+    : fail(`answered ${status}`, 'check that the app ID and the private key belong together')
 
 type AppToken = { readonly ok: true; readonly token: string } | { readonly ok: false; readonly check: Check }
 
-/** As GitHub wants it: signed with the app's key, good for ten minutes at most, a minute back for clocks that are off. */
+/** A JWT as GitHub requires: valid for at most ten minutes, issued a minute ago in case clocks differ. */
 const appToken = (appId: string, privateKey: string, clock: Clock): AppToken => {
   const now = Math.floor(clock() / 1000)
   const part = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -59,6 +59,6 @@ const appToken = (appId: string, privateKey: string, clock: Clock): AppToken => 
     return { ok: true, token: `${text}.${createSign('RSA-SHA256').update(text).sign(privateKey, 'base64url')}` }
   } catch {
     const remedy = "download a new private key from the app's page"
-    return { ok: false, check: checked('app', no("the private key can't be read", remedy)) }
+    return { ok: false, check: checked('app', fail("the private key can't be read", remedy)) }
   }
 }

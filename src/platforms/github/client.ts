@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { repositoryOf, type Thread } from './conversation-id.ts'
-import { atOnce, type Identity, type Octokits } from './octokits.ts'
+import { noRetries, type Identity, type Octokits } from './octokits.ts'
 import { type PullRequest, pullRequestSchema } from './payloads.ts'
 
 export type Comment = {
@@ -12,18 +12,18 @@ export type Comment = {
   readonly createdAt: string
 }
 
-/** What is asked of GitHub and told to it. Fails as the SDK fails; `failureOf` says what that means. */
+/** Calls to GitHub. Throws the SDK's errors; `failureOf` interprets them. */
 export type GithubClient = {
   readonly identity: () => Promise<Identity>
-  /** What this user may do there, and who answers to that name today. */
+  /** The user's roles in the repository, and the ID that the name belongs to today. */
   readonly permission: (
     repository: Pick<Thread, 'owner' | 'repo'>,
     login: string,
   ) => Promise<{ readonly userId: number | undefined; readonly roles: readonly string[] }>
   readonly pullRequest: (thread: Thread) => Promise<PullRequest>
-  /** The issues of the same repository that GitHub itself says this pull request closes. */
+  /** The issues in the same repository that GitHub says this pull request closes. */
   readonly closingIssues: (thread: Thread) => Promise<number[]>
-  /** The newest, a hundred or more where there are so many, oldest first. */
+  /** The newest hundred or more, oldest first. */
   readonly newestComments: (thread: Thread, request?: { readonly retries: number }) => Promise<Comment[]>
   readonly createComment: (thread: Thread, body: string) => Promise<number>
   readonly updateComment: (thread: Thread, id: number, body: string) => Promise<void>
@@ -33,7 +33,12 @@ export const createClient = (octokits: Octokits): GithubClient => ({
   identity: () => octokits.identity(),
   permission: async ({ owner, repo }, username) => {
     const octokit = await octokits.of({ owner, repo })
-    const { data } = await octokit.rest.repos.getCollaboratorPermissionLevel({ owner, repo, username, request: atOnce })
+    const { data } = await octokit.rest.repos.getCollaboratorPermissionLevel({
+      owner,
+      repo,
+      username,
+      request: noRetries,
+    })
     return { userId: data.user?.id, roles: [data.permission, data.role_name] }
   },
   pullRequest: async ({ owner, repo, number }) => {
@@ -42,7 +47,7 @@ export const createClient = (octokits: Octokits): GithubClient => ({
   },
   closingIssues: async ({ owner, repo, number }) => {
     const octokit = await octokits.of({ owner, repo })
-    const answer = closing.parse(await octokit.graphql(CLOSING, { owner, repo, number, request: atOnce }))
+    const answer = closing.parse(await octokit.graphql(CLOSING, { owner, repo, number, request: noRetries }))
     const own = repositoryOf({ owner, repo }).toLowerCase()
     return (answer.repository.pullRequest?.closingIssuesReferences?.nodes ?? [])
       .filter(({ repository }) => repository.nameWithOwner.toLowerCase() === own)
@@ -57,19 +62,19 @@ export const createClient = (octokits: Octokits): GithubClient => ({
     }
     const first = await page(1)
     if (first.last === undefined || first.last <= 1) return first.comments
-    // Oldest first is the only order there is: the end is on the last page, and that one may have a single comment.
+    // The API sorts only oldest first: the newest are on the last page, which may have a single comment.
     const before = first.last === 2 ? first : await page(first.last - 1)
     return [...before.comments, ...(await page(first.last)).comments]
   },
   createComment: async ({ owner, repo, number }, body) => {
     const octokit = await octokits.of({ owner, repo })
-    // Once: after a 500 nobody knows whether it is there, and trying blindly would double it.
+    // No retries: after a 500 the comment may exist, and a blind retry would duplicate it.
     const where = { owner, repo, issue_number: number }
-    return (await octokit.rest.issues.createComment({ ...where, body, request: atOnce })).data.id
+    return (await octokit.rest.issues.createComment({ ...where, body, request: noRetries })).data.id
   },
   updateComment: async ({ owner, repo }, id, body) => {
     const octokit = await octokits.of({ owner, repo })
-    await octokit.rest.issues.updateComment({ owner, repo, comment_id: id, body, request: atOnce })
+    await octokit.rest.issues.updateComment({ owner, repo, comment_id: id, body, request: noRetries })
   },
 })
 

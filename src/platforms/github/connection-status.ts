@@ -3,14 +3,14 @@ import type { PlatformStatus } from '../platform.ts'
 import type { GithubClient } from './client.ts'
 import { failureOf } from './failure.ts'
 
-/** How it stands with GitHub, as the last call to it went. */
-export type Standing = {
+/** The connection's status, according to the last call. */
+export type ConnectionStatus = {
   readonly status: () => PlatformStatus
-  readonly heard: () => void
-  readonly watching: (client: GithubClient) => GithubClient
+  readonly onMessage: () => void
+  readonly watch: (client: GithubClient) => GithubClient
 }
 
-export const createConnectionStatus = (clock: Clock): Standing => {
+export const createConnectionStatus = (clock: Clock): ConnectionStatus => {
   let current: PlatformStatus = {
     state: 'connecting',
     since: clock(),
@@ -29,7 +29,7 @@ export const createConnectionStatus = (clock: Clock): Standing => {
         return answer
       } catch (error) {
         const { kind, message } = failureOf(error, clock)
-        // A *no* is an answer: GitHub is there.
+        // A refusal is a response too: GitHub is reachable.
         become(kind === 'away' || kind === 'unauthorized' ? 'disconnected' : 'connected')
         current = { ...current, lastError: message.slice(0, 500) }
         throw error
@@ -37,10 +37,10 @@ export const createConnectionStatus = (clock: Clock): Standing => {
     }
   return {
     status: () => current,
-    heard: () => {
+    onMessage: () => {
       current = { ...current, lastMessageAt: clock() }
     },
-    watching: (client) => ({
+    watch: (client) => ({
       identity: watched(client.identity),
       permission: watched(client.permission),
       pullRequest: watched(client.pullRequest),

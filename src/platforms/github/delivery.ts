@@ -4,23 +4,23 @@ import { eventOf, payloads } from './payloads.ts'
 
 export type VerifiedDelivery = { readonly event: string; readonly id: string; readonly payload: object }
 
-/** Nothing is read from a body before its signature has been found right. */
+/** Reads nothing from a body before its signature is verified. */
 export const readDelivery = async (
   webhooks: Pick<Webhooks, 'verify'>,
   { headers, body }: WebhookRequest,
 ): Promise<VerifiedDelivery | WebhookAnswer> => {
   const text = exactText(body)
   const signature = headers['x-hub-signature-256']
-  // The library throws at what is empty, and compares in constant time otherwise.
+  // The library throws on empty values; otherwise it compares in constant time.
   if (text === undefined || text === '' || signature === undefined || signature === '') return unsigned
   if (!(await webhooks.verify(text, signature))) return unsigned
   const event = headers['x-github-event']
   const id = headers['x-github-delivery']
   if (event === undefined || id === undefined || !/^[\w-]{1,100}$/.test(id)) {
-    return { status: 400, body: 'X-GitHub-Event and X-GitHub-Delivery are missing' }
+    return { status: 400, body: 'X-GitHub-Event or X-GitHub-Delivery is missing' }
   }
   const payload = payloadOf(text)
-  if (payload === undefined) return { status: 400, body: 'the body is not a JSON object' }
+  if (payload === undefined) return { status: 400, body: 'the body must be a JSON object' }
   if (Object.hasOwn(payloads, event) && eventOf(payload) !== event) {
     return { status: 400, body: 'X-GitHub-Event does not match the payload' }
   }
@@ -30,8 +30,8 @@ export const readDelivery = async (
 const unsigned: WebhookAnswer = { status: 401, body: 'the signature is missing or wrong' }
 
 /**
- * The library verifies a text. Only a text that gives exactly these bytes again will do, so broken UTF-8 is refused and
- * a byte order mark is kept.
+ * The library verifies a string, so it must encode to exactly these bytes: broken UTF-8 is refused and a byte order
+ * mark is kept.
  */
 const exactText = (body: Uint8Array): string | undefined => {
   try {
@@ -42,8 +42,8 @@ const exactText = (body: Uint8Array): string | undefined => {
 }
 
 /**
- * JSON, or GitHub's default for a new webhook: a form with the one field `payload`. The first bytes decide, because the
- * Content-Type is not signed: read as a form, somebody's comment could hold a `&payload=` of its own.
+ * JSON, or GitHub's default for a new webhook: a form with one field, `payload`. The first bytes decide, because the
+ * Content-Type isn't signed: read as a form, a comment could contain its own `&payload=`.
  */
 const payloadOf = (text: string): object | undefined => {
   const isForm = /^payload=[^&]*$/.test(text)

@@ -16,8 +16,8 @@ export const github: PlatformDescriptor<typeof githubSettings> = {
     ],
   },
   capabilities: { reach: 'repository', persistent: false },
-  /** `GITHUB_TOKEN` alone is for private remotes and says nothing about a bot. */
+  /** `GITHUB_TOKEN` alone is for private remotes and doesn't mean a bot. */
   isConfigured: ({ webhookSecret, bot }) => webhookSecret !== undefined || bot !== undefined,
   check: checkGithub,
-  make: async (settings, parts) => (await import('./platform.ts')).createGithubPlatform(settings, parts),
+  create: async (settings, parts) => (await import('./platform.ts')).createGithubPlatform(settings, parts),
 }

@@ -2,14 +2,14 @@ import { RequestError } from 'octokit'
 import type { Clock } from '../../domain/clock.ts'
 import { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
-/** `limited`: GitHub asks us to wait, and has done nothing. `away`: it may have done what it was asked. */
+/** `limited`: GitHub asks us to wait, and did nothing. `away`: it may have done what we asked. */
 export type Failure = {
   readonly kind: 'limited' | 'away' | 'unauthorized' | 'missing' | 'refused'
   readonly message: string
   readonly retryAfterMs?: number
 }
 
-/** What GitHub's answer, or the lack of one, means. */
+/** Interprets GitHub's response, or the lack of one. */
 export const failureOf = (error: unknown, clock: Clock): Failure => {
   const message = error instanceof Error ? error.message : String(error)
   if (!(error instanceof RequestError) || error.response === undefined) return { kind: 'away', message }
@@ -22,7 +22,7 @@ export const failureOf = (error: unknown, clock: Clock): Failure => {
   return { kind: status === 404 || status === 410 ? 'missing' : 'refused', message }
 }
 
-/** A token that was taken back is replaced by a person some day; the replies wait for it. */
+/** After a token is revoked, replies wait until somebody replaces it. */
 export const toDeliveryError = (error: unknown, clock: Clock): DeliveryError => {
   if (error instanceof DeliveryError) return error
   const { kind, message, retryAfterMs } = failureOf(error, clock)
@@ -34,25 +34,25 @@ export const toDeliveryError = (error: unknown, clock: Clock): DeliveryError => 
   })
 }
 
-/** Locked threads and missing permissions are 403 as well. */
+/** 403 is also the status for locked threads and missing permissions. */
 const isRateLimit = ({ response, message }: RequestError): boolean =>
   response?.headers['retry-after'] !== undefined ||
   response?.headers['x-ratelimit-remaining'] === '0' ||
   /rate limit|abuse detection/i.test(message)
 
-const LONGEST_MS = 3_600_000
-/** GitHub asks for at least a minute where it does not say how long. */
-const UNSAID_MS = 60_000
+const MAX_PAUSE_MS = 3_600_000
+/** GitHub asks for at least a minute if it doesn't say how long. */
+const DEFAULT_PAUSE_MS = 60_000
 
 const pauseOf = ({ response }: RequestError, clock: Clock): number => {
   const headers = response?.headers ?? {}
   const asked = Number(headers['retry-after'])
   if (headers['retry-after'] !== undefined && Number.isFinite(asked)) {
-    return Math.min(LONGEST_MS, Math.max(0, asked * 1_000))
+    return Math.min(MAX_PAUSE_MS, Math.max(0, asked * 1_000))
   }
   const reset = Number(headers['x-ratelimit-reset'])
   if (headers['x-ratelimit-remaining'] === '0' && Number.isFinite(reset) && reset > 0) {
-    return Math.min(LONGEST_MS, Math.max(1_000, reset * 1_000 - clock()))
+    return Math.min(MAX_PAUSE_MS, Math.max(1_000, reset * 1_000 - clock()))
   }
-  return UNSAID_MS
+  return DEFAULT_PAUSE_MS
 }

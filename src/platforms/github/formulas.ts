@@ -1,18 +1,18 @@
 import type { Block, Found } from './blocks.ts'
 
-/** Up to where it is known that no formula begins: otherwise every `$` of a long line would look to its end. */
+/** No formula begins before these offsets; otherwise every `$` on a long line would search to its end. */
 export type Formulas = { noneBefore: number; noDisplayBefore: number }
 
 export const createFormulas = (): Formulas => ({ noneBefore: 0, noDisplayBefore: 0 })
 
-/** What TeX does not show, or shows too small, too pale or elsewhere; and whatever defines or includes anything. */
-const unseen =
+/** TeX that hides text, or shows it too small, too pale or elsewhere; and anything that defines or includes. */
+const hidingTex =
   /%|\\(?:[hv]?phantom|(?:text|f|page)?color|style|class|cssId|smash|mathllap|mathrlap|mathclap|[lrc]lap|m?kern|[hm]skip|hspace|raise|lower|tiny|scriptscriptstyle|require|let|[gex]?def|(?:re)?newcommand|newenvironment|if|href|unicode|bbox|rule|mathchoice)/
 
 /**
- * `$…$` and `$$…$$`, which the page hands to TeX. Which `$` belong together depends on what stands around them, so all
- * from the first to the last counts as one: code, or hidden where TeX may hide something. Without a backslash or a
- * percent sign in between, they are prices and variables.
+ * `$…$` and `$$…$$`, which the page renders as TeX. Which `$` pair up depends on their surroundings, so everything from
+ * the first to the last counts as one: code, or hidden if TeX may hide something. Without a backslash or percent sign
+ * in between, they are prices and variables.
  */
 export const formulaAt = (text: string, at: number, block: Block, formulas: Formulas): Found | undefined => {
   if (isEscaped(text, at)) return undefined
@@ -33,7 +33,7 @@ const inlineAt = (text: string, at: number, block: Block, formulas: Formulas): F
   return last > at ? found(text.slice(at, last + 1), at) : undefined
 }
 
-/** A price is none: `$` closes after no blank and before no letter or digit. */
+/** Not a price: a closing `$` follows no blank and precedes no letter or digit. */
 const lastClosing = (text: string, at: number, end: number): number => {
   let last = text.lastIndexOf('$', end - 1)
   while (last > at && !(/\S/.test(text.charAt(last - 1)) && !/\w/.test(text.charAt(last + 1)))) {
@@ -44,7 +44,7 @@ const lastClosing = (text: string, at: number, end: number): number => {
 
 const found = (formula: string, at: number): Found | undefined => {
   if (!/[\\%]/.test(formula)) return undefined
-  return { kind: unseen.test(formula) ? 'hidden' : 'code', end: at + formula.length }
+  return { kind: hidingTex.test(formula) ? 'hidden' : 'code', end: at + formula.length }
 }
 
 const isEscaped = (text: string, at: number): boolean => {

@@ -1,7 +1,7 @@
 /**
- * Where the lines of indented code begin: four blanks after an empty line or after such a line. Below a list they are
- * the list's own text, until a line begins at the margin. All lines in one pass, since looking back from each of them
- * would read the text before it again and again.
+ * Where lines of indented code begin: four blanks after an empty line or after such a line. Below a list they are the
+ * list's own text, until a line begins at the margin. One pass over all lines, since looking back from each would
+ * reread the text again and again.
  */
 export const indentedCode = (text: string): ReadonlySet<number> => {
   const found = new Set<number>()

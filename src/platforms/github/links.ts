@@ -1,23 +1,23 @@
 import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
 
-/** The issues that a pull request says it closes, by GitHub's own keywords: `Fixes #42`, `closes: acme/app#42`, a URL. */
+/** The issues that a pull request closes, by GitHub's own keywords: `Fixes #42`, `closes: acme/app#42`, a URL. */
 export const closingIssuesIn = (text: string, repository: string): number[] => {
-  const said = segmentsOf(withoutInvisible(text))
+  const shownText = segmentsOf(withoutInvisible(text))
     .filter(({ kind }) => kind === 'text')
     .map((segment) => segment.text)
     .join('\n')
   const own = repository.toLowerCase()
-  const numbers = [...said.matchAll(KEYWORD)].flatMap(({ groups = {} }) => {
+  const numbers = [...shownText.matchAll(KEYWORD)].flatMap(({ groups = {} }) => {
     const named = groups['short'] ?? groups['long']
     const isOwn = named === undefined || named === '' || named.toLowerCase() === own
     const number = Number(groups['number'] ?? groups['numberOfUrl'])
     return isOwn && Number.isSafeInteger(number) && number > 0 ? [number] : []
   })
-  return [...new Set(numbers)].slice(0, MOST_LINKS)
+  return [...new Set(numbers)].slice(0, MAX_LINKS)
 }
 
-const MOST_LINKS = 20
+const MAX_LINKS = 20
 
 const KEYWORD =
   /(?<![\w-])(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?)\s{0,3}:?\s{1,3}(?:(?<short>[\w.-]{1,100}\/[\w.-]{1,100})?#(?<number>\d{1,10})|https?:\/\/[\w.:-]{1,253}\/(?<long>[\w.-]{1,100}\/[\w.-]{1,100})\/(?:issues|pull)\/(?<numberOfUrl>\d{1,10}))(?!\w)/gi

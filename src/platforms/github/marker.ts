@@ -1,19 +1,19 @@
 import { withoutMentions } from './mentions.ts'
 
 /*
- * Every comment of ours ends with a line that the page does not show: it says which reply it is, so that none is sent
- * twice, and that it is ours, so that we never answer ourselves.
+ * Each of our comments ends with a hidden line that identifies the reply, so that it isn't sent twice, and marks it as
+ * ours, so that we never answer ourselves.
  */
 
-/** GitHub takes 65,536 characters; the marker and what shows that a reply goes on need some of them. */
+/** GitHub's limit is 65,536 characters; the marker and the continuation note need some of them. */
 export const COMMENT_LIMIT = 65_000
 
 export const withMarker = (text: string, id: string): string =>
-  `${withoutMentions(withoutForgery(text))}\n\n${markerOf(id)}`
+  `${withoutMentions(withoutForgedMarkers(text))}\n\n${markerOf(id)}`
 
-/** Still being written: to be replaced by the reply itself. */
+/** An unfinished reply, to be replaced by the final one. */
 export const asPreview = (text: string): string => {
-  // Its end is what is new.
+  // The newest part is at the end.
   const shown = text.length > COMMENT_LIMIT ? `…${text.slice(-COMMENT_LIMIT).toWellFormed()}` : text
   return withMarker(`${shown}\n\n…`, PREVIEW)
 }
@@ -25,5 +25,5 @@ export const isOurs = (body: string): boolean => /<!-- coppice:[\w.:-]+ -->\s*$/
 const PREVIEW = 'preview'
 const markerOf = (id: string): string => `<!-- coppice:${id} -->`
 
-/** An agent that was talked into writing a marker must not make a reply look like another one. */
-const withoutForgery = (text: string): string => text.replaceAll(/<!--(\s*)coppice:/gi, '<!--$1coppice :')
+/** An agent tricked into writing a marker must not make one reply look like another. */
+const withoutForgedMarkers = (text: string): string => text.replaceAll(/<!--(\s*)coppice:/gi, '<!--$1coppice :')

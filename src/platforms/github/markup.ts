@@ -1,14 +1,14 @@
 import { type Block, type Found, hiddenTo } from './blocks.ts'
 
-/** What has to be remembered of the HTML so far. */
+/** The HTML state so far. */
 export type Markup = {
-  /** Up to here a line that began with a tag makes everything HTML, which is read far more leniently than Markdown. */
+  /** Up to here the text is HTML, because a line began with a tag. HTML is read far more leniently than Markdown. */
   htmlUntil: number
-  /** The folding elements that are open, by name. */
+  /** The open folding elements, by name. */
   readonly folded: Map<string, number>
-  /** Where the last `>` of the text is: nothing that begins after it is ever closed. */
+  /** The last `>` in the text: nothing that begins after it is ever closed. */
   readonly lastClose: number
-  /** Where the last `-->` is. */
+  /** The last `-->`. */
   readonly lastCommentClose: number
 }
 
@@ -19,20 +19,20 @@ export const createMarkup = (text: string): Markup => ({
   lastCommentClose: text.lastIndexOf('-->'),
 })
 
-/** Also inside lists, quotations and footnotes. */
+/** Also inside lists, quotes and footnotes. */
 const htmlLine =
   /(?:[ \t>*+\-.)\d]{0,200}|[ \t>]{0,200}\[\^[^\s[\]]{1,999}\]:[ \t]*)<(?:(pre|script|style|textarea)\b|[A-Za-z/!?])/iy
 
 export const noteHtmlLine = (text: string, at: number, blockEnd: number, markup: Markup): void => {
   htmlLine.lastIndex = at
   const found = htmlLine.exec(text)
-  // These do not end with an empty line.
+  // These don't end at an empty line.
   if (found !== null) markup.htmlUntil = found[1] === undefined ? Math.max(markup.htmlUntil, blockEnd) : text.length
 }
 
 type Place = { readonly block: Block; readonly quotedUntil: number; readonly endOfQuote: () => number }
 
-/** What begins with `<`. Undefined: the page shows it as it is written. */
+/** Reads what begins with `<`. Undefined: the page shows it as written. */
 export const markupAt = (text: string, at: number, markup: Markup, place: Place): Found | undefined => {
   if (!/[A-Za-z/!?]/.test(text.charAt(at + 1))) return undefined
   return (
@@ -43,7 +43,7 @@ export const markupAt = (text: string, at: number, markup: Markup, place: Place)
   )
 }
 
-/** Never closed: the rest of the page is not shown, or of the quotation that it stands in. */
+/** An unclosed comment hides the rest of the page, or of the quote around it. */
 const commentAt = (text: string, at: number, markup: Markup, place: Place): Found | undefined => {
   if (!text.startsWith('<!--', at)) return undefined
   // `<!-->` is a whole comment.
@@ -52,12 +52,12 @@ const commentAt = (text: string, at: number, markup: Markup, place: Place): Foun
     return { kind: 'hidden', end: at < place.quotedUntil ? place.endOfQuote() : text.length }
   }
   const close = text.indexOf('-->', from)
-  // A browser ends it at `--!>` too, and reads what follows as HTML.
+  // Browsers also end it at `--!>`, and read the rest as HTML.
   const isClear = !text.slice(at, close).includes('--!>')
   return { kind: 'hidden', end: isClear ? close + 3 : text.length }
 }
 
-/** `<?php … ?>`, `<!DOCTYPE …>`, `<![CDATA[ … ]]>`. A browser ends each at the first `>`, Markdown at its own mark. */
+/** `<?php … ?>`, `<!DOCTYPE …>`, `<![CDATA[ … ]]>`. Browsers end each at the first `>`, Markdown at its own end. */
 const instructionAt = (text: string, at: number, markup: Markup): Found | undefined => {
   const mark = /^<(?:\?|!\[CDATA\[|![A-Za-z])/.exec(text.slice(at, at + 9))?.[0]
   if (mark === undefined) return undefined
@@ -67,18 +67,18 @@ const instructionAt = (text: string, at: number, markup: Markup): Found | undefi
   return { kind: 'hidden', end: text.slice(at, end).endsWith(own) ? end : text.length }
 }
 
-/** As CommonMark defines a tag: there Markdown and browsers agree on its end. */
+/** A tag as CommonMark defines it: there Markdown and browsers agree on its end. */
 const tag =
   /<(?:\/([A-Za-z][A-Za-z0-9-]*)[ \t\n]*|([A-Za-z][A-Za-z0-9-]*)((?:[ \t\n]+[A-Za-z_:][\w.:-]*(?:[ \t\n]*=[ \t\n]*(?:"[^"]*"|'[^']*'|[^ \t\n"'=<>`]+))?)*)[ \t\n]*\/?)>/y
 
-/** What they hold is there to be read at most, but it is not what somebody says to the bot. */
+/** Their content may be read, but isn't addressed to the bot. */
 const folding = new Set(['pre', 'code', 'blockquote', 'details', 'template', 'svg', 'math', 'rp'])
-/** Of these nothing is ever shown; `<rp>` is for browsers that have no `<ruby>`. */
-const unseen = ['template', 'rp']
+/** Never shown; `<rp>` is for browsers without `<ruby>`. */
+const neverShown = ['template', 'rp']
 
-export const isUnseen = ({ folded }: Markup): boolean => unseen.some((name) => folded.has(name))
+export const isUnseen = ({ folded }: Markup): boolean => neverShown.some((name) => folded.has(name))
 
-/** A tag with attributes shows none of them. One without is left, it may be a type: `List<String>`. */
+/** Attributes aren't shown. A tag without any stays, since it may be a type: `List<String>`. */
 const tagAt = (text: string, at: number, markup: Markup, block: Block): Found | undefined => {
   tag.lastIndex = at
   const found = tag.exec(text)
@@ -96,8 +96,8 @@ const tagAt = (text: string, at: number, markup: Markup, block: Block): Found | 
 }
 
 /**
- * In HTML a browser makes something of every tag, `<div a$="…">` and `</div …>` too. With quotes, or with another tag
- * inside, Markdown and browsers may disagree on where it ends, and all the rest is hidden.
+ * In HTML a browser accepts any tag, even `<div a$="…">` and `</div …>`. With quotes or another tag inside, Markdown
+ * and browsers may disagree on where it ends, so all the rest is hidden.
  */
 const plainTag = /<[^<>"'`]*>/y
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { isLinear, repeated, type TextOf } from '../../../test/helpers/growth.ts'
-import { orderIn } from './mention.ts'
+import { textForBot } from './mention.ts'
 
 const fence = '```'
 
@@ -36,7 +36,7 @@ describe('the bot is spoken to', () => {
     ['> said <!-- hidden --> so\n@coppice fix it', '> said  so\nfix it'],
     ['@coppice fix it\n<details>\nthe log\n</details>', 'fix it\n<details>\nthe log\n</details>'],
   ])('by %j', (body, order) => {
-    expect(orderIn(body, 'coppice')).toBe(order)
+    expect(textForBot(body, 'coppice')).toBe(order)
   })
 })
 
@@ -90,7 +90,7 @@ describe('the bot is not spoken to', () => {
     ['<details><summary>log</summary>@coppice do it</details>'],
     ['<!--> x --> <!-- @coppice'],
   ])('by %j', (body) => {
-    expect(orderIn(body, 'coppice')).toBeUndefined()
+    expect(textForBot(body, 'coppice')).toBeUndefined()
   })
 })
 
@@ -144,7 +144,7 @@ test.each([
   ['a title below a number sign', '[a]: # "\n#x @coppice rm"'],
   ['the second line of quoted code', '> `a\n> b` @coppice rm'],
 ])('what the page does not show as said is no order: %s', (_what, body) => {
-  expect(orderIn(body, 'coppice')).toBeUndefined()
+  expect(textForBot(body, 'coppice')).toBeUndefined()
 })
 
 test.each([
@@ -161,12 +161,12 @@ test.each([
   ['@coppice raise it from $5 by 20% to $6', 'raise it from $5 by 20% to $6'],
   ['@coppice use $HOME and \\$PATH', 'use $HOME and \\$PATH'],
 ])('what stands beside HTML, links and tables is an order still: %j', (body, order) => {
-  expect(orderIn(body, 'coppice')).toContain(order)
+  expect(textForBot(body, 'coppice')).toContain(order)
 })
 
 test('a name with special characters is taken literally', () => {
-  expect(orderIn('@a.b go', 'a.b')).toBe('go')
-  expect(orderIn('@axb go', 'a.b')).toBeUndefined()
+  expect(textForBot('@a.b go', 'a.b')).toBe('go')
+  expect(textForBot('@axb go', 'a.b')).toBeUndefined()
 })
 
 const growingRuns: TextOf = (size) =>
@@ -211,5 +211,5 @@ test.each([
   ['a definition in a quotation', repeated('>', '> [a]:\n', ' x y')],
   ['definitions above marks', repeated('[a]:\n>>>> x y\n')],
 ])('%s take time by their length', (_what, textOf) => {
-  expect(isLinear((text) => orderIn(text, 'coppice'), textOf)).toBe(true)
+  expect(isLinear((text) => textForBot(text, 'coppice'), textOf)).toBe(true)
 })

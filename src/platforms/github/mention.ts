@@ -3,10 +3,10 @@ import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
 
 /**
- * The words that are meant for the bot, without its name; undefined when it is not spoken to. A name inside code, in a
- * quotation or in what the page does not show is talk about the bot, not to it.
+ * The text addressed to the bot, without its name; undefined if the bot isn't mentioned. A name in code, in a quote or
+ * in hidden text isn't a mention.
  */
-export const orderIn = (body: string, bot: string): string | undefined => {
+export const textForBot = (body: string, bot: string): string | undefined => {
   const name = mentionOf(bot)
   const shown = segmentsOf(withoutInvisible(body)).filter(({ kind }) => kind !== 'hidden')
   if (!shown.some(({ kind, text }, index) => kind === 'text' && findsIn(name, text, shown[index - 1]?.text))) {
@@ -21,14 +21,14 @@ export const orderIn = (body: string, bot: string): string | undefined => {
     .trim()
 }
 
-/** As a word: `@bot` is meant by "@bot, please" and "@Bot[bot]", and not by "me@bot.example", "@bot-2" or "@bot/team". */
+/** As a word: `@bot` matches in "@bot, please" and "@Bot[bot]", not in "me@bot.example", "@bot-2" or "@bot/team". */
 const mentionOf = (bot: string): RegExp =>
-  new RegExp(`(?<![\\w@/.+-])@${literally(bot)}(?:\\[bot\\])?(?![\\w/-])(?:[,:](?=\\s|$))?[ \\t]?`, 'gi')
+  new RegExp(`(?<![\\w@/.+-])@${escapeRegExp(bot)}(?:\\[bot\\])?(?![\\w/-])(?:[,:](?=\\s|$))?[ \\t]?`, 'gi')
 
-/** The word before may stand in another segment: `code`@bot is no mention on the page either. */
+/** The word before may be in another segment: `code`@bot isn't a mention on the page either. */
 const findsIn = (name: RegExp, text: string, before: string | undefined): boolean => {
   const first = text.search(name)
   return first > 0 || (first === 0 && !/[\w`]$/.test(before ?? ''))
 }
 
-const literally = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`)
+const escapeRegExp = (text: string): string => text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`)

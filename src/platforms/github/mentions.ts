@@ -1,7 +1,7 @@
 /**
- * A comment that calls nobody: GitHub notifies whoever a reply names, and an agent writes what it was talked into. A
- * zero-width space after the `@` keeps the text as it reads. In code nobody is called and everything stays, but only
- * where it is code for certain: a fence at the margin, or backticks in a paragraph of one line.
+ * Prevents mentions: GitHub notifies everyone a reply names, and an agent can be tricked into naming people. A
+ * zero-width space after the `@` doesn't change how the text reads. Code mentions nobody and stays unchanged, but only
+ * where it is certainly code: a fence at the margin, or backticks in a one-line paragraph.
  */
 export const withoutMentions = (text: string): string => {
   const lines = text.replaceAll(/\r\n?/g, '\n').split('\n')
@@ -18,15 +18,15 @@ export const withoutMentions = (text: string): string => {
       const codeUntil = isAlone && fence === undefined ? endOfCode(line) : 0
       isCertain &&= fence !== undefined || !UNCERTAIN.test(line.slice(codeUntil))
       if (!isCertain) return line.replaceAll(AT, '$1\u200b')
-      return quietOutsideCode(line, codeUntil)
+      return breakOutsideCode(line, codeUntil)
     })
     .join('\n')
 }
 
 /*
- * What changes how all the rest is read. HTML: inside it backticks and fences are plain characters, and an element that
- * is left open takes what follows. An indented fence: whether the next fence closes it depends on the list around it.
- * Mathematics has rules of its own.
+ * Changes how all the rest is read. HTML: inside it backticks and fences are plain characters, and an unclosed element
+ * includes what follows. An indented fence: whether the next fence closes it depends on the list around it.
+ * Mathematics has its own rules.
  */
 const UNCERTAIN = /<[A-Za-z/!?]|\$\$|\0|^\s+(?:`{3}|~{3})/
 
@@ -37,35 +37,35 @@ const closes = (line: string, fence: string): boolean => {
 
 const isBlank = (line: string | undefined): boolean => line === undefined || /^[ \t]*$/.test(line)
 
-/** GitHub reads a run of more than 80 backticks as plain characters. */
+/** GitHub reads a run of more than 80 backticks as plain text. */
 const CODE_SPAN = /(?<!`)(`{1,9})(?!`)(?:.*?[^`])\1(?!`)/g
 
-/** What is stronger than the backticks after it: a tag, a table, a backslash, a link's address, mathematics. */
-const STRONGER = /[<\\|\]$]|:\/\/|www\./i
+/** What takes precedence over later backticks: a tag, a table, a backslash, a URL, mathematics. */
+const BEFORE_CODE = /[<\\|\]$]|:\/\/|www\./i
 
-/** Up to where the code spans of a line are code for certain. */
+/** Up to here, a line's code spans are certainly code. */
 const endOfCode = (line: string): number => {
   let from = 0
   for (const { index, 0: span } of line.matchAll(CODE_SPAN)) {
-    if (STRONGER.test(line.slice(from, index))) break
+    if (BEFORE_CODE.test(line.slice(from, index))) break
     from = index + span.length
   }
   return from
 }
 
-const quietOutsideCode = (line: string, codeUntil: number): string => {
-  let quieted = ''
+const breakOutsideCode = (line: string, codeUntil: number): string => {
+  let broken = ''
   let from = 0
   for (const { index, 0: span } of line.slice(0, codeUntil).matchAll(CODE_SPAN)) {
-    quieted += quiet(line.slice(from, index)) + span
+    broken += breakMentions(line.slice(from, index)) + span
     from = index + span.length
   }
-  return quieted + quiet(line.slice(from))
+  return broken + breakMentions(line.slice(from))
 }
 
-/** Also written as an entity, which the page shows as `@`; HTML does not ask for the semicolon. */
+/** Also as an entity, which the page shows as `@`; HTML doesn't require the semicolon. */
 const AT = /(@|&#0*64(?:;|(?!;))|&#x0*40(?:;|(?!;))|&commat(?:;|(?!;)))(?=\S)/gi
 
-/** Outside HTML a letter before it makes it an address, and no mention. */
-const quiet = (text: string): string =>
+/** Outside HTML, a letter before it makes it an email address, not a mention. */
+const breakMentions = (text: string): string =>
   text.replaceAll(AT, (at, _mark, index: number) => (/[A-Za-z0-9]/.test(text.charAt(index - 1)) ? at : `${at}\u200b`))

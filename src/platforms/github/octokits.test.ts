@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { createSecrets } from '../../process/redaction/redact.ts'
-import { hidingTokens } from './octokits.ts'
+import { redactingTokens } from './octokits.ts'
 
 test("an app's tokens are hidden before they are sent or seen, and forgotten when they are worth nothing", async () => {
   const secrets = createSecrets(['a-permanent-token'])
   const text = 'a-token-of-its-own a-token-of-the-installation a-permanent-token'
   const seen: string[] = []
   let now = 0
-  const send = hidingTokens(
+  const send = redactingTokens(
     async () => {
       seen.push(secrets.redactKnown(text))
       return Response.json({ token: 'a-token-of-the-installation' }, { status: 201 })

@@ -10,16 +10,16 @@ export type Identity =
   | { readonly kind: 'user'; readonly id: number; readonly login: string }
   | { readonly kind: 'app'; readonly id: number; readonly login: string }
 
-/** Who speaks to GitHub: one token for everything, or an app that is installed per repository. */
+/** Authenticated clients: one token for everything, or an app installed per repository. */
 export type Octokits = {
   readonly of: (repository: Pick<Thread, 'owner' | 'repo'>) => Promise<Octokit>
   readonly identity: () => Promise<Identity>
 }
 
 export type OctokitOptions = Pick<PlatformParts, 'log' | 'clock' | 'secrets'> & {
-  /** An answer that takes longer does not come. */
+  /** How long to wait for a response. */
   readonly timeoutMs: number
-  /** GitHub's own pace: a comment every three seconds, another write every second. */
+  /** GitHub's recommended pace: a comment every three seconds, another write every second. */
   readonly paced: boolean
 }
 
@@ -27,7 +27,7 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
   const { token, appId, privateKey } = settings
   const send = withTimeout(options.timeoutMs)
   if (appId !== undefined && privateKey !== undefined) {
-    const defaults = defaultsOf(settings.apiUrl, options, hidingTokens(send, options))
+    const defaults = defaultsOf(settings.apiUrl, options, redactingTokens(send, options))
     return ofApp(defaults, appId, privateKey, options)
   }
   if (appId !== undefined || privateKey !== undefined) {
@@ -45,18 +45,18 @@ export const createOctokits = (settings: GithubSettings, options: OctokitOptions
   return {
     of: async () => octokit,
     identity: async () => {
-      const { data } = await octokit.rest.users.getAuthenticated({ request: atOnce })
+      const { data } = await octokit.rest.users.getAuthenticated({ request: noRetries })
       return { kind: 'user', id: data.id, login: data.login }
     },
   }
 }
 
-/** Tried once: whoever asks has a way of its own to try again. */
-export const atOnce = { retries: 0 } as const
+/** No retries: the caller has its own. */
+export const noRetries = { retries: 0 } as const
 
-/** An app can be taken off a repository and put on it again, as another installation. */
+/** An app can be removed from a repository and installed again, as another installation. */
 const INSTALLED_MS = 600_000
-const MOST_INSTALLATIONS = 500
+const MAX_INSTALLATIONS = 500
 
 const ofApp = (
   defaults: ReturnType<typeof defaultsOf>,
@@ -67,8 +67,8 @@ const ofApp = (
   const appWith = (throttle: object): App =>
     new App({ appId, privateKey, Octokit: Octokit.defaults({ ...defaults, throttle }), log: sdkLog(log) })
   const app = appWith(defaults.throttle)
-  /** Each installation has limits of its own. Without an id the SDK would send the comments of all in one line. */
-  const perInstallation = new BoundedMap<number, App>(MOST_INSTALLATIONS)
+  /** Each installation has its own limits. Without an id the SDK would queue all comments together. */
+  const perInstallation = new BoundedMap<number, App>(MAX_INSTALLATIONS)
   const appOf = (id: number): App => {
     const made = perInstallation.get(id) ?? appWith({ ...defaults.throttle, id: `installation ${id}` })
     perInstallation.set(id, made)
@@ -76,7 +76,7 @@ const ofApp = (
   }
   const installed = new Map<string, { readonly until: number; readonly octokit: Promise<Octokit> }>()
   const find = async ({ owner, repo }: Pick<Thread, 'owner' | 'repo'>): Promise<Octokit> => {
-    const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: atOnce })
+    const { data } = await app.octokit.rest.apps.getRepoInstallation({ owner, repo, request: noRetries })
     return appOf(data.id).getInstallationOctokit(data.id)
   }
   return {
@@ -86,13 +86,13 @@ const ofApp = (
       if (known !== undefined && known.until > clock()) return known.octokit
       const finding = find(repository)
       installed.set(name, { until: clock() + INSTALLED_MS, octokit: finding })
-      // Not installed, or GitHub was away: asked again the next time.
+      // Not installed, or GitHub was unreachable: look again next time.
       finding.catch(() => installed.delete(name))
       return finding
     },
     identity: async () => {
-      const { data } = await app.octokit.rest.apps.getAuthenticated({ request: atOnce })
-      if (data === null) throw new AppError('config-invalid', 'GitHub does not know this app')
+      const { data } = await app.octokit.rest.apps.getAuthenticated({ request: noRetries })
+      if (data === null) throw new AppError('config-invalid', "GitHub doesn't recognise this app")
       return { kind: 'app', id: data.id, login: data.slug ?? data.name }
     },
   }
@@ -108,19 +108,23 @@ const defaultsOf = (apiUrl: string | undefined, { log, paced }: OctokitOptions, 
     retry: { retries: 2 },
     throttle: {
       enabled: paced,
-      onRateLimit: waitsOut,
-      onSecondaryRateLimit: waitsOut,
+      onRateLimit: shouldWait,
+      onSecondaryRateLimit: shouldWait,
     },
   }
 }
 
-/** Short waits of questions only. A reply that has to wait goes back to the outbox, which lets the others pass. */
-const waitsOut = (retryAfter: number, { method }: { method: string }, _octokit: unknown, retryCount: number): boolean =>
-  method === 'GET' && retryCount === 0 && retryAfter <= LONGEST_WAIT_S
+/** Waits only briefly, and only for reads. A reply that must wait returns to the outbox, which lets others pass. */
+const shouldWait = (
+  retryAfter: number,
+  { method }: { method: string },
+  _octokit: unknown,
+  retryCount: number,
+): boolean => method === 'GET' && retryCount === 0 && retryAfter <= MAX_WAIT_S
 
-const LONGEST_WAIT_S = 10
+const MAX_WAIT_S = 10
 
-/** Counted from when it is really sent, not from when it is queued for its turn. */
+/** Counted from when the request is sent, not from when it is queued. */
 const withTimeout =
   (timeoutMs: number): typeof fetch =>
   (url, init) => {
@@ -131,15 +135,15 @@ const withTimeout =
   }
 
 /**
- * The app signs itself a token (a JWT) and gets one per installation for it. Both are hidden from the moment they exist:
- * the first before it is sent, the second before the SDK sees the answer. They last an hour at most.
+ * The app signs its own token (a JWT) and exchanges it for one per installation. Both are redacted from the moment they
+ * exist: the first before it is sent, the second before the SDK sees the response. They last an hour at most.
  */
-export const hidingTokens = (
+export const redactingTokens = (
   send: typeof fetch,
   { secrets, clock }: Pick<OctokitOptions, 'secrets' | 'clock'>,
 ): typeof fetch => {
   const hidden = new Map<string, number>()
-  const hideForNow = (token: string): void => {
+  const redactForNow = (token: string): void => {
     for (const [old, until] of hidden) {
       if (until > clock()) continue
       hidden.delete(old)
@@ -150,17 +154,17 @@ export const hidingTokens = (
   }
   return async (url, init) => {
     const sent = new Headers(init?.headers).get('authorization')?.split(' ').at(-1)
-    if (sent !== undefined) hideForNow(sent)
+    if (sent !== undefined) redactForNow(sent)
     const answer = await send(url, init)
     const address = url instanceof Request ? url.url : String(url)
     if (!/\/access_tokens(?:\?|$)/.test(address)) return answer
     const [, token] = /"token"\s*:\s*"([^"\\]+)"/.exec(await answer.clone().text()) ?? []
-    if (token !== undefined) hideForNow(token)
+    if (token !== undefined) redactForNow(token)
     return answer
   }
 }
 
-/** Longer than GitHub accepts a token: what an agent printed meanwhile may be on its way for a while. */
+/** Longer than a token is valid: an agent's earlier output may still be on its way. */
 const HIDDEN_MS = 2 * 60 * 60_000
 
 const sdkLog = (log: Logger) => ({

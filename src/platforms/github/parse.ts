@@ -3,12 +3,12 @@ import type { MessageDetails } from '../../domain/message.ts'
 import { conversationIdOf } from './conversation-id.ts'
 import { closingIssuesIn } from './links.ts'
 import { isOurs } from './marker.ts'
-import { orderIn } from './mention.ts'
+import { textForBot } from './mention.ts'
 import * as read from './payloads.ts'
-import { aboutPlace, aboutThread } from './thread-context.ts'
+import { describeCodeLocation, describeThread } from './thread-context.ts'
 import { visible } from './visible.ts'
 
-/** What a delivery comes to. Whether a message's author is allowed is decided elsewhere. */
+/** A delivery's meaning. Whether its author is allowed is decided elsewhere. */
 export type Parsed =
   | { readonly kind: 'ignored'; readonly reason: string }
   | {
@@ -29,27 +29,27 @@ export type Parsed =
     }
 
 export type ParseSettings = {
-  /** The name to mention, without the @. */
+  /** The name to mention, without @. */
   readonly bot: string
-  /** Repositories that are not known here may be cloned. */
+  /** Unregistered repositories may be cloned. */
   readonly cloneUnknown: boolean
 }
 
-/** Pure: the same delivery always comes to the same. */
+/** Pure: depends only on the delivery. */
 export const parseDelivery = (event: string, payload: unknown, settings: ParseSettings): Parsed => {
   const { data: { action = '' } = {} } = read.anyPayload.safeParse(payload)
   const reader = readers[`${event}.${action}`]
-  if (reader === undefined) return ignored(`nothing is done at ${event.slice(0, 60)} ${action.slice(0, 60)}`.trim())
+  if (reader === undefined) return ignored(`unsupported event ${event.slice(0, 60)} ${action.slice(0, 60)}`.trim())
   return reader(payload, settings)
 }
 
 type Reader = (payload: unknown, settings: ParseSettings) => Parsed
 
-/** An edited text is not a new order, and a deleted one is none any more: neither is here. */
+/** Edits and deletions are ignored: an edited text isn't a new message. */
 const readers: Readonly<Record<string, Reader>> = {
   'issues.opened': (payload, settings) => {
     const { data } = read.payloads.issues.safeParse(payload)
-    return data === undefined ? unreadable : said(data, settings, issueThread(data.issue), openingOf(data.issue))
+    return data === undefined ? unreadable : parseRemark(data, settings, issueThread(data.issue), openingOf(data.issue))
   },
   'issues.closed': (payload) => {
     const { data } = read.payloads.issues.safeParse(payload)
@@ -60,13 +60,13 @@ const readers: Readonly<Record<string, Reader>> = {
     if (data === undefined) return unreadable
     const { issue, comment } = data
     const thread = isSet(issue.pull_request) ? pullRequestThread(issue, undefined) : issueThread(issue)
-    return said(data, settings, thread, { ...remarkOf(comment), messageId: `comment:${comment.id}` })
+    return parseRemark(data, settings, thread, { ...remarkOf(comment), messageId: `comment:${comment.id}` })
   },
   'pull_request.opened': (payload, settings) => {
     const { data } = read.payloads.pull_request.safeParse(payload)
     if (data === undefined) return unreadable
     const { pull_request: pull } = data
-    return said(data, settings, pullRequestThread(pull, pull), openingOf(pull))
+    return parseRemark(data, settings, pullRequestThread(pull, pull), openingOf(pull))
   },
   'pull_request.closed': (payload) => {
     const { data } = read.payloads.pull_request.safeParse(payload)
@@ -77,7 +77,7 @@ const readers: Readonly<Record<string, Reader>> = {
     if (data === undefined) return unreadable
     const { pull_request: pull, review } = data
     const remark = { ...remarkOf({ ...review, created_at: review.submitted_at }), messageId: `review:${review.id}` }
-    return said(data, settings, pullRequestThread(pull, pull), remark)
+    return parseRemark(data, settings, pullRequestThread(pull, pull), remark)
   },
   'pull_request_review_comment.created': (payload, settings) => {
     const { data } = read.payloads.pull_request_review_comment.safeParse(payload)
@@ -85,7 +85,10 @@ const readers: Readonly<Record<string, Reader>> = {
     const { pull_request: pull, comment } = data
     const { path, line, diff_hunk: hunk } = comment
     const remark = { ...remarkOf(comment), messageId: `review-comment:${comment.id}` }
-    return said(data, settings, pullRequestThread(pull, pull), { ...remark, place: aboutPlace(path, line, hunk) })
+    return parseRemark(data, settings, pullRequestThread(pull, pull), {
+      ...remark,
+      place: describeCodeLocation(path, line, hunk),
+    })
   },
 }
 
@@ -104,7 +107,7 @@ type Remark = {
   readonly viaApp: unknown
   readonly messageId: string
   readonly at: string | null | undefined
-  /** It is the description of the issue or pull request itself. */
+  /** It's the issue's or pull request's own description. */
   readonly opening?: boolean
   readonly place?: string
 }
@@ -143,26 +146,26 @@ const remarkOf = (comment: {
   at: comment.created_at,
 })
 
-/** Is it for us: said by a person, to the bot, by the very one who sends it. */
-const said = (
+/** Accepts only a person's message to the bot, sent by its own author. */
+const parseRemark = (
   { repository, sender }: Pick<read.IssuePayload, 'repository' | 'sender'>,
   { bot, cloneUnknown }: ParseSettings,
   thread: ThreadRead,
   remark: Remark,
 ): Parsed => {
   const { author, body } = remark
-  if (author === null || author === undefined) return ignored('its author is not known any more')
-  if (isSet(remark.viaApp) || isBot(author, bot)) return ignored('a program said it')
-  if (isOurs(body)) return ignored('it is our own')
-  // A transferred issue is opened anew by whoever transfers it: old words of somebody else.
-  if (sender.id !== author.id) return ignored('it was said by somebody else than the sender')
-  const order = orderIn(body, bot)
-  if (order === undefined) return ignored('the bot is not mentioned')
+  if (author === null || author === undefined) return ignored('its author no longer exists')
+  if (isSet(remark.viaApp) || isBot(author, bot)) return ignored('its author is a bot')
+  if (isOurs(body)) return ignored('it is our own comment')
+  // A transferred issue is reopened by whoever transfers it, with another author's text.
+  if (sender.id !== author.id) return ignored('its author is not the sender')
+  const request = textForBot(body, bot)
+  if (request === undefined) return ignored('the bot is not mentioned')
   const conversationId = conversationIdOf(repository.full_name, thread.number)
   return {
     kind: 'message',
     conversationId,
-    text: order === '' ? wholeThread(thread, author) : order,
+    text: request === '' ? wholeThread(thread, author) : request,
     author,
     deliveryId: remark.messageId,
     writtenAt: Date.parse(remark.at ?? ''),
@@ -172,7 +175,7 @@ const said = (
       github: repository.full_name,
       ...(cloneUnknown && repository.clone_url !== undefined && { cloneUrl: repository.clone_url }),
       hints: hintsOf(thread, repository.full_name),
-      context: `${aboutThread({
+      context: `${describeThread({
         kind: thread.pull ? 'pull request' : 'issue',
         conversationId,
         title: thread.title,
@@ -185,8 +188,8 @@ const said = (
 }
 
 /**
- * Only the bot's name: the thread itself is the task. Its title is an order only from whoever wrote it; to anybody else
- * it is what the thread is about, which the context says.
+ * If there is only the bot's name, the thread itself is the task. Its title is an instruction only from its author; for
+ * anybody else it is only context.
  */
 const wholeThread = ({ title, user, pull }: ThreadRead, author: read.Writer): string =>
   user?.id === author.id ? visible(title) : `Please work on this ${pull ? 'pull request' : 'issue'}.`
@@ -205,7 +208,7 @@ const hintsOf = ({ pull, number, head, body }: ThreadRead, repository: string): 
   }
 }
 
-/** A head whose repository is gone was a fork's. */
+/** A missing head repository means a deleted fork. */
 export const headHints = ({
   head,
   base,
@@ -227,5 +230,5 @@ const closed = (
 })
 
 const ignored = (reason: string): Parsed => ({ kind: 'ignored', reason })
-const unreadable = ignored('the payload is not as GitHub describes it')
+const unreadable = ignored('the payload does not match the schema GitHub documents')
 const isSet = (value: unknown): boolean => value !== undefined && value !== null

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 
 /*
- * Of what GitHub posts, only what is read here. Whatever else is in it, and whatever a later version adds, is let pass.
+ * Only the fields that we read. All others, and those that a later version adds, are ignored.
  */
 
 const user = z.object({ id: z.number(), login: z.string(), type: z.string().optional() })
 const writer = user.nullish()
 const body = z.string().nullish()
-/** Always there, and part of what is signed. Without it the delivery is refused as too old. */
+/** Always present, and signed. Without it the delivery is refused as too old. */
 const time = z.string().nullish()
 const viaApp = z.unknown().optional()
 
@@ -58,8 +58,8 @@ export const payloads = {
 }
 
 /**
- * Which event a payload belongs to, by what it is about. `X-GitHub-Event` is not signed: whoever sends a recorded delivery
- * again can write any event there.
+ * The payload's event, derived from its content. `X-GitHub-Event` isn't signed: a replayed delivery can claim any
+ * event.
  */
 export const eventOf = (payload: object): keyof typeof payloads | undefined => {
   const about = new Map<string, unknown>(Object.entries(payload))

@@ -19,12 +19,12 @@ import { createConnectionStatus } from './connection-status.ts'
 
 export type GithubOptions = {
   readonly timeoutMs?: number
-  /** False for a server that is not GitHub and knows no limits. */
+  /** False for a server that isn't GitHub and has no limits. */
   readonly paced?: boolean
   readonly previewEveryMs?: number
 }
 
-/** Issues, pull requests and their comments, as GitHub's webhooks tell of them and its API takes the answers. */
+/** Issues, pull requests and their comments: webhooks in, API calls out. */
 export const createGithubPlatform = async (
   settings: GithubSettings,
   { log, clock, secrets }: PlatformParts,
@@ -37,33 +37,33 @@ export const createGithubPlatform = async (
     })
   }
   const webhooks = new Webhooks({ secret })
-  const standing = createConnectionStatus(clock)
-  const client = standing.watching(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
+  const connection = createConnectionStatus(clock)
+  const client = connection.watch(createClient(createOctokits(settings, { log, clock, secrets, timeoutMs, paced })))
   const askPermission = createWritePermission({ client, clock, log })
   let self: Identity | undefined
   let bot = settings.bot?.replace(/^@/, '')
   let inbox: PlatformInbox | undefined
-  const knownSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
+  const getSelf = async (): Promise<Identity | undefined> => (self ??= await client.identity().catch(() => undefined))
   const isApp = settings.appId !== undefined
-  const port = githubReplies({ client, self: knownSelf, clock, previewEveryMs, isApp })
+  const port = githubReplies({ client, self: getSelf, clock, previewEveryMs, isApp })
   const replies = createReplies(port, { clock, log })
 
-  const take = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
+  const receive = async (parsed: Exclude<Parsed, { kind: 'ignored' }>, event: string): Promise<WebhookAnswer> => {
     const into = inbox
-    if (into === undefined) return away
+    if (into === undefined) return notAccepting
     const { conversationId, details, writtenAt } = parsed
-    // By what is signed: the id in the header is not, and whoever sends a recording again can write any. It also differs
-    // between a repository's hook and the organisation's, which tell of the same comment.
+    // Derived from signed content: the header's id isn't signed, so a replay could carry any. It also differs between a
+    // repository's hook and the organisation's, which report the same comment.
     const deliveryId = `${event} ${parsed.deliveryId}`
     const thread = { conversationId, deliveryId, details, writtenAt }
     if (parsed.kind === 'closed') return answerFor(await into.close(thread))
     const by = await permitted(parsed)
     if (by === 'no') return { status: 200, body: 'ignored' }
-    if (by === 'unknown') return away
+    if (by === 'unknown') return notAccepting
     return answerFor(await into.accept({ ...thread, kind: 'message', text: parsed.text }, by))
   }
 
-  /** Who is on the list, or may write to the repository. */
+  /** Allowed: listed users, and those who can write to the repository. */
   const permitted = async ({
     conversationId,
     author,
@@ -81,7 +81,7 @@ export const createGithubPlatform = async (
 
   const answerFor = ({ outcome }: Accepted | TooOld): WebhookAnswer => {
     if (outcome === 'too-old') return { status: 400, body: 'refused: too old' }
-    standing.heard()
+    connection.onMessage()
     return { status: 200, body: outcome }
   }
 
@@ -89,32 +89,32 @@ export const createGithubPlatform = async (
     platform: 'github',
     limit: COMMENT_LIMIT,
     start: async (given) => {
-      // Asked even if nothing needs it: a token that is none is said now, and not at the first reply.
-      self = await whoWeAre(client, bot, (message) => log.warn('GitHub cannot be reached yet', { message }))
+      // Asked even if nothing needs it: an invalid token is reported now, not at the first reply.
+      self = await identify(client, bot, (message) => log.warn('GitHub cannot be reached yet', { message }))
       bot ??= self?.login
       inbox = given
     },
     stop: async () => {
       inbox = undefined
-      replies.quiet()
+      replies.stopPreviews()
     },
     webhook: async (request: WebhookRequest) => {
-      if (inbox === undefined || bot === undefined) return away
+      if (inbox === undefined || bot === undefined) return notAccepting
       const delivery = await readDelivery(webhooks, request)
       if ('status' in delivery) return delivery
       const { cloneUnknown = false } = settings
       const parsed = parseDelivery(delivery.event, delivery.payload, { bot, cloneUnknown })
-      if (parsed.kind !== 'ignored') return take(parsed, delivery.event)
+      if (parsed.kind !== 'ignored') return receive(parsed, delivery.event)
       log.debug('a delivery was ignored', { event: delivery.event, id: delivery.id, reason: parsed.reason })
       return { status: 200, body: `ignored: ${parsed.reason}` }
     },
     prepare: (message) => prepareMessage({ client, clock, log }, message),
     send: replies.send,
     preview: replies.preview,
-    status: standing.status,
+    status: connection.status,
   }
 
-  async function whoWeAre(
+  async function identify(
     asked: Pick<GithubClient, 'identity'>,
     name: string | undefined,
     unreachable: (message: string) => void,
@@ -145,11 +145,15 @@ export const createGithubPlatform = async (
   }
 }
 
-/** GitHub waits ten seconds for an answer. */
+/** GitHub waits ten seconds for a response. */
 const PERMISSION_MS = 8_000
 
-/** It shows the delivery as failed then, and it can be delivered again from there. */
-const away: WebhookAnswer = { status: 503, body: 'not taken', headers: { 'retry-after': '60' } }
+/** GitHub then lists the delivery as failed, and it can be redelivered from there. */
+const notAccepting: WebhookAnswer = {
+  status: 503,
+  body: 'not accepting messages right now',
+  headers: { 'retry-after': '60' },
+}
 
 const within = async (asked: Promise<WritePermission>, ms: number): Promise<WritePermission> => {
   const waited = Promise.withResolvers<WritePermission>()

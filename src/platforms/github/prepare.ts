@@ -8,7 +8,7 @@ import { repositoryOf, type Thread, threadOf } from './conversation-id.ts'
 import { failureOf } from './failure.ts'
 import { closingIssuesIn } from './links.ts'
 import { headHints } from './parse.ts'
-import { MOST_COMMENTS, withRemarks } from './thread-context.ts'
+import { MAX_COMMENTS, withComments } from './thread-context.ts'
 
 export type PrepareParts = {
   readonly client: Pick<GithubClient, 'pullRequest' | 'closingIssues' | 'newestComments'>
@@ -16,7 +16,7 @@ export type PrepareParts = {
   readonly log: Logger
 }
 
-/** What the delivery did not say: the pull request as it is now, the issues it closes, the newest comments. */
+/** Adds what the delivery lacks: the pull request's current state, the issues it closes, the newest comments. */
 export const prepareMessage = async (
   parts: PrepareParts,
   { conversationId, details }: Pick<IncomingMessage, 'conversationId' | 'details'>,
@@ -32,7 +32,7 @@ export const prepareMessage = async (
     ...details,
     ...(now !== undefined && { hints: now }),
     ...(context !== undefined && {
-      context: withRemarks(
+      context: withComments(
         context,
         remarks.map(({ login, createdAt, body }) => ({ by: `@${login}`, at: createdAt, text: body })),
       ),
@@ -41,8 +41,8 @@ export const prepareMessage = async (
 }
 
 /**
- * A comment's delivery does not say where the head of its pull request is, and without that the work would get another
- * branch: then there is no run. Where it is known already, GitHub being away costs nothing.
+ * A comment's delivery doesn't say where its pull request's head is, and without that the work would get another
+ * branch, so the run fails. If the head is already known, an outage doesn't matter.
  */
 const pullRequestHints = async (
   parts: PrepareParts,
@@ -53,16 +53,16 @@ const pullRequestHints = async (
   const [pull, closing] = await Promise.all([
     client.pullRequest(thread).catch((error: unknown) => {
       if (hints.prBranch !== undefined) return undefined
-      throw new AppError('remote-unreachable', `GitHub does not say where the head of #${thread.number} is`, {
+      throw new AppError('remote-unreachable', `couldn't get the head of pull request #${thread.number} from GitHub`, {
         cause: error,
-        remedy: `say it again in a minute (${failureOf(error, clock).message.slice(0, 200)})`,
+        remedy: `try again in a minute (${failureOf(error, clock).message.slice(0, 200)})`,
       })
     }),
     closingIssues(parts, thread),
   ])
-  const said = pull === undefined ? hints.linkedIssues : closingIssuesIn(pull.body ?? '', repositoryOf(thread))
-  // GitHub reads a new description a moment after it has told us of it, so that *none* may only mean *not yet*.
-  const linkedIssues = (closing.length > 0 ? closing : (said ?? [])).filter((number) => number !== thread.number)
+  const named = pull === undefined ? hints.linkedIssues : closingIssuesIn(pull.body ?? '', repositoryOf(thread))
+  // GitHub parses a new description shortly after notifying us, so *none* may only mean *not yet*.
+  const linkedIssues = (closing.length > 0 ? closing : (named ?? [])).filter((number) => number !== thread.number)
   const { linkedIssues: _before, ...rest } = hints
   return { ...rest, ...(pull !== undefined && headHints(pull)), ...(linkedIssues.length > 0 && { linkedIssues }) }
 }
@@ -82,11 +82,11 @@ const earlierComments = async (
   thread: Thread,
   messageId: string | undefined,
 ): Promise<readonly Comment[]> => {
-  // Nothing was said before it.
+  // Nothing precedes the description.
   if (messageId?.startsWith('opened:') === true) return []
   const own = Number(/^comment:(\d+)$/.exec(messageId ?? '')?.[1] ?? Infinity)
   try {
-    return (await client.newestComments(thread)).filter(({ id }) => id < own).slice(-MOST_COMMENTS)
+    return (await client.newestComments(thread)).filter(({ id }) => id < own).slice(-MAX_COMMENTS)
   } catch (error) {
     const { message } = failureOf(error, clock)
     log.warn('earlier comments could not be read', { number: thread.number, message })

@@ -6,15 +6,15 @@ import { createFormulas, formulaAt, type Formulas } from './formulas.ts'
 export type Segment = { readonly kind: 'text' | 'code' | 'quote' | 'hidden'; readonly text: string }
 
 /**
- * Markdown as a reader of the page sees it: what is said, what is code, what is quoted or folded away, what is not shown
- * at all (comments, link definitions, alternative texts, titles, attributes, footnotes without a reference). One pass
- * from left to right, so that a fence inside an HTML comment opens nothing, and the other way round. Where it is unclear
- * how the page reads something, it is hidden: what nobody sees must never be an order.
+ * Splits Markdown as a reader of the page sees it: text, code, quoted or folded, and hidden (comments, link
+ * definitions, alt texts, titles, attributes, unreferenced footnotes). One pass from left to right, so that a fence
+ * inside an HTML comment opens nothing, and vice versa. Where it's unclear how the page reads something, it is hidden:
+ * text that nobody sees must never instruct the bot.
  */
 export const segmentsOf = (text: string): Segment[] => {
   const withoutFootnotes = read(text, new Set())
   if (!text.includes('[^')) return withoutFootnotes
-  // Only a reference that is shown itself makes the page show a footnote.
+  // Only a visible reference makes the page show a footnote.
   const references = withoutFootnotes
     .filter(({ kind }) => kind === 'text' || kind === 'quote')
     .flatMap((segment) => [...segment.text.matchAll(/(?<!\\)\[\^([^\s[\]]+)\]/g)])
@@ -46,7 +46,7 @@ const read = (text: string, footnotes: ReadonlySet<string>): Segment[] => {
     }
     const end = found?.end ?? at + 1
     const lastBreak = text.slice(at, end - 1).lastIndexOf('\n')
-    // Into the middle of a line, which may be a quotation as well.
+    // The end may be in the middle of a line, which may be a quote too.
     if (lastBreak !== -1) startLine(text, at + lastBreak + 1, state)
     at = end
   }
@@ -57,15 +57,15 @@ const read = (text: string, footnotes: ReadonlySet<string>): Segment[] => {
 type State = {
   readonly markup: Markup
   readonly formulas: Formulas
-  /** The labels of the footnotes that are shown. */
+  /** Labels of the visible footnotes. */
   readonly footnotes: ReadonlySet<string>
-  /** Where the lines of indented code begin. */
+  /** Where lines of indented code begin. */
   readonly indented: ReadonlySet<number>
   block: Block
   quotedUntil: number
-  /** The end of a footnote that is not shown. */
+  /** The end of a hidden footnote. */
   footnoteUntil: number
-  /** Where the address of a link or picture begins, and where its title does. */
+  /** Where a link's or image's URL and title begin. */
   address: number | undefined
   title: number | undefined
 }
@@ -89,14 +89,14 @@ const startLine = (text: string, at: number, state: State): void => {
   noteHtmlLine(text, at, state.block.end, state.markup)
 }
 
-/** A quotation ends with its line; what is special inside it is still found. */
+/** A quote ends with its line; special syntax inside it is still found. */
 const plainKindAt = (at: number, { footnoteUntil, quotedUntil, markup }: State): Segment['kind'] => {
   if (at < footnoteUntil || isUnseen(markup)) return 'hidden'
   return at < quotedUntil || markup.folded.size > 0 ? 'quote' : 'text'
 }
 
 const special = (text: string, at: number, state: State): Found | undefined => {
-  // Something long may have ended in the middle of another paragraph.
+  // A long construct may have ended inside another paragraph.
   if (at >= state.block.end) state.block = blockAt(text, at)
   if (isLineStart(text, at)) {
     const block = definitionAt(text, at, state.block) ?? fenceAt(text, at) ?? indentedAt(text, at, state)
@@ -133,10 +133,10 @@ const endOfQuote = (text: string, at: number): number => {
 }
 
 /*
- * `[//]: # (anything)`: a definition that links refer to, and that the page never shows. Also inside lists and
- * quotations, whose marks are one class of characters here: two ways to read one blank would be exponentially many. The
- * marks of the next line are taken all or none: where an address could begin with any of them, each would be tried.
- * `[^1]: …` is a footnote. A label has 999 characters at most.
+ * `[//]: # (anything)`: a link definition, which the page never shows. Also inside lists and quotes, whose marks are
+ * one character class here: two ways to match one blank would be exponential. The next line's marks are matched all or
+ * none: where a URL could begin with any of them, each would be tried. `[^1]: …` is a footnote. A label has at most 999
+ * characters.
  */
 const definition =
   /[ \t>*+\-.)\d]{0,200}\[(?!\^)(?:[^[\]\\]|\\.){1,999}\]:[ \t]*(?:\n[ \t>]*(?![ \t>]))?(?:<(?:[^<>\n\\]|\\[^\n])*>|[^\s<]\S*(?!\S))(?:[ \t]*(?:\n[ \t>]*)?(?:"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*'|\([^()\\]*(?:\\.[^()\\]*)*\)))?[ \t]*(?:\n|$)/sy
@@ -144,14 +144,14 @@ const definition =
 const definitionAt = (text: string, at: number, block: Block): Found | undefined => {
   definition.lastIndex = at
   const [whole] = definition.exec(text) ?? []
-  // A blank line ends it, whatever the marks inside it say.
+  // A blank line ends it, regardless of the quotes inside it.
   if (whole === undefined || /\n[ \t]*\n./s.test(whole)) return undefined
   return hiddenTo(text, at, at + whole.length, block)
 }
 
 const footnote = /[ \t>*+\-.)\d]{0,200}\[\^([^\s[\]]+)\]:/y
 
-/** With the lines that continue it: indented ones, and those before the next empty line. */
+/** Including its continuation: indented lines, and those before the next empty line. */
 const endOfHiddenFootnote = (text: string, at: number, shown: ReadonlySet<string>): number => {
   footnote.lastIndex = at
   const [, label] = footnote.exec(text) ?? []
@@ -161,11 +161,11 @@ const endOfHiddenFootnote = (text: string, at: number, shown: ReadonlySet<string
   return end
 }
 
-/** The alternative text of a picture; its address stays. */
+/** An image's alt text; its URL stays. */
 const imageAt = (text: string, at: number, state: State): Found | undefined => {
   const { lastBracket, lastLink } = state.block
   if (lastBracket < at) return undefined
-  // Where the brackets do not pair up: the last place where a picture can end.
+  // If the brackets don't pair up: the last place where an image can end.
   const close = closingBracket(text, at + 2, state.block) ?? lastBracket
   const end = (/[([]/.test(text.charAt(close + 1)) ? close : Math.max(close, lastLink)) + 1
   state.address = end
@@ -185,7 +185,7 @@ const closingBracket = (text: string, from: number, block: Block): number | unde
   return undefined
 }
 
-/** Of `(address "title")` the address is there to be followed and is no sentence; the title is not shown. */
+/** In `(url "title")` the URL can be followed but isn't text; the title isn't shown. */
 const addressAt = (text: string, at: number, state: State): Found => {
   const blanks = /[ \t]*(?:\n[ \t>]*)?/y
   blanks.lastIndex = at + 1
@@ -197,9 +197,9 @@ const addressAt = (text: string, at: number, state: State): Found => {
 }
 
 const endOfAddress = (text: string, from: number): number => {
-  const pointed = /<(?:[^<>\n\\]|\\[^\n])*>/y
-  pointed.lastIndex = from
-  if (pointed.test(text)) return pointed.lastIndex
+  const angleBracketed = /<(?:[^<>\n\\]|\\[^\n])*>/y
+  angleBracketed.lastIndex = from
+  if (angleBracketed.test(text)) return angleBracketed.lastIndex
   let depth = 0
   let at = from
   for (; at < text.length && !/\s/.test(text.charAt(at)); at += text[at] === '\\' ? 2 : 1) {
@@ -240,7 +240,7 @@ const isQuote = (text: string, at: number): boolean => {
 const indentedAt = (text: string, at: number, { indented }: State): Found | undefined =>
   indented.has(at) ? { kind: 'code', end: lineEnd(text, at) } : undefined
 
-/** A run of backticks is closed by a run of the same length in the same paragraph; else it is only backticks. */
+/** A backtick run is closed by one of the same length in the same paragraph; otherwise it's plain text. */
 const codeSpanAt = (text: string, at: number, block: Block): Found => {
   let open = at
   while (text[open] === '`') open += 1

@@ -1,7 +1,7 @@
 import { withoutInvisible } from '../visible.ts'
 import { segmentsOf } from './segments.ts'
 
-/** What a person sees of a text on GitHub, where instructions have been hidden in HTML comments too. */
+/** What a person sees on GitHub, where instructions have also been hidden in HTML comments. */
 export const visible = (text: string): string =>
   segmentsOf(withoutInvisible(text))
     .filter(({ kind }) => kind !== 'hidden')

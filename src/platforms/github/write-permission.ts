@@ -11,7 +11,7 @@ export type AskWritePermission = (
   writer: Writer,
 ) => Promise<WritePermission>
 
-/** Whether somebody may write to the repository. GitHub's answer counts for a minute. */
+/** Whether a user may write to the repository. GitHub's answer is cached for a minute. */
 export const createWritePermission = ({
   client,
   clock,
@@ -25,7 +25,7 @@ export const createWritePermission = ({
   const ask = async (repository: Pick<Thread, 'owner' | 'repo'>, { id, login }: Writer): Promise<WritePermission> => {
     try {
       const { userId, roles } = await client.permission(repository, login)
-      // A name can have changed hands between the delivery and this question.
+      // The name may have changed hands since the delivery.
       return userId === id && roles.some((role) => MAY_WRITE.has(role)) ? 'yes' : 'no'
     } catch (error) {
       const { kind, message } = failureOf(error, clock)
@@ -40,11 +40,11 @@ export const createWritePermission = ({
     const remembered = known.get(key)
     if (remembered !== undefined && remembered.until > now) return remembered.answer
     const answer = ask(repository, writer)
-    // Moved to the end: the oldest is at the beginning.
+    // Move it to the end, so that the oldest comes first.
     known.delete(key)
     known.set(key, { until: now + REMEMBERED_MS, answer })
     for (const [old] of known) {
-      if (known.size <= MOST_REMEMBERED) break
+      if (known.size <= MAX_REMEMBERED) break
       known.delete(old)
     }
     if ((await answer) === 'unknown' && known.get(key)?.answer === answer) known.delete(key)
@@ -54,4 +54,4 @@ export const createWritePermission = ({
 
 const MAY_WRITE = new Set(['write', 'maintain', 'admin'])
 const REMEMBERED_MS = 60_000
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000

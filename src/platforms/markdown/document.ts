@@ -1,6 +1,6 @@
 /*
- * A text in Markdown as the printers see it: blocks from top to bottom, each with the quotations and lists it stands in.
- * A list is a block per paragraph and not a tree: no chat has trees, and what is printed keeps the lines of its source.
+ * Markdown as the renderers see it: blocks from top to bottom, each with the quotes and lists around it. A list is one
+ * block per paragraph, not a tree: no chat supports trees, and the output keeps the lines of its source.
  */
 
 export type Block = Placed & (Heading | Paragraph | Code | Table | Rule)
@@ -8,11 +8,11 @@ export type Block = Placed & (Heading | Paragraph | Code | Table | Rule)
 type Placed = {
   /** Empty lines before it. */
   readonly gap: number
-  /** The quotations around it, outermost first; two blocks with the same number are in the same one. */
+  /** The quotes around it, outermost first; blocks with the same number are in the same quote. */
   readonly quotes: readonly number[]
   /** How many lists it is in. */
   readonly depth: number
-  /** What it begins, if it begins an item: `-`, `1.`, and whether it is ticked. */
+  /** Set if it starts a list item: its marker (`-`, `1.`) and checkbox. */
   readonly item: { readonly mark: string; readonly ticked: boolean | undefined } | undefined
 }
 
@@ -22,20 +22,20 @@ type Code = {
   readonly kind: 'code'
   readonly text: string
   readonly language: string
-  /** As it was written; undefined for code by indentation. */
+  /** As written; undefined for indented code. */
   readonly fence: { readonly opening: string; readonly closing: string | undefined } | undefined
 }
-/** As it was written: no chat has tables. */
+/** Kept as written: no chat supports tables. */
 type Table = { readonly kind: 'table'; readonly text: string }
 type Rule = { readonly kind: 'rule' }
 
 export type Span =
-  /** `source` is what it was written as, with its backslashes. */
+  /** `source` is as written, with backslashes. */
   | { readonly kind: 'text' | 'code'; readonly text: string; readonly source: string }
   | { readonly kind: Style; readonly mark: string; readonly spans: readonly Span[] }
   | {
       readonly kind: 'link'
-      /** `[label](target)`, `<target>`, or the address alone. */
+      /** `[label](target)`, `<target>`, or a bare URL. */
       readonly form: 'label' | 'angle' | 'bare'
       readonly target: string
       readonly spans: readonly Span[]
@@ -45,8 +45,8 @@ export type Span =
 
 export type Style = 'strong' | 'emphasis' | 'strike'
 
-/** The words alone. */
-export const wordsOf = (spans: readonly Span[]): string =>
+/** Without formatting. */
+export const plainTextOf = (spans: readonly Span[]): string =>
   spans
     .map((span) => {
       switch (span.kind) {
@@ -58,7 +58,7 @@ export const wordsOf = (spans: readonly Span[]): string =>
         case 'line-break':
           return '\n'
         default:
-          return wordsOf(span.spans)
+          return plainTextOf(span.spans)
       }
     })
     .join('')

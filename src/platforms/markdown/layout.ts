@@ -2,12 +2,12 @@ import type { Block } from './document.ts'
 
 export type Layout = {
   readonly print: (block: Block) => string
-  /** Before each line of a quotation; the dialect that needs none has marks of its own around it. */
+  /** Prefix of each quoted line; empty for dialects that wrap a quote in tags instead. */
   readonly quote?: string
   readonly item?: (item: NonNullable<Block['item']>) => string
 }
 
-/** Blocks below each other, on the lines they had: indented as items, quoted, with the same empty lines between them. */
+/** Prints blocks on their original lines: items indented, quotes prefixed, blank lines kept. */
 export const layOut = (blocks: readonly Block[], { print, quote = '> ', item = bullet }: Layout): string => {
   const lines: string[] = []
   let before: readonly number[] = []
@@ -16,7 +16,7 @@ export const layOut = (blocks: readonly Block[], { print, quote = '> ', item = b
     for (let gap = 0; gap < block.gap; gap++) lines.push(quote.repeat(shared).trimEnd())
     const mark = block.item === undefined ? '' : `${item(block.item)} `
     const own = '  '.repeat(Math.max(0, block.depth - 1))
-    // Code keeps its own margin: an indented fence is none in some dialects.
+    // Code isn't indented: some dialects don't recognise an indented fence.
     const following = block.kind === 'code' || block.kind === 'table' ? '' : '  '.repeat(block.depth)
     for (const [nth, line] of print(block).split('\n').entries()) {
       const margin = nth === 0 && block.item !== undefined ? own + mark : following
@@ -27,6 +27,6 @@ export const layOut = (blocks: readonly Block[], { print, quote = '> ', item = b
   return lines.join('\n')
 }
 
-/** `•` for what is only a list, and the number where there is one. */
+/** The number in a numbered list, otherwise `•`. */
 export const bullet = ({ mark, ticked }: NonNullable<Block['item']>): string =>
   ticked !== undefined ? (ticked ? '☑' : '☐') : /^\d/.test(mark) ? mark : '•'

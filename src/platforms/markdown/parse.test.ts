@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { renderMarkdown as toDiscord } from '../discord/render.ts'
 import { toMrkdwn as toSlack } from '../slack/render.ts'
 import { toHtml as toTelegram } from '../telegram/render.ts'
-import { MOST_PARSED, parseMarkdown } from './parse.ts'
+import { MAX_PARSED, parseMarkdown } from './parse.ts'
 
 /* What all dialects have in common: one text, printed for each. */
 
@@ -102,7 +102,7 @@ test.each<[string, string, Printed]>([
 })
 
 test('a text that is longer than any chat takes is not parsed', () => {
-  const text = '*a* '.repeat(MOST_PARSED / 4 + 1)
+  const text = '*a* '.repeat(MAX_PARSED / 4 + 1)
   expect(parseMarkdown(text)).toMatchObject([{ kind: 'paragraph', spans: [{ kind: 'text', text }] }])
   expect(toSlack(text)).toBe(text)
 })

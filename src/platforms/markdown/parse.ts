@@ -3,36 +3,36 @@ import type { Block } from './document.ts'
 import { spansOf } from './spans.ts'
 import { tableRule } from './table-rule.ts'
 
-/** Longer texts than any chat takes are shown as they are: agents and strangers choose the text. */
-export const MOST_PARSED = 8_192
+/** Longer texts than any chat accepts aren't parsed: agents and strangers choose the text. */
+export const MAX_PARSED = 8_192
 
-/** The one reading of Markdown that all dialects are printed from. */
+/** The only Markdown parser; all dialects are rendered from its result. */
 export const parseMarkdown = (text: string): readonly Block[] => {
-  if (text.length > MOST_PARSED) return asItIs(text)
+  if (text.length > MAX_PARSED) return unparsed(text)
   const tokens = markdown.parse(text, {})
-  // The parser leaves out what is nested deeper.
-  if (tokens.some(({ nesting, level }) => nesting === 1 && level + 1 >= MOST_NESTED)) return asItIs(text)
+  // The parser drops what is nested deeper.
+  if (tokens.some(({ nesting, level }) => nesting === 1 && level + 1 >= MAX_NESTED)) return unparsed(text)
   return blocksOf(tokens, text.split(/\r\n|\r|\n/))
 }
 
-const MOST_NESTED = 20
+const MAX_NESTED = 20
 
-const asItIs = (text: string): readonly Block[] => {
+const unparsed = (text: string): readonly Block[] => {
   const span = { kind: 'text', text, source: text } as const
   return [{ kind: 'paragraph', gap: 0, quotes: [], depth: 0, item: undefined, spans: [span] }]
 }
 
 const markdown = ((): MarkdownIt => {
-  const made = createParser({ html: false, linkify: true, maxNesting: MOST_NESTED })
-  // A word with a dot in it is a file far more often than an address.
+  const made = createParser({ html: false, linkify: true, maxNesting: MAX_NESTED })
+  // A word with a dot is a file far more often than a URL.
   made.linkify.set({ fuzzyLink: false, fuzzyEmail: false, fuzzyIP: false })
-  // Where a link may lead is for the printer to say. What is not written as one is text, and none of it disappears.
+  // The renderer decides where links may lead. Everything else stays text; nothing disappears.
   made.validateLink = () => true
   made.normalizeLink = (url) => url
   made.normalizeLinkText = (url) => url
   made.disable(['entity', 'reference', 'lheading', 'text_join'])
   made.block.ruler.at('table', tableRule, { alt: ['paragraph'] })
-  // A quotation ends where the `>` do: what an agent writes below it is its own.
+  // A quote ends with its `>` lines: the line below belongs to the agent.
   made.block.ruler.push('end_of_quote', (_state, _from, _to, silent) => silent, { alt: ['blockquote'] })
   return made
 })()
@@ -114,7 +114,7 @@ type Content = Block extends infer One
     : never
   : never
 
-/** `[x] done` at the beginning of an item is a box. */
+/** `[x] done` at the start of an item is a checkbox. */
 const withoutBox = (content: Content, begins: boolean): Content & { readonly ticked: boolean | undefined } => {
   if (!begins || content.kind !== 'paragraph') return { ...content, ticked: undefined }
   const [first, ...rest] = content.spans
@@ -131,7 +131,7 @@ const withoutBox = (content: Content, begins: boolean): Content & { readonly tic
 const codeOf = ({ type, content, info, markup, map }: Token, lines: readonly string[]): Content => {
   const text = content.replace(/\n$/, '')
   if (type === 'code_block' || map === null) return { kind: 'code', text, language: '', fence: undefined }
-  // One that is never closed ends with the text, or with the quotation or list that it stands in.
+  // An unclosed fence ends with the text, or with the quote or list around it.
   const last = lines[map[1] - 1]?.trimEnd() ?? ''
   const isClosed = map[1] - map[0] > 1 && last.endsWith(markup) && content.split('\n').length + 1 === map[1] - map[0]
   const closing = isClosed ? markup : undefined

@@ -1,14 +1,14 @@
 import type { Token } from 'markdown-it'
 import type { Span, Style } from './document.ts'
 
-/** What stands within a paragraph, from the flat list that the parser gives. */
+/** Builds the tree of a paragraph's spans from the parser's flat list. */
 export const spansOf = (tokens: readonly Token[]): readonly Span[] => {
   const open: { readonly token: Token | undefined; readonly spans: Span[] }[] = [{ token: undefined, spans: [] }]
   const add = (span: Span): void => {
     if (span.kind === 'text' && span.text === '') return
     const spans = open.at(-1)?.spans
     const before = spans?.at(-1)
-    // A backslash ends a run of text for the parser. For whoever looks for a name in it, it must not.
+    // The parser splits text at a backslash; merge it, so that names in it can be found.
     if (span.kind === 'text' && before?.kind === 'text') {
       spans?.splice(-1, 1, { kind: 'text', text: before.text + span.text, source: before.source + span.source })
     } else spans?.push(span)
@@ -27,7 +27,7 @@ const leafOf = (token: Token): Span => {
   const { type, content, markup } = token
   switch (type) {
     case 'code_inline': {
-      // A space keeps backticks of its own from touching those around it.
+      // A space keeps backticks in the content apart from the delimiters.
       const pad = /^`|`$/.test(content) ? ' ' : ''
       return { kind: 'code', text: content, source: `${markup}${pad}${content}${pad}${markup}` }
     }
@@ -52,7 +52,7 @@ const styledOf = (token: Token, spans: readonly Span[]): Span => {
     return { kind: 'link', form, target: String(token.attrGet('href') ?? ''), spans }
   }
   const [only, ...more] = spans
-  // `***both***` is emphasis around strong for the parser. All chats show it alike; one order is enough for printers.
+  // The parser reads `***both***` as emphasis around strong. Chats show both orders alike, so renderers get only one.
   if (kind === 'emphasis' && only?.kind === 'strong' && more.length === 0) {
     return { ...only, spans: [{ kind, mark: token.markup, spans: only.spans }] }
   }

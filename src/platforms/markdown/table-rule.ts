@@ -1,8 +1,8 @@
 import type { StateBlock } from 'markdown-it'
 
 /**
- * A row with bars, a line of dashes, more rows with bars. Kept as it was written, since no chat has tables; and unlike
- * GitHub's it ends at the first line without a bar, because agents go on below a table without an empty line.
+ * A row with bars, a line of dashes, more rows with bars. Kept as written, since no chat supports tables. Unlike
+ * GitHub's, it ends at the first line without a bar: agents continue below a table without an empty line.
  */
 export const tableRule = (state: StateBlock, from: number, to: number, silent: boolean): boolean => {
   const lineAt = (line: number): string => {
@@ -20,7 +20,7 @@ export const tableRule = (state: StateBlock, from: number, to: number, silent: b
   return true
 }
 
-/** `| --- | :-: |`, cell by cell: as one expression it would take seconds on a long line of blanks. */
+/** `| --- | :-: |`, cell by cell: one regular expression would take seconds on a long line of blanks. */
 const isRuler = (text: string): boolean => {
   if (!text.includes('|')) return false
   const cells = text.trim().replace(/^\|/, '').replace(/\|$/, '').split('|')

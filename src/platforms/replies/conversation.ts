@@ -2,51 +2,51 @@ import type { Clock } from '../../domain/clock.ts'
 import type { Logger } from '../../process/log.ts'
 import type { Call, Found } from './port.ts'
 
-/** What is known of a conversation in this process. */
+/** This process's state of a conversation. */
 export type Conversation<Place, Id> = {
   place: Place
-  /** What an earlier process sent; undefined: it has to be looked for. */
+  /** What earlier processes sent; undefined: not looked up yet. */
   found: Pick<Found<Id>, 'has'> | undefined
   /** What this process sent. */
   readonly sent: Set<string>
-  /** The message that grows while the agent speaks. */
-  shown: Shown<Id> | undefined
-  /** What it should say, since when, and when to try. */
-  wanted: string | undefined
-  wantedAt: number
+  /** The preview, which grows while the agent works. */
+  shown: ShownPreview<Id> | undefined
+  /** The preview's latest text, when it arrived, and the timer that shows it. */
+  previewText: string | undefined
+  previewTextAt: number
   timer: NodeJS.Timeout | undefined
-  /** The service does not take previews of this run. */
+  /** The service refuses this run's previews. */
   muted: boolean
   turn: Promise<unknown>
 }
 
-export type Shown<Id> = {
+export type ShownPreview<Id> = {
   readonly id: Id
-  /** What was to be shown, and how it was rendered. */
+  /** Its text, and how it was rendered. */
   readonly source: string
   readonly body: string | undefined
-  /** Something was said below it. */
+  /** Something was posted below it. */
   readonly overtaken: boolean
 }
 
 export type EngineParts = { readonly clock: Clock; readonly log: Logger }
 
-/** How a call is made: within its unit's limits, and with what its failure means written down. */
+/** Makes a call within its rate limit, and records what its failure means. */
 export type Attempt<Place, Id> = <T>(
   conversation: Conversation<Place, Id>,
   call: Call,
   work: () => Promise<T>,
 ) => Promise<T>
 
-const MOST_SENT = 500
+const MAX_SENT = 500
 
 export const newConversation = <Place, Id>(place: Place): Conversation<Place, Id> => ({
   place,
   found: undefined,
   sent: new Set(),
   shown: undefined,
-  wanted: undefined,
-  wantedAt: 0,
+  previewText: undefined,
+  previewTextAt: 0,
   timer: undefined,
   muted: false,
   turn: Promise.resolve(),
@@ -55,11 +55,11 @@ export const newConversation = <Place, Id>(place: Place): Conversation<Place, Id
 export const remember = ({ sent }: Pick<Conversation<unknown, unknown>, 'sent'>, id: string): void => {
   sent.add(id)
   const [oldest] = sent
-  if (sent.size > MOST_SENT && oldest !== undefined) sent.delete(oldest)
+  if (sent.size > MAX_SENT && oldest !== undefined) sent.delete(oldest)
 }
 
-/** One thing at a time. */
-export const inTurn = async <T>(
+/** Runs one task at a time. */
+export const runInTurn = async <T>(
   conversation: Pick<Conversation<unknown, unknown>, 'turn'>,
   work: () => Promise<T>,
 ): Promise<T> => {
@@ -68,10 +68,10 @@ export const inTurn = async <T>(
   return mine
 }
 
-/** One in which nothing is going on; what is there is looked for again when it goes on. */
+/** Drops an inactive one; its messages are looked up again when it continues. */
 export const forgetOldest = <Place, Id>(conversations: Map<string, Conversation<Place, Id>>): void => {
-  for (const [id, { timer, shown, wanted }] of conversations) {
-    if (timer !== undefined || shown !== undefined || wanted !== undefined) continue
+  for (const [id, { timer, shown, previewText }] of conversations) {
+    if (timer !== undefined || shown !== undefined || previewText !== undefined) continue
     conversations.delete(id)
     return
   }

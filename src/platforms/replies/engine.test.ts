@@ -39,7 +39,7 @@ const service = (
   }
   const port: ReplyPort<string, number> = {
     placeOf: (id) => (/^\w+\/\w+$/.test(id) ? id : undefined),
-    unitOf: (place) => ({ name: place.split('/')[0] ?? '', everyMs: 5 }),
+    rateLimitOf: (place) => ({ name: place.split('/')[0] ?? '', everyMs: 5 }),
     render: (text) => text,
     post: async (place, body, { kind, id }) =>
       call('post', place, () => {
@@ -68,8 +68,8 @@ const service = (
       }),
     failureOf: (error) =>
       error instanceof DeliveryError
-        ? { error, unclear: false }
-        : { error: new DeliveryError('unreachable', String(error)), unclear: error instanceof Lost },
+        ? { error, mayHaveSucceeded: false }
+        : { error: new DeliveryError('unreachable', String(error)), mayHaveSucceeded: error instanceof Lost },
     ...more,
     previews: { render: (text) => `${text} …`, firstMs: 1, whenOvertaken: 'stay', ...previews },
   }
@@ -120,8 +120,8 @@ test('a pause that the service asks for holds its whole unit, without asking, an
 
 test('a later and shorter pause does not end a longer one', async () => {
   const one = service()
-  one.replies.heard('a/1', { isNew: true })
-  one.replies.heard('a/2', { isNew: true })
+  one.replies.onUserMessage('a/1', { isNew: true })
+  one.replies.onUserMessage('a/2', { isNew: true })
   one.faults.post = [{ waitMs: 30_000 }, { waitMs: 1_000 }]
   // Both were on their way before either was answered.
   const both = ['a/1', 'a/2'].map((id) => one.replies.send(reply(id, id)))
@@ -133,7 +133,7 @@ test('a later and shorter pause does not end a longer one', async () => {
 test('no more replies of a unit are on their way at once than it takes; the next wait in the outbox', async () => {
   const held = Promise.withResolvers<number>()
   const unitOf = (place: string) => ({ name: place.slice(0, 1), everyMs: 5, queue: { most: 2, eachMs: 3_000 } })
-  const one = service({ unitOf, post: () => held.promise })
+  const one = service({ rateLimitOf: unitOf, post: () => held.promise })
   const sending = ['a/1', 'a/2', 'b/1'].map((id) => one.replies.send(reply(id, 'r')))
   await expect(one.replies.send(reply('a/3', 'r'))).rejects.toMatchObject({ kind: 'unreachable', retryAfterMs: 6_000 })
   held.resolve(1)
@@ -198,7 +198,7 @@ test('what a person writes below a preview puts the answer below that', async ()
   one.replies.preview('a/1', 'so far')
   await shown(one, 'so far …')
   const [{ id } = { id: 0 }] = one.said
-  one.replies.heard('a/1')
+  one.replies.onUserMessage('a/1')
   await one.replies.send(reply('a/1', 'r1'))
   expect(one.said).toMatchObject([{ body: 'r1!' }])
   expect(one.said[0]?.id).not.toBe(id)
@@ -259,7 +259,7 @@ test('what is no conversation of the service is refused, and an empty reply is n
 test('nothing is shown after the platform has become quiet', async () => {
   const one = service({}, { firstMs: 10 })
   one.replies.preview('a/1', 'late')
-  one.replies.quiet()
+  one.replies.stopPreviews()
   one.replies.preview('a/2', 'shown')
   await shown(one, 'shown …')
   expect(bodies(one)).toEqual(['shown …'])

@@ -4,44 +4,44 @@ import {
   type Conversation,
   type EngineParts,
   forgetOldest,
-  inTurn,
+  runInTurn,
   newConversation,
   remember,
 } from './conversation.ts'
 import { createPreviews } from './previews.ts'
 import type { Found, ReplyPort } from './port.ts'
-import { createUnits } from './units.ts'
+import { createRateLimits } from './rate-limits.ts'
 
 /*
- * How every platform answers. In: replies from the outbox, and what an agent has said so far. Out: posts, edits and
- * deletions through the platform's port, one at a time per conversation, paced by the service's own units. A reply is
- * sent once where the service can tell; splitting and trying again, durably, is the outbox's.
+ * How every platform replies. In: replies from the outbox, and an agent's output so far. Out: posts, edits and
+ * deletions through the platform's port, one at a time per conversation, within the service's rate limits. A reply is
+ * sent once where the service can detect duplicates; the outbox splits and durably retries.
  */
 
 export type Replies<Place> = {
   readonly send: (message: OutgoingMessage) => Promise<void>
   readonly preview: (conversationId: string, text: string) => void
-  /** Somebody wrote in the conversation: what we say next belongs below that. */
-  readonly heard: (conversationId: string, at?: Heard<Place>) => void
-  /** Opens a conversation that is new, before anything is said in it. `open` answers whether it really was. */
-  readonly begin: (conversationId: string, open: () => Promise<boolean>) => Promise<void>
-  /** No more previews. */
-  readonly quiet: () => void
+  /** Somebody wrote in the conversation: our next message goes below it. */
+  readonly onUserMessage: (conversationId: string, at?: UserMessage<Place>) => void
+  /** Opens a new conversation before the first message is sent. `open` resolves to whether it was new. */
+  readonly ensureThread: (conversationId: string, open: () => Promise<boolean>) => Promise<void>
+  /** Stops all previews. */
+  readonly stopPreviews: () => void
 }
 
-export type Heard<Place> = {
-  /** Where to answer from now on. */
+export type UserMessage<Place> = {
+  /** Where to reply from now on. */
   readonly place?: Place
-  /** It began with that message: nothing of ours can be there yet. */
+  /** The conversation began with this message, so none of ours can be there. */
   readonly isNew?: boolean
 }
 
-const MOST_CONVERSATIONS = 10_000
+const MAX_CONVERSATIONS = 10_000
 
 export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: EngineParts): Replies<Place> => {
   const { clock, log } = parts
   const conversations = new Map<string, Conversation<Place, Id>>()
-  const units = createUnits(clock)
+  const rateLimits = createRateLimits(clock)
 
   const conversationOf = (conversationId: string): Conversation<Place, Id> | undefined => {
     const known = conversations.get(conversationId)
@@ -50,25 +50,25 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     if (place === undefined) return undefined
     const made = newConversation<Place, Id>(place)
     conversations.set(conversationId, made)
-    if (conversations.size > MOST_CONVERSATIONS) forgetOldest(conversations)
+    if (conversations.size > MAX_CONVERSATIONS) forgetOldest(conversations)
     return made
   }
 
   const attempt: Attempt<Place, Id> = async (conversation, call, work) => {
-    const unit = port.unitOf(conversation.place, call)
-    units.assertOpen(unit)
+    const limit = port.rateLimitOf(conversation.place, call)
+    rateLimits.assertOpen(limit)
     try {
       return await work()
     } catch (thrown) {
-      const { error, unclear } = port.failureOf(thrown)
-      if (error.retryAfterMs !== undefined) units.pause(unit, error.retryAfterMs)
-      // It may be there. The next look tells, unless posting it again is harmless.
+      const { error, mayHaveSucceeded: unclear } = port.failureOf(thrown)
+      if (error.retryAfterMs !== undefined) rateLimits.pause(limit, error.retryAfterMs)
+      // It may have been posted. Look it up next time, unless posting twice is harmless.
       if (unclear && (call === 'post' || call === 'delete') && port.postsOnce !== true) conversation.found = undefined
       throw error
     }
   }
 
-  /** That it stays for now is no reason to fail. */
+  /** A preview that can't be deleted isn't a failure. */
   const remove = async (conversation: Conversation<Place, Id>, id: Id): Promise<void> => {
     const gone = port.delete?.bind(port)
     if (gone === undefined) return
@@ -77,10 +77,10 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     })
   }
 
-  /** Once per conversation and process, and again after a post whose fate is unclear. */
-  const look = async (conversation: Conversation<Place, Id>): Promise<Pick<Found<Id>, 'has'>> => {
+  /** Once per conversation and process, and again after a post with an unknown outcome. */
+  const findEarlier = async (conversation: Conversation<Place, Id>): Promise<Pick<Found<Id>, 'has'>> => {
     if (conversation.found !== undefined) return conversation.found
-    const found = await lookOnce(conversation)
+    const found = await queryEarlier(conversation)
     conversation.found = found
     if (found.preview !== undefined && conversation.shown === undefined) {
       conversation.shown = { id: found.preview, source: '', body: undefined, overtaken: false }
@@ -88,33 +88,33 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     for (const id of found.stale ?? []) if (id !== conversation.shown?.id) await remove(conversation, id)
     return found
   }
-  const lookOnce = async (conversation: Conversation<Place, Id>): Promise<Found<Id>> => {
+  const queryEarlier = async (conversation: Conversation<Place, Id>): Promise<Found<Id>> => {
     const find = port.find?.bind(port)
-    if (find === undefined) return nothing
+    if (find === undefined) return nothingFound
     try {
       return await attempt(conversation, 'find', () => find(conversation.place))
     } catch (error) {
-      // Without the right to read we cannot tell, and an answer twice is better than none.
+      // Without read permission we can't tell, and a duplicate reply is better than none.
       if (!(error instanceof DeliveryError) || error.kind === 'unreachable') throw error
       log.warn('earlier replies could not be looked for', { error })
-      return nothing
+      return nothingFound
     }
   }
 
-  const previews = createPreviews(port, { ...parts, attempt, remove, look })
+  const previews = createPreviews(port, { ...parts, attempt, remove, findEarlier })
 
-  const say = async (conversation: Conversation<Place, Id>, message: OutgoingMessage): Promise<void> => {
+  const deliver = async (conversation: Conversation<Place, Id>, message: OutgoingMessage): Promise<void> => {
     const { id, role, part, text } = message
     const isAnswer = role === 'agent' && part === 1
     if (isAnswer) previews.stop(conversation)
     if (conversation.sent.has(id)) return
     const body = port.render(text.trimEnd())
     if (body.trim() === '') return
-    if ((await look(conversation)).has(id, body)) return remember(conversation, id)
+    if ((await findEarlier(conversation)).has(id, body)) return remember(conversation, id)
     const mark = { kind: 'reply', id } as const
-    if (!isAnswer || !(await previews.become(conversation, body, mark))) {
+    if (!isAnswer || !(await previews.turnIntoReply(conversation, body, mark))) {
       await attempt(conversation, 'post', () => port.post(conversation.place, body, mark))
-      await previews.overtaken(conversation, isAnswer ? 'remove' : port.previews.whenOvertaken)
+      await previews.onOvertaken(conversation, isAnswer ? 'remove' : port.previews.whenOvertaken)
     }
     remember(conversation, id)
   }
@@ -123,33 +123,33 @@ export const createReplies = <Place, Id>(port: ReplyPort<Place, Id>, parts: Engi
     send: async (message) => {
       const conversation = conversationOf(message.conversationId)
       if (conversation === undefined) {
-        throw new DeliveryError('refused', `${message.conversationId.slice(0, 80)} is not a conversation here`)
+        throw new DeliveryError('refused', `unknown conversation ${message.conversationId.slice(0, 80)}`)
       }
-      const leave = units.enter(port.unitOf(conversation.place, 'post'))
-      await inTurn(conversation, () => say(conversation, message)).finally(leave)
+      const leave = rateLimits.enter(port.rateLimitOf(conversation.place, 'post'))
+      await runInTurn(conversation, () => deliver(conversation, message)).finally(leave)
     },
     preview: (conversationId, text) => {
       const conversation = text.trim() === '' ? undefined : conversationOf(conversationId)
-      if (conversation !== undefined) previews.want(conversation, text)
+      if (conversation !== undefined) previews.update(conversation, text)
     },
-    heard: (conversationId, { place, isNew = false } = {}) => {
+    onUserMessage: (conversationId, { place, isNew = false } = {}) => {
       const conversation = conversationOf(conversationId)
       if (conversation === undefined) return
       if (conversation.shown !== undefined) conversation.shown = { ...conversation.shown, overtaken: true }
       if (place !== undefined) conversation.place = place
-      if (isNew) conversation.found ??= nothing
+      if (isNew) conversation.found ??= nothingFound
     },
-    begin: async (conversationId, open) => {
+    ensureThread: async (conversationId, open) => {
       const conversation = conversationOf(conversationId)
       if (conversation === undefined) return
-      await inTurn(conversation, async () => {
-        if (conversation.found === undefined && (await open())) conversation.found = nothing
+      await runInTurn(conversation, async () => {
+        if (conversation.found === undefined && (await open())) conversation.found = nothingFound
       })
     },
-    quiet: () => {
+    stopPreviews: () => {
       for (const conversation of conversations.values()) previews.stop(conversation)
     },
   }
 }
 
-const nothing: Found<never> = { has: () => false }
+const nothingFound: Found<never> = { has: () => false }

@@ -1,64 +1,64 @@
 import type { DeliveryError } from '../../conversations/outbox/delivery.ts'
 
 /**
- * What the reply engine needs of a service: post, edit, delete, find. Whatever differs between services is answered
- * here, so that the engine names none of them.
+ * What the reply engine needs from a service: post, edit, delete, find. All differences between services are described
+ * here, so the engine knows none of them.
  */
 export type ReplyPort<Place, Id> = {
-  /** Where a conversation is; undefined: it is not one of this service's. */
+  /** Where a conversation is; undefined: not on this service. */
   placeOf(conversationId: string): Place | undefined
-  /** The limit that a call counts against. A pause that the service asks for holds up this unit and no other. */
-  unitOf(place: Place, call: Call): Unit
-  /** In the service's own dialect. An empty one is not sent: there is nothing to see in it. */
+  /** The limit that a call counts against. When the service asks us to wait, only this limit is paused. */
+  rateLimitOf(place: Place, call: Call): RateLimit
+  /** In the service's dialect. An empty result isn't sent. */
   render(text: string): string
   post(place: Place, body: string, mark: Mark): Promise<Id>
   edit(place: Place, id: Id, body: string, mark: Mark): Promise<void>
-  /** Without it, what is not needed any more stays where it is. */
+  /** Without it, obsolete messages stay. */
   delete?(place: Place, id: Id): Promise<void>
   /**
-   * What of ours is there already, before anything is said in this conversation. Without it the service has nothing by
-   * which a message could be known again, and one whose confirmation was lost is sent again.
+   * Finds our earlier messages before we post in this conversation. Without it, the service has nothing to recognise a
+   * message by, and one whose confirmation was lost is sent again.
    */
   find?(place: Place): Promise<Found<Id>>
-  /** Posting twice with the same mark makes one message: after a lost confirmation nothing has to be looked for. */
+  /** Posting twice with the same mark creates one message, so nothing is looked up after a lost confirmation. */
   readonly postsOnce?: boolean
   failureOf(error: unknown): Failure
   readonly previews: {
-    /** Undefined: this cannot be shown. */
+    /** Undefined: can't be shown. */
     render(text: string): string | undefined
-    /** Whether a preview can be edited into this answer; without it, always. */
+    /** Whether a preview can be edited into this reply (default: always). */
     fits?(body: string): boolean
-    /** An answer that comes sooner needs no preview. */
+    /** A reply that arrives sooner needs no preview. */
     readonly firstMs: number
-    /** When something of ours is posted below it: it stays, is posted again below when it grows, or is removed. */
+    /** What to do once something of ours is below it: leave it, repost it below when it grows, or remove it. */
     readonly whenOvertaken: 'stay' | 'repost' | 'remove'
   }
 }
 
 export type Call = 'post' | 'edit' | 'delete' | 'find'
 
-export type Unit = {
+export type RateLimit = {
   readonly name: string
-  /** Between two edits of one preview; all conversations of the unit that show one share this. */
+  /** Minimum time between two edits of a preview, shared by all previews under this limit. */
   readonly everyMs: number
-  /** How many replies may be on their way at once, and how long each takes; the next ones wait in the outbox. */
+  /** How many replies may be in flight, and how long each takes; further ones wait in the outbox. */
   readonly queue?: { readonly most: number; readonly eachMs: number }
 }
 
-/** Written beside a message where the service has a place for it, so that it is known again. */
+/** Stored with a message where the service allows it, to recognise the message later. */
 export type Mark = { readonly kind: 'reply' | 'preview'; readonly id: string }
 
 export type Found<Id> = {
-  /** Whether this reply is there. */
+  /** Whether this reply was posted. */
   has(id: string, body: string): boolean
-  /** A preview that a process before this one left, and that may become the answer. */
+  /** An earlier process's preview, which can become the reply. */
   readonly preview?: Id | undefined
-  /** Previews that were left and are in the way. */
+  /** Leftover previews to delete. */
   readonly stale?: readonly Id[]
 }
 
 export type Failure = {
   readonly error: DeliveryError
-  /** The service may have done it all the same: only its answer was lost. */
-  readonly unclear: boolean
+  /** The service may have done it: only its response was lost. */
+  readonly mayHaveSucceeded: boolean
 }

@@ -1,23 +1,23 @@
 import {
-  type Answer,
-  asker,
+  type Response,
+  createRequester,
   type Check,
   type CheckParts,
-  listed,
+  checkAllowedUsers,
   missing,
-  no,
+  fail,
   passed,
   type Request,
-  said,
+  textOf,
   type Verdict,
-  yes,
+  pass,
 } from '../checks.ts'
 import type { SlackSettings } from './settings.ts'
 import { slackScopes } from './setup.ts'
 
-/** Are the tokens accepted, are the scopes there, and who may give orders? */
+/** Checks that Slack accepts the tokens, that the scopes are granted, and that users are allowed. */
 export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promise<readonly Check[]> => {
-  const ask = asker(parts)
+  const ask = createRequester(parts)
   const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl = 'https://slack.com/api' } = given
   const post = (method: string, token: string): Request => ({
     url: `${apiUrl}/${method}`,
@@ -35,23 +35,26 @@ export const checkSlack = async (given: SlackSettings, parts: CheckParts): Promi
     ...(appToken === undefined && signingSecret === undefined
       ? [missing('connection', 'SLACK_APP_TOKEN (Socket Mode) or SLACK_SIGNING_SECRET (HTTP)')]
       : []),
-    listed(allowedUsers, 'SLACK_ALLOWED_USERS', /^(?:[TE][A-Z0-9]+\/)?[UW][A-Z0-9]+$/, 'U0123ABCD'),
+    checkAllowedUsers(allowedUsers, 'SLACK_ALLOWED_USERS', /^(?:[TE][A-Z0-9]+\/)?[UW][A-Z0-9]+$/, 'U0123ABCD'),
   ]
 }
 
-const slackBot = ({ headers, body }: Answer): Verdict => {
-  if (body['ok'] !== true) return no(said(body['error']), 'copy the Bot User OAuth Token (xoxb-…) again')
+const slackBot = ({ headers, body }: Response): Verdict => {
+  if (body['ok'] !== true) return fail(textOf(body['error']), 'copy the Bot User OAuth Token (xoxb-…) again')
   const scopes = headers
     .get('x-oauth-scopes')
     ?.split(',')
     .map((scope) => scope.trim())
   const lacking = scopes === undefined ? [] : slackScopes.filter((scope) => !scopes.includes(scope))
   return lacking.length === 0
-    ? yes(`${said(body['user'])} in ${said(body['team'])}`)
-    : no(`missing scopes: ${lacking.join(', ')}`, 'add the scopes under OAuth & Permissions and install the app again')
+    ? pass(`${textOf(body['user'])} in ${textOf(body['team'])}`)
+    : fail(
+        `missing scopes: ${lacking.join(', ')}`,
+        'add the scopes under OAuth & Permissions and install the app again',
+      )
 }
 
-const slackApp = ({ body }: Answer): Verdict =>
+const slackApp = ({ body }: Response): Verdict =>
   body['ok'] === true
-    ? yes('Socket Mode works')
-    : no(said(body['error']), 'create an App-Level Token (xapp-…) with connections:write, and turn on Socket Mode')
+    ? pass('Socket Mode works')
+    : fail(textOf(body['error']), 'create an App-Level Token (xapp-…) with connections:write, and turn on Socket Mode')

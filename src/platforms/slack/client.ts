@@ -4,12 +4,12 @@ import type { Logger } from '../../process/log.ts'
 
 export type SlackClient = webApi.WebClient
 
-/** Slack answers in well under a second; whatever takes longer than this did not arrive. */
+/** Slack responds in well under a second; a call that takes longer than this failed. */
 const TIMEOUT_MS = 10_000
 
 /**
- * What the SDK's own calls are made with. Nothing is retried there: the outbox is what tries again, durably and for as
- * long as it takes, and the SDK would sleep for half an hour with the reply in memory.
+ * Options for the SDK's calls. The SDK doesn't retry: the outbox does, durably and for as long as it takes, while the
+ * SDK would sleep for half an hour with the reply in memory.
  */
 export const clientOptions = (log: Logger, apiUrl: string | undefined): webApi.WebClientOptions => ({
   ...(apiUrl !== undefined && { slackApiUrl: `${apiUrl}/` }),
@@ -22,12 +22,12 @@ export const clientOptions = (log: Logger, apiUrl: string | undefined): webApi.W
 export const createSlackClient = (token: string, log: Logger, apiUrl: string | undefined): SlackClient =>
   new webApi.WebClient(token, clientOptions(log, apiUrl))
 
-/** The SDK's words go to our own log, redacted there, never to the console. Its debug lines hold whole payloads. */
+/** Sends the SDK's output to our log, which redacts it, never to the console. Its debug lines hold whole payloads. */
 export const sdkLogger = (log: Logger): SlackLogger => {
   const to =
     (write: Logger['info']) =>
-    (...said: unknown[]): void =>
-      write('the Slack SDK says', { said: said.map(String).join(' ').slice(0, 2_000) })
+    (...parts: unknown[]): void =>
+      write('Slack SDK message', { said: parts.map(String).join(' ').slice(0, 2_000) })
   return {
     debug: () => undefined,
     info: to(log.debug),
@@ -39,16 +39,16 @@ export const sdkLogger = (log: Logger): SlackLogger => {
   }
 }
 
-/** What Slack said no with; undefined when it said nothing, or something else than Slack answered. */
+/** Slack's error code; undefined if there was no response, or it wasn't from Slack. */
 export const refusalOf = (error: unknown): string | undefined => {
   if (!(error instanceof webApi.WebAPIPlatformError)) return undefined
-  const said: unknown = error.data.error
-  // The SDK takes any page that is no JSON for a refusal with the page as its name.
-  return typeof said === 'string' && /^[a-z][a-z0-9_]{2,60}$/.test(said) ? said : undefined
+  const code: unknown = error.data.error
+  // The SDK takes any page that isn't JSON for a refusal with the page as its code.
+  return typeof code === 'string' && /^[a-z][a-z0-9_]{2,60}$/.test(code) ? code : undefined
 }
 
-/** Slack's own troubles, which pass. */
-const passing: ReadonlySet<string> = new Set([
+/** Temporary problems at Slack. */
+const temporary: ReadonlySet<string> = new Set([
   'internal_error',
   'fatal_error',
   'service_unavailable',
@@ -59,25 +59,25 @@ const passing: ReadonlySet<string> = new Set([
   'team_added_to_org',
 ])
 
-/** Whether trying again may help, and when. */
+/** Whether and when to retry. */
 export const toDeliveryError = (error: unknown): DeliveryError => {
   if (error instanceof DeliveryError) return error
   if (error instanceof webApi.WebAPIRateLimitedError) {
     const retryAfterMs = error.retryAfter * 1000
-    return new DeliveryError('unreachable', 'Slack asks us to slow down', { cause: error, retryAfterMs })
+    return new DeliveryError('unreachable', "Slack's rate limit was reached", { cause: error, retryAfterMs })
   }
   const refusal = refusalOf(error)
   if (refusal === undefined) {
     return new DeliveryError('unreachable', `Slack could not be reached: ${reasonOf(error)}`, { cause: error })
   }
-  const kind = passing.has(refusal) ? 'unreachable' : 'refused'
+  const kind = temporary.has(refusal) ? 'unreachable' : 'refused'
   return new DeliveryError(kind, `Slack answered ${refusal}`, { cause: error })
 }
 
-/** It may have arrived all the same: the answer is what was lost. */
-export const isUnclear = (error: unknown): boolean =>
+/** It may have succeeded: only the response was lost. */
+export const mayHaveSucceeded = (error: unknown): boolean =>
   !(error instanceof webApi.WebAPIRateLimitedError) &&
-  (refusalOf(error) === undefined || passing.has(refusalOf(error) ?? ''))
+  (refusalOf(error) === undefined || temporary.has(refusalOf(error) ?? ''))
 
 const reasonOf = (error: unknown): string => {
   if (error instanceof webApi.WebAPIHTTPError) return `status ${error.statusCode}`
@@ -85,5 +85,5 @@ const reasonOf = (error: unknown): string => {
     const { cause } = error.original
     return cause instanceof Error ? cause.message : error.original.message
   }
-  return error instanceof webApi.WebAPIPlatformError ? 'the answer was not from Slack' : String(error).slice(0, 200)
+  return error instanceof webApi.WebAPIPlatformError ? 'the response was not from Slack' : String(error).slice(0, 200)
 }

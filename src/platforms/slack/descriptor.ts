@@ -20,5 +20,5 @@ export const slack: PlatformDescriptor<typeof slackSettings> = {
   capabilities: { reach: 'server', persistent: false },
   isConfigured: ({ botToken, appToken }) => botToken !== undefined || appToken !== undefined,
   check: checkSlack,
-  make: async (settings, parts) => (await import('./platform.ts')).createSlackPlatform(settings, parts),
+  create: async (settings, parts) => (await import('./platform.ts')).createSlackPlatform(settings, parts),
 }

@@ -4,7 +4,7 @@ import { sdkLogger } from './client.ts'
 import type { SlackSelf } from './parse.ts'
 
 export type Events = {
-  /** Answers when every listener has; throws what one of them threw. */
+  /** Resolves when every listener has; throws what a listener threw. */
   process(body: unknown, retry: number | undefined): Promise<void>
 }
 
@@ -17,8 +17,8 @@ export type EventsParts = {
 }
 
 /**
- * Bolt acknowledges an event before it calls anybody, when nothing of it is durable yet. So it gets a receiver whose
- * acknowledgement means nothing, and whoever fed it acknowledges when it is through.
+ * Bolt acknowledges an event before it calls a listener, when nothing is durable yet. So it gets a receiver whose
+ * acknowledgement does nothing, and the caller acknowledges when processing is done.
  */
 export const createEvents = ({ self, botToken, options, log, onMessage }: EventsParts): Events => {
   const receiver: Receiver = {
@@ -34,7 +34,7 @@ export const createEvents = ({ self, botToken, options, log, onMessage }: Events
     convoStore: false,
     authorize: async () => ({ botToken, botUserId, teamId, ...(botId !== undefined && { botId }) }),
   })
-  // Bolt's own handler throws it on as well, after a word in the log; that it is thrown is what we stand on.
+  // Bolt's own handler rethrows too, after logging; we depend on the throw.
   app.error(async (error) => {
     throw error
   })

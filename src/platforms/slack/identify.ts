@@ -2,20 +2,20 @@ import { AppError } from '../../domain/errors.ts'
 import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
 import type { SlackSelf } from './parse.ts'
 
-/** Who we are. A token that Slack does not take is a fault of the configuration; anything else may pass. */
+/** Gets our own identity. A rejected token is a configuration error; anything else may be temporary. */
 export const identify = async (client: SlackClient): Promise<SlackSelf> => {
   const answer = await client.auth.test().catch((error: unknown) => {
     const failure = toDeliveryError(error)
     throw failure.kind === 'refused' && refusalOf(error) !== undefined ? refused('bot token', error) : failure
   })
   const { user_id: userId, team_id: teamId, bot_id: botId, enterprise_id: enterpriseId, user: name } = answer
-  if (userId === undefined || teamId === undefined) throw refused('bot token', new Error('it names nobody'))
+  if (userId === undefined || teamId === undefined) throw refused('bot token', new Error('it has no user'))
   return { userId, teamId, botId, enterpriseId, name: name ?? userId }
 }
 
-/** A token that Slack does not take. */
+/** Slack rejected a token. */
 export const refused = (what: string, cause: unknown): AppError =>
   new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
     cause,
-    remedy: 'see what is missing: coppice platforms setup slack',
+    remedy: 'see the setup steps: coppice platforms setup slack',
   })

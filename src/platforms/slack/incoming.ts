@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Accepted, PlatformInbox } from '../platform.ts'
 import { authorise, type Authorised } from '../authorisation.ts'
 import type { Logger } from '../../process/log.ts'
-import type { Heard } from '../replies/engine.ts'
+import type { UserMessage } from '../replies/engine.ts'
 import type { SlackClient } from './client.ts'
 import { conversationIdOf, parseEvent, type Place, type SlackMessage, type SlackSelf } from './parse.ts'
 import { readThread, threadContext } from './thread.ts'
@@ -11,22 +11,22 @@ export type IncomingParts = {
   readonly client: SlackClient
   readonly allowedUsers: readonly string[]
   readonly log: Logger
-  /** Throws while nothing is accepted: then Slack shall deliver it again. */
+  /** Throws while not accepting, so that Slack redelivers. */
   readonly accept: PlatformInbox['accept']
-  readonly onAccepted: (conversationId: string, accepted: Accepted, heard: Heard<Place>) => void
+  readonly onAccepted: (conversationId: string, accepted: Accepted, message: UserMessage<Place>) => void
 }
 
 export type Incoming = (body: unknown, self: SlackSelf) => Promise<void>
 
-/** From an event to a message that is durable: is it for us, is its author allowed, what was said before. */
+/** Turns an event into a durable message: checks that it's for us and that its author is allowed, adds the context. */
 export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }: IncomingParts): Incoming => {
   const turns = new Map<string, Promise<unknown>>()
 
-  const take = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<void> => {
+  const receive = async (message: SlackMessage, by: Authorised, self: SlackSelf): Promise<void> => {
     const { channel, ts, threadTs, deliveryId, text } = message
     const isNew = ts === threadTs
     const conversationId = conversationIdOf(message)
-    const context = isNew ? undefined : await earlierWords(client, message, self, log)
+    const context = isNew ? undefined : await earlierMessages(client, message, self, log)
     const details = { userId: authorOf(message), channelId: channel, ...(context !== undefined && { context }) }
     const accepted = await accept({ conversationId, deliveryId, kind: 'message', text, details }, by)
     if (accepted.outcome !== 'too-old') onAccepted(conversationId, accepted, { place: { channel, threadTs }, isNew })
@@ -35,7 +35,7 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
   return async (body, self) => {
     const parsed = parseEvent(body, self)
     if ('ignored' in parsed) {
-      log.debug('an event of Slack is not for us', { why: parsed.ignored })
+      log.debug('ignored a Slack event', { why: parsed.ignored })
       return
     }
     const { message } = parsed
@@ -45,9 +45,9 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
       log.warn('ignored a message: its author is not an allowed user', { userId })
       return
     }
-    // In the order in which they came: what was said before takes longer to read for one than for another.
+    // In order of arrival: reading the context takes longer for some messages.
     const id = conversationIdOf(message)
-    const mine = (turns.get(id) ?? Promise.resolve()).then(() => take(message, by, self))
+    const mine = (turns.get(id) ?? Promise.resolve()).then(() => receive(message, by, self))
     const settled = mine.catch(() => undefined)
     turns.set(id, settled)
     try {
@@ -58,15 +58,15 @@ export const createIncoming = ({ client, allowedUsers, log, accept, onAccepted }
   }
 }
 
-/** Somebody of another workspace is listed with it, `T0123/U0456`: a user id alone is one of ours. */
+/** Users of other workspaces are listed as `T0123/U0456`: a bare user ID belongs to ours. */
 const authorOf = ({ user, foreignTeam }: SlackMessage): string =>
   foreignTeam === undefined ? user : `${foreignTeam}/${user}`
 
-/** Slack waits three seconds for an acknowledgement: what was said before has to be read in less. */
+/** Slack waits three seconds for an acknowledgement; the context must be read in less. */
 const CONTEXT_MS = 2_000
 
-/** What was asked counts more than what was said before: without that it goes on, and the agent is told so. */
-const earlierWords = async (
+/** The message matters more than its context: if that can't be read, the agent is told so. */
+const earlierMessages = async (
   client: SlackClient,
   { channel, ts, threadTs }: SlackMessage,
   self: SlackSelf,
@@ -81,8 +81,8 @@ const earlierWords = async (
       self,
     )
   } catch (error) {
-    log.warn('earlier messages of a thread could not be read', { channel, error })
-    return 'Earlier messages of this Slack thread could not be read.'
+    log.warn('earlier messages in a thread could not be read', { channel, error })
+    return 'Earlier messages in this Slack thread could not be read.'
   } finally {
     enough.abort()
   }

@@ -1,24 +1,24 @@
-import { mentions, toPlainText, withoutCall } from './text.ts'
+import { mentions, toPlainText, withoutLeadingMention } from './text.ts'
 
-/** Ourselves, as Slack knows us. */
+/** Our identity on Slack. */
 export type SlackSelf = {
   readonly teamId: string
-  /** The organisation that our workspace is part of, if it is: user ids are unique in all of it. */
+  /** Our workspace's organisation, if any: user IDs are unique within it. */
   readonly enterpriseId: string | undefined
   readonly userId: string
   readonly botId: string | undefined
   readonly name: string
 }
 
-/** A message that is meant for us. Whether its author is allowed is decided elsewhere. */
+/** A message for us. Whether its author is allowed is decided elsewhere. */
 export type SlackMessage = {
   readonly deliveryId: string
   readonly channel: string
-  /** Of the message itself; where it is the first of its thread, both are the same. */
+  /** The message's own; equal to `threadTs` if it starts the thread. */
   readonly ts: string
   readonly threadTs: string
   readonly user: string
-  /** Where the author belongs, if that is another workspace than ours. */
+  /** The author's workspace, if it isn't ours. */
   readonly foreignTeam: string | undefined
   readonly text: string
 }
@@ -26,8 +26,8 @@ export type SlackMessage = {
 export type Parsed = { readonly message: SlackMessage } | { readonly ignored: string }
 
 /**
- * What Slack's Events API delivered, as a message for us or the reason why it is none. A mention anywhere, or any
- * message in a direct conversation; only as it was first written; never by a bot, least of all by ourselves.
+ * Parses an Events API delivery into a message for us, or the reason why it is ignored. Accepts a mention anywhere and
+ * any direct message; only as first written; never from a bot, least of all ourselves.
  */
 export const parseEvent = (body: unknown, self: SlackSelf): Parsed => {
   const envelope = recordOf(body)
@@ -38,24 +38,24 @@ export const parseEvent = (body: unknown, self: SlackSelf): Parsed => {
     return { ignored: 'not a message' }
   }
   if (!isId(deliveryId) || !isId(channel) || !isTimestamp(ts)) return { ignored: 'incomplete' }
-  if (isChange(event)) return { ignored: 'an edited, deleted or service message is no order' }
-  if (event['bot_id'] !== undefined || event['bot_profile'] !== undefined) return { ignored: 'said by a bot' }
-  if (!isId(user)) return { ignored: 'nobody said it' }
-  if (user === self.userId) return { ignored: 'said by ourselves' }
+  if (isChange(event)) return { ignored: 'edited, deleted or a service message' }
+  if (event['bot_id'] !== undefined || event['bot_profile'] !== undefined) return { ignored: 'written by a bot' }
+  if (!isId(user)) return { ignored: 'without an author' }
+  if (user === self.userId) return { ignored: 'our own message' }
   const written = typeof event['text'] === 'string' ? event['text'] : ''
   const isDirect = channel.startsWith('D')
-  // A direct message comes as `message` and would come twice otherwise; in a channel only the mention is for us.
+  // A direct message arrives as `message` too, and would count twice; in a channel only mentions are for us.
   if (isDirect !== (type === 'message')) return { ignored: 'not addressed to us' }
-  if (!isDirect && !mentions(written, self.userId)) return { ignored: 'mentioned in code or in a quotation only' }
-  const text = toPlainText(withoutCall(written, self.userId), new Map([[self.userId, self.name]])).trim()
-  if (text === '') return { ignored: 'without words' }
+  if (!isDirect && !mentions(written, self.userId)) return { ignored: 'mentioned only in code or in a quote' }
+  const text = toPlainText(withoutLeadingMention(written, self.userId), new Map([[self.userId, self.name]])).trim()
+  if (text === '') return { ignored: 'without text' }
   const threadTs = isTimestamp(event['thread_ts']) ? event['thread_ts'] : ts
   return { message: { deliveryId, channel, ts, threadTs, user, foreignTeam: foreignTeamOf(event, self), text } }
 }
 
 /**
- * `C0123:1712345678.000100`: the thread, named by its first message. But which repository a channel is about is said of
- * the channel itself, and every thread begun in it from then on takes it over.
+ * `C0123:1712345678.000100`: the thread, named by its first message. But a repository is chosen for the channel itself,
+ * and every thread started in it from then on inherits it.
  */
 export const conversationIdOf = ({
   channel,
@@ -65,7 +65,7 @@ export const conversationIdOf = ({
 }: Pick<SlackMessage, 'channel' | 'ts' | 'threadTs' | 'text'>): string =>
   ts === threadTs && /^\/(?:codebase|clone)(?:\s|$)/.test(text) ? channel : `${channel}:${threadTs}`
 
-/** Without a thread it is the channel itself. */
+/** Without a thread: the channel itself. */
 export const threadOf = (conversationId: string): Place | undefined => {
   const [, channel, threadTs] = /^([A-Z0-9]{2,30})(?::(\d{1,12}\.\d{1,9}))?$/.exec(conversationId) ?? []
   return channel === undefined ? undefined : { channel, threadTs }
@@ -73,16 +73,16 @@ export const threadOf = (conversationId: string): Place | undefined => {
 
 export type Place = { readonly channel: string; readonly threadTs: string | undefined }
 
-/** A file with words beside it, or a reply that is also shown in the channel, is said by a person like any other. */
-const spoken: readonly unknown[] = [undefined, 'file_share', 'thread_broadcast']
+/** A file with text, or a reply also shown in the channel, counts as a message. */
+const messageSubtypes: readonly unknown[] = [undefined, 'file_share', 'thread_broadcast']
 
-/** An edit that adds a mention comes as a mention with `edited`. */
+/** An edit that adds a mention arrives as a mention with `edited`. */
 const isChange = (event: Readonly<Record<string, unknown>>): boolean =>
-  !spoken.includes(event['subtype']) || event['edited'] !== undefined || event['hidden'] === true
+  !messageSubtypes.includes(event['subtype']) || event['edited'] !== undefined || event['hidden'] === true
 
 /**
- * A user id is unique within its workspace only, and a shared channel has people of several. `user_team` is where the
- * author is at home; the others say the same for older messages.
+ * A user ID is unique only within its workspace, and a shared channel has users from several. `user_team` is the
+ * author's own; the others say the same for older messages.
  */
 const foreignTeamOf = (
   event: Readonly<Record<string, unknown>>,

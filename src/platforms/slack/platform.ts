@@ -12,10 +12,10 @@ import { type SlackSettings, usableSettings } from './settings.ts'
 import { createSocket } from './socket.ts'
 import { answerWebhook } from './webhook.ts'
 
-/** Between two tries to find out who we are, while Slack cannot be reached. */
-const AGAIN_MS = 10_000
+/** Delay between attempts to identify ourselves while Slack is unreachable. */
+const RETRY_MS = 10_000
 
-/** Slack, by Socket Mode and by signed HTTP. Throws when something is missing, before anything is tried. */
+/** Slack, over Socket Mode and signed HTTP. Throws if a setting is missing, before connecting. */
 export const createSlackPlatform = async (
   settings: SlackSettings,
   { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
@@ -42,14 +42,14 @@ export const createSlackPlatform = async (
       if (inbox === undefined) throw notNow()
       return inbox.accept(message, by)
     },
-    onAccepted: (conversationId, { outcome }, heard) => {
+    onAccepted: (conversationId, { outcome }, message) => {
       status = { ...status, lastMessageAt: clock() }
-      if (outcome === 'accepted') replies.heard(conversationId, heard)
+      if (outcome === 'accepted') replies.onUserMessage(conversationId, message)
     },
   })
   const onEvent = async (body: unknown, retry: number | undefined): Promise<void> => {
     if (inbox === undefined || events === undefined) throw notNow()
-    if (retry !== undefined) log.debug('Slack delivers an event again', { retry })
+    if (retry !== undefined) log.debug('Slack redelivered an event', { retry })
     await events.process(body, retry)
   }
   const socket = appToken === undefined ? undefined : createSocket({ appToken, options, log, onEvent, onState: become })
@@ -62,10 +62,10 @@ export const createSlackPlatform = async (
       throw refused('app-level token', error)
     })
   }
-  /** Slack cannot be reached: that is no reason to be off for good. */
+  /** Retries while Slack is unreachable. */
   const keepTrying = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      await delay(AGAIN_MS, undefined, { signal, ref: false }).catch(() => undefined)
+      await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => undefined)
       if (signal.aborted) return
       try {
         return await connect()
@@ -105,7 +105,7 @@ export const createSlackPlatform = async (
       await trying
       await socket?.stop()
       inbox = undefined
-      replies.quiet()
+      replies.stopPreviews()
       become('disconnected')
     },
     ...(signingSecret !== undefined && {

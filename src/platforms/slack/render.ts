@@ -1,23 +1,23 @@
-import { type Block, type Span, wordsOf } from '../markdown/document.ts'
+import { type Block, type Span, plainTextOf } from '../markdown/document.ts'
 import { layOut } from '../markdown/layout.ts'
 import { parseMarkdown } from '../markdown/parse.ts'
 
 /**
- * Our Markdown in Slack's dialect. Nothing an agent writes can ping a channel or forge a link: every `<` that is not our
- * own is escaped. Code stays as it is but for that.
+ * Renders Markdown as Slack's mrkdwn. Agents can't ping a channel or forge a link: every `<` that isn't ours is
+ * escaped. Otherwise code is unchanged.
  */
 export const toMrkdwn = (markdown: string): string => layOut(parseMarkdown(markdown), { print })
 
 export const escapeMrkdwn = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(CALL, '@\u200B')
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll(GROUP_MENTION, '@\u200B')
 
-/** Whatever a workspace's settings make of the plain words. */
-const CALL = /@(?=(?:here|channel|everyone|group)\b)/gi
+/** A workspace's settings may turn these plain words into pings. */
+const GROUP_MENTION = /@(?=(?:here|channel|everyone|group)\b)/gi
 
 const print = (block: Block): string => {
   switch (block.kind) {
     case 'heading': {
-      // All of it is bold already.
+      // The whole heading is already bold.
       const text = spans(block.spans, { bold: true })
       return text === '' ? '' : `*${text}*`
     }
@@ -27,12 +27,12 @@ const print = (block: Block): string => {
       return '───────────'
     case 'code':
     case 'table':
-      // There are no tables: as code their columns stay under each other. A language would be the first line of it.
+      // Slack has no tables: as code, columns stay aligned. A language would become the first line.
       return `\`\`\`\n${inFence(block.text)}\n\`\`\``
   }
 }
 
-/** A zero-width space inside three backticks: within a longer fence they are text, to Slack they would be its end. */
+/** Breaks up three backticks: within a longer fence they are text, but Slack would end the block there. */
 const inFence = (text: string): string => escapeMrkdwn(text).replaceAll('```', '`\u200B``')
 
 type Around = { readonly bold: boolean }
@@ -61,12 +61,12 @@ const span = (one: Span, around: Around): string => {
   }
 }
 
-/** Only to where a browser may go; a path in the repository stays readable text. */
+/** Only links that a browser can open; a path in the repository stays readable text. */
 const link = (one: Extract<Span, { kind: 'link' }>, around: Around): string => {
   const { form, target } = one
-  const words = wordsOf(one.spans)
+  const words = plainTextOf(one.spans)
   if (form === 'bare') return escapeMrkdwn(words)
-  // A `|` would begin a label: `<https://evil.example|https://good.example>`.
+  // A `|` would start a label: `<https://evil.example|https://good.example>`.
   if (form === 'angle')
     return isAddress(target) && !target.includes('|') ? linkTo(target, '') : escapeMrkdwn(`<${words}>`)
   if (isAddress(target)) return linkTo(target, words)

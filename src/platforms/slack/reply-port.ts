@@ -1,26 +1,26 @@
 import { splitReply } from '../../conversations/outbox/split.ts'
 import type { Mark, ReplyPort } from '../replies/port.ts'
-import { isUnclear, type SlackClient, toDeliveryError } from './client.ts'
+import { mayHaveSucceeded, type SlackClient, toDeliveryError } from './client.ts'
 import { type Place, threadOf } from './parse.ts'
 import { toMrkdwn } from './render.ts'
 import { readThread } from './thread.ts'
 
 /**
- * Slack shows 4,000 characters well and refuses an edit of more than 4,000 bytes (`msg_too_long`), counted with `&`,
+ * Slack displays 4,000 characters well and refuses an edit of more than 4,000 bytes (`msg_too_long`), counted with `&`,
  * `<` and `>` escaped; umlauts and code need the rest.
  */
 export const LIMIT = 3_000
 const EDIT_BYTES = 4_000
 
 const FIRST_MS = 1_000
-/** chat.update may be called 50 times a minute, by all conversations of the workspace together. */
+/** chat.update may be called 50 times a minute, by all conversations in the workspace together. */
 const BETWEEN_MS = 1_500
 
-/** Replies are messages in threads, each with metadata by which it is known again. */
+/** Replies are messages in threads, recognised by their metadata. */
 export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => ({
   placeOf: threadOf,
   // Posting is limited per channel, every other method per workspace, and a token is for one workspace.
-  unitOf: ({ channel }, call) => ({ name: call === 'post' ? `post ${channel}` : call, everyMs: BETWEEN_MS }),
+  rateLimitOf: ({ channel }, call) => ({ name: call === 'post' ? `post ${channel}` : call, everyMs: BETWEEN_MS }),
   render: toMrkdwn,
   post: async ({ channel, threadTs }, text, mark) => {
     const message = {
@@ -37,14 +37,14 @@ export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => (
   },
   edit: async ({ channel }, ts, text, mark) => {
     const metadata = metadataOf(mark)
-    // Unlike a new message, an edited one is parsed as if a person had typed it, unless that is switched off.
+    // Unlike a new message, an edit is parsed as if a person had typed it, unless that is turned off.
     await client.chat.update({ channel, ts, text, metadata, parse: 'none', link_names: false })
   },
   delete: async ({ channel }, ts) => {
     await client.chat.delete({ channel, ts })
   },
   find: async ({ channel, threadTs }) => {
-    // Of a channel itself nobody knows, after a restart, in which thread it was answered.
+    // After a restart it's unknown in which thread a channel's message was answered.
     const messages = threadTs === undefined ? [] : await readThread(client, { channel, threadTs })
     const replies = new Set(messages.flatMap(({ mark }) => (mark?.type === types.reply ? [mark.id] : [])))
     return {
@@ -52,7 +52,7 @@ export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => (
       stale: messages.filter(({ mark }) => mark?.type === types.preview).map(({ ts }) => ts),
     }
   },
-  failureOf: (error) => ({ error: toDeliveryError(error), unclear: isUnclear(error) }),
+  failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: mayHaveSucceeded(error) }),
   previews: {
     render: (text) => {
       const shown = `${toMrkdwn(splitReply(text, LIMIT)[0] ?? '')} …`
@@ -64,7 +64,7 @@ export const slackReplies = (client: SlackClient): ReplyPort<Place, string> => (
   },
 })
 
-/** What we write beside a message, so that it is known again. */
+/** Metadata types that identify our messages. */
 const types = { reply: 'coppice_reply', preview: 'coppice_preview' } as const
 
 const metadataOf = ({ kind, id }: Mark) => ({ event_type: types[kind], event_payload: { id } })

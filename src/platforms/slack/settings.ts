@@ -26,7 +26,7 @@ export type UsableSettings = {
   readonly apiUrl: string | undefined
 }
 
-/** What is needed to begin. Throws an error that names the first setting that is missing or wrong. */
+/** Validates the settings. Throws an error that names the first missing or invalid one. */
 export const usableSettings = (given: SlackSettings): UsableSettings => {
   const { botToken, appToken, signingSecret, allowedUsers = [], apiUrl } = given
   if (botToken === undefined) {

@@ -1,4 +1,4 @@
-/** What the bot token needs, each for something: being mentioned, answering, reading what was said in its threads. */
+/** The scopes the bot token needs: to be mentioned, to reply, and to read its threads. */
 export const slackScopes = [
   'app_mentions:read',
   'chat:write',
@@ -8,12 +8,12 @@ export const slackScopes = [
   'mpim:history',
 ] as const
 
-/** What Slack tells us of. Nothing more: other messages of a channel are none of our business. */
+/** The events we subscribe to. No others: a channel's other messages are none of our business. */
 export const slackEvents = ['app_mention', 'message.im'] as const
 
-/** Pasted into "Create an app from a manifest", it sets all of it at once. */
+/** Paste into "Create an app from a manifest" to set everything at once. */
 export const slackManifest = {
-  display_information: { name: 'Coppice', description: 'An isolated branch and an answer for every thread' },
+  display_information: { name: 'Coppice', description: 'An isolated git worktree for every thread' },
   features: {
     app_home: { home_tab_enabled: false, messages_tab_enabled: true, messages_tab_read_only_enabled: false },
     bot_user: { display_name: 'coppice', always_online: true },

@@ -9,31 +9,31 @@ export type SocketParts = {
   readonly appToken: string
   readonly options: webApi.WebClientOptions
   readonly log: Logger
-  /** Answers when what it brought is durable: only then is it acknowledged. */
+  /** Resolves when the event is durable; only then is it acknowledged. */
   readonly onEvent: (body: unknown, retry: number | undefined) => Promise<void>
   readonly onState: (state: 'connected' | 'connecting' | 'disconnected', problem?: string) => void
 }
 
 export type Socket = {
-  /** Answers when it is connected or has to wait for Slack; throws what Slack refused. It reconnects by itself. */
+  /** Resolves once connected or waiting for Slack; throws if Slack refuses. Reconnects by itself. */
   start(): Promise<void>
   stop(): Promise<void>
 }
 
-/** From the call to Slack's `hello`. */
+/** From the call until Slack's `hello`. */
 const HELLO_MS = 15_000
 const FIRST_PAUSE_MS = 1_000
-const LONGEST_PAUSE_MS = 30_000
-/** Slack may take its time to say goodbye. */
-const GOODBYE_MS = 2_000
+const MAX_PAUSE_MS = 30_000
+/** How long to wait for Slack to close. */
+const CLOSE_MS = 2_000
 
 /**
- * Socket Mode with a connection of its own each time. The SDK can reconnect by itself, but what fails then is a rejected
- * promise that nobody holds, which ends the process: an hour of trouble at Slack would end the server.
+ * Socket Mode with a new connection each time. The SDK can reconnect by itself, but its failures are then unhandled
+ * rejections, which end the process: an hour of trouble at Slack would end the server.
  */
 export const createSocket = ({ appToken, options, log, onEvent, onState }: SocketParts): Socket => {
   let stopping: AbortController | undefined
-  let taking = false
+  let accepting = false
   let working: Promise<void> | undefined
   const inFlight = new Set<Promise<void>>()
 
@@ -42,26 +42,26 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
       appToken,
       logger: sdkLogger(log),
       autoReconnectEnabled: false,
-      // A copy: the SDK writes into it.
+      // A copy: the SDK modifies it.
       installerOptions: { clientOptions: { ...options } },
     })
     const { client } = receiver
     const ended = new Promise<void>((resolve) => client.once('disconnected', () => resolve()))
     client.on('slack_event', (delivery: SocketDelivery) => {
-      if (!taking) return
-      const work = take(delivery)
+      if (!accepting) return
+      const work = receive(delivery)
       inFlight.add(work)
       void work.finally(() => inFlight.delete(work))
     })
     let closed = false
     const close = async (): Promise<void> => {
       closed = true
-      await Promise.race([client.disconnect(), delay(GOODBYE_MS, undefined, { ref: false })])
+      await Promise.race([client.disconnect(), delay(CLOSE_MS, undefined, { ref: false })])
     }
     const start = async (signal: AbortSignal): Promise<void> => {
       const hello = async (): Promise<void> => {
         await client.start()
-        // It came after all, when nobody waited any more.
+        // It connected after the timeout.
         if (closed) await close()
       }
       await Promise.race([hello(), tooLong(HELLO_MS), untilAborted(signal)])
@@ -70,13 +70,13 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
     return { ended, start, close }
   }
 
-  const take = async ({ type, body, retry_num: retry, ack }: SocketDelivery): Promise<void> => {
+  const receive = async ({ type, body, retry_num: retry, ack }: SocketDelivery): Promise<void> => {
     try {
       if (type === 'events_api') await onEvent(body, retry)
       await ack()
     } catch (error) {
-      // Not acknowledged: Slack delivers it again, and what is known already is told from what is new.
-      log.warn('an event of Slack was not taken', { error })
+      // Not acknowledged: Slack redelivers it, and duplicates are recognised.
+      log.warn('a Slack event was not accepted', { error })
     }
   }
 
@@ -105,18 +105,18 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
 
   const run = async (first: PromiseWithResolvers<void>, signal: AbortSignal): Promise<void> => {
     for (let failed = 0; !signal.aborted;) {
-      // Slack recycles each connection after some hours, and says so: then there is nothing to wait for.
+      // Slack recycles each connection after some hours, and says so: reconnect at once.
       failed = (await once(first, signal)) ? 0 : failed + 1
       if (signal.aborted) break
       onState('connecting')
-      const pause = failed === 0 ? 0 : backoff(failed, { firstMs: FIRST_PAUSE_MS, longestMs: LONGEST_PAUSE_MS })
+      const pause = failed === 0 ? 0 : backoff(failed, { firstMs: FIRST_PAUSE_MS, longestMs: MAX_PAUSE_MS })
       await delay(pause, undefined, { signal }).catch(() => undefined)
     }
   }
 
   const stop = async (): Promise<void> => {
-    taking = false
-    // Acknowledged over the connection they came by, as long as there is one.
+    accepting = false
+    // Acknowledge them over the connection they came on, while it exists.
     await Promise.allSettled(inFlight)
     stopping?.abort()
     await working
@@ -126,7 +126,7 @@ export const createSocket = ({ appToken, options, log, onEvent, onState }: Socke
     start: async () => {
       const first = Promise.withResolvers<void>()
       stopping = new AbortController()
-      taking = true
+      accepting = true
       onState('connecting')
       working = run(first, stopping.signal)
       try {

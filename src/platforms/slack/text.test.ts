@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { isLinear, repeated } from '../../../test/helpers/growth.ts'
-import { mentions, toPlainText, withoutCall } from './text.ts'
+import { mentions, toPlainText, withoutLeadingMention } from './text.ts'
 
 test.each([
   ['a &amp; b &lt;c&gt; &amp;lt;', 'a & b <c> &lt;'],
@@ -43,5 +43,5 @@ test.each([
   ['<@UBOT> <@UBOT>, go', 'go'],
   ['fix it <@UBOT>', 'fix it <@UBOT>'],
 ])('the mention that only calls us is left out: %s', (text, expected) => {
-  expect(withoutCall(text, 'UBOT')).toBe(expected)
+  expect(withoutLeadingMention(text, 'UBOT')).toBe(expected)
 })

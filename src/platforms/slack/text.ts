@@ -1,8 +1,8 @@
 import { withoutInvisible } from '../visible.ts'
 
 /**
- * What a person wrote, as they saw it: Slack sends `&`, `<` and `>` escaped, and mentions and links in angle brackets.
- * `names` are those we know: ourselves.
+ * The text as its author saw it: Slack escapes `&`, `<` and `>`, and puts mentions and links in angle brackets.
+ * `names` are those we know: our own.
  */
 export const toPlainText = (text: string, names: ReadonlyMap<string, string> = new Map()): string =>
   withoutInvisible(
@@ -25,23 +25,23 @@ const reference = (inside: string, names: ReadonlyMap<string, string>): string =
       return label === '' ? `@${target.slice(1).split('^', 1).join('')}` : label
     default: {
       const address = target.replace(/^mailto:/, '')
-      // Slack makes links of addresses by itself, with what was typed as the label.
+      // Slack turns URLs into links by itself, with the typed text as the label.
       return label === '' || address.includes(label) ? address : `${label} (${address})`
     }
   }
 }
 
-/** Whether somebody really addresses `userId`: not in code, and not in a line that quotes somebody else. */
+/** Whether the text addresses `userId`: not in code, and not in a quoted line. */
 export const mentions = (text: string, userId: string): boolean => {
-  const said = text
+  const addressed = text
     .replaceAll(/```[\s\S]*?(?:```|$)/g, '')
     .replaceAll(/`[^`\n]*`/g, '')
     .split('\n')
     .filter((line) => !/^\s*(?:>|&gt;)/.test(line))
     .join('\n')
-  return new RegExp(String.raw`<@${userId}(?:\|[^<>]*)?>`).test(said)
+  return new RegExp(String.raw`<@${userId}(?:\|[^<>]*)?>`).test(addressed)
 }
 
-/** The mention that only calls us is no part of what is asked: `@coppice /status` is `/status`. */
-export const withoutCall = (text: string, userId: string): string =>
+/** Removes the mention that only addresses us: `@coppice /status` becomes `/status`. */
+export const withoutLeadingMention = (text: string, userId: string): string =>
   text.replace(new RegExp(String.raw`^(?:\s*<@${userId}(?:\|[^<>]*)?>[,:]?)+`), '').trim()

@@ -1,7 +1,7 @@
 import type { WebhookAnswer, WebhookRequest } from '../platform.ts'
 import { checkSignature } from './signature.ts'
 
-/** Verified over the raw bytes before anything is read from them; acknowledged when what it brought is durable. */
+/** Verifies the raw bytes before reading anything from them; acknowledges once the event is durable. */
 export const answerWebhook = async (
   request: WebhookRequest,
   secret: string,
@@ -12,21 +12,21 @@ export const answerWebhook = async (
   const problem = checkSignature(request, secret, now)
   if (problem !== undefined) {
     warn('a webhook was refused', { problem })
-    return { status: 401, body: 'the signature does not fit' }
+    return { status: 401, body: 'the signature is missing or wrong' }
   }
   const body = jsonOf(request.body)
   if (body?.['type'] === 'url_verification') {
     return { status: 200, body: typeof body['challenge'] === 'string' ? body['challenge'] : '' }
   }
-  // Slash commands and buttons come as a form. There are none of ours, so there is nothing to do.
+  // Slash commands and buttons arrive as a form. We have none, so there is nothing to do.
   if (body === undefined) return { status: 200 }
   try {
     const retry = request.headers['x-slack-retry-num']
     await onEvent(body, retry === undefined ? undefined : Number(retry))
     return { status: 200 }
   } catch (error) {
-    warn('an event of Slack was not taken', { error })
-    return { status: 503, body: 'not taken' }
+    warn('a Slack event was not accepted', { error })
+    return { status: 503, body: 'not accepting messages right now' }
   }
 }
 

@@ -1,21 +1,21 @@
 import {
-  type Answer,
-  asker,
+  type Response,
+  createRequester,
   type Check,
   type CheckParts,
-  listed,
+  checkAllowedUsers,
   missing,
-  no,
+  fail,
   recordOf,
-  said,
+  textOf,
   type Verdict,
-  yes,
+  pass,
 } from '../checks.ts'
 import type { TelegramSettings } from './settings.ts'
 
-/** Is the token accepted, and who may give orders? */
+/** Checks that Telegram accepts the token and that users are allowed. */
 export const checkTelegram = async (given: TelegramSettings, parts: CheckParts): Promise<readonly Check[]> => {
-  const ask = asker(parts)
+  const ask = createRequester(parts)
   const { botToken, webhookUrl, webhookSecret, allowedUsers = [], apiUrl = 'https://api.telegram.org' } = given
   return [
     botToken === undefined
@@ -24,14 +24,14 @@ export const checkTelegram = async (given: TelegramSettings, parts: CheckParts):
     ...(webhookUrl !== undefined && webhookSecret === undefined
       ? [missing('webhook secret', 'TELEGRAM_WEBHOOK_SECRET')]
       : []),
-    listed(allowedUsers, 'TELEGRAM_ALLOWED_USERS', /^\d{1,20}$/, '123456789'),
+    checkAllowedUsers(allowedUsers, 'TELEGRAM_ALLOWED_USERS', /^\d{1,20}$/, '123456789'),
   ]
 }
 
-const telegramBot = ({ body }: Answer): Verdict => {
-  if (body['ok'] !== true) return no(said(body['description']), 'get the token from @BotFather again: /token')
+const telegramBot = ({ body }: Response): Verdict => {
+  if (body['ok'] !== true) return fail(textOf(body['description']), 'get the token from @BotFather again: /token')
   const bot = recordOf(body['result'])
-  // With privacy mode a mention does not always arrive; what answers the bot and what names it as a command does.
-  const hears = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''
-  return yes(`is @${said(bot['username'])}${hears}`)
+  // In privacy mode mentions may not arrive; replies to the bot and commands with its name do.
+  const privacyNote = bot['can_read_all_group_messages'] === false ? '; in groups, replies and /command@bot only' : ''
+  return pass(`is @${textOf(bot['username'])}${privacyNote}`)
 }

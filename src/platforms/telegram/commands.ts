@@ -2,10 +2,10 @@ import type { CommandRow } from '../../commands/command.ts'
 
 export type MenuCommand = { readonly command: string; readonly description: string }
 
-/** The chat's commands as Telegram lists them behind `/`: one per first word, since it knows no spaces in them. */
+/** Chat commands for Telegram's `/` menu: one per first word, since it allows no spaces. */
 export const menuCommands = (rows: readonly CommandRow[]): MenuCommand[] =>
   [...Map.groupBy(rows, ({ name }) => name.split(' ')[0] ?? name)]
-    // Telegram takes no others.
+    // Telegram's own rule.
     .filter(([command]) => /^[a-z0-9_]{1,32}$/.test(command))
     .map(([command, own]) => {
       const alone = own.find(({ name }) => name === command)

@@ -1,6 +1,6 @@
 export type Place = { readonly chat: number; readonly thread: number | undefined }
 
-/** `-1001234` is a chat, `-1001234:17` one topic of a forum. */
+/** `-1001234` is a chat, `-1001234:17` a forum topic. */
 export const conversationIdOf = ({ chat, thread }: Place): string =>
   thread === undefined ? String(chat) : `${chat}:${thread}`
 

@@ -17,5 +17,5 @@ export const telegram: PlatformDescriptor<typeof telegramSettings> = {
   capabilities: { reach: 'server', persistent: true },
   isConfigured: ({ botToken }) => botToken !== undefined,
   check: checkTelegram,
-  make: async (settings, parts) => (await import('./platform.ts')).createTelegramPlatform(settings, parts),
+  create: async (settings, parts) => (await import('./platform.ts')).createTelegramPlatform(settings, parts),
 }

@@ -2,12 +2,12 @@ import { refusalOf, signalFor, type TelegramApi } from './client.ts'
 import type { TelegramSelf } from './parse.ts'
 import { invalid } from './settings.ts'
 
-/** Who we are. Telegram says 401 to a token that was one, and 404 to one that never was; anything else may pass. */
+/** Gets our own identity. Telegram returns 401 for a revoked token and 404 for an unknown one; the rest may pass. */
 export const identify = async (api: TelegramApi, signal: AbortSignal): Promise<TelegramSelf> => {
   const { id, username } = await api.getMe(signalFor(signal)).catch((error: unknown) => {
     const refusal = refusalOf(error)
     if (refusal?.code !== 401 && refusal?.code !== 404) throw error
-    throw invalid(`Telegram rejected the bot token: ${refusal.said}`, 'write /token to @BotFather', error)
+    throw invalid(`Telegram rejected the bot token: ${refusal.description}`, 'write /token to @BotFather', error)
   })
   return { id, username }
 }

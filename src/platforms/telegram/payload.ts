@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/* What is read of an update, and nothing else of it. */
+/* Only the fields of an update that we read. */
 
 const user = z.object({
   id: z.int(),
@@ -24,7 +24,7 @@ const message = words.extend({
   message_id: z.int(),
   date: z.int(),
   chat: z.object({ id: z.int(), type: z.string() }),
-  /** A channel, or an administrator who hides. */
+  /** A channel, or an anonymous administrator. */
   sender_chat: z.unknown().optional(),
   via_bot: z.unknown().optional(),
   forward_origin: z.unknown().optional(),

@@ -14,25 +14,25 @@ import { LIMIT, telegramReplies } from './reply-port.ts'
 import { invalid, type TelegramSettings, usableSettings } from './settings.ts'
 import { answerWebhook } from './webhook.ts'
 
-/** How long things take; tests are in more of a hurry. */
+/** Delays; tests use shorter ones. */
 export type Pace = {
   readonly requestTimeoutMs: number
   readonly previewEveryMs: number
-  /** After a failure, twice as long each time. */
+  /** After a failure; doubles each time. */
   readonly pauseMs: number
-  /** Between two tries to find out who we are, while Telegram cannot be reached. */
-  readonly againMs: number
+  /** Delay between attempts to identify ourselves while Telegram is unreachable. */
+  readonly retryMs: number
 }
 
-const usualPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, againMs: 10_000 }
+const defaultPace: Pace = { requestTimeoutMs: 10_000, previewEveryMs: 2_000, pauseMs: 1_000, retryMs: 10_000 }
 
-/** Telegram, by long polling or by webhook. Throws when something is missing, before anything is tried. */
+/** Telegram, by long polling or webhook. Throws if a setting is missing, before connecting. */
 export const createTelegramPlatform = async (
   settings: TelegramSettings,
   { log: given, clock }: Pick<PlatformParts, 'log' | 'clock'>,
-  hurry: Partial<Pace> = {},
+  overrides: Partial<Pace> = {},
 ): Promise<Platform> => {
-  const pace = { ...usualPace, ...hurry }
+  const pace = { ...defaultPace, ...overrides }
   const { botToken, allowedUsers, apiUrl, webhook } = usableSettings(settings)
   const log = given.child({ platform: 'telegram' })
   const api = createTelegramApi(botToken, apiUrl, pace.requestTimeoutMs)
@@ -48,17 +48,17 @@ export const createTelegramPlatform = async (
     status = { ...status, state, since, lastError: problem ?? status.lastError }
   }
 
-  /** Answers once it is durable, or once it is clear that it is not for us. */
+  /** Resolves once the message is durable or ignored. */
   const onUpdate = async (update: unknown): Promise<void> => {
     if (inbox === undefined || self === undefined) throw notNow()
     const parsed = parseUpdate(update, self)
-    if ('ignored' in parsed) return log.debug('an update of Telegram is not for us', { why: parsed.ignored })
+    if ('ignored' in parsed) return log.debug('ignored a Telegram update', { why: parsed.ignored })
     const { message, userId } = parsed
     const by = authorise({ kind: 'listed', userId, allowed: allowedUsers })
     if (by === undefined) return log.warn('ignored a message: its author is not an allowed user', { userId })
     const { outcome } = await inbox.accept(message, by)
     status = { ...status, lastMessageAt: clock() }
-    if (outcome === 'accepted') replies.heard(message.conversationId)
+    if (outcome === 'accepted') replies.onUserMessage(message.conversationId)
   }
 
   const connect = async (signal: AbortSignal): Promise<void> => {
@@ -72,7 +72,7 @@ export const createTelegramPlatform = async (
         const refusal = refusalOf(error)
         if (refusal?.code !== 400) throw error
         throw invalid(
-          `Telegram rejected the webhook: ${refusal.said}`,
+          `Telegram rejected the webhook: ${refusal.description}`,
           'set an https URL that Telegram can reach',
           error,
         )
@@ -88,10 +88,10 @@ export const createTelegramPlatform = async (
     if (webhook !== undefined) return
     await poll({ api: waitingApi, log, clock, signal, pauseMs: pace.pauseMs, onUpdate, onState: become })
   }
-  /** Telegram cannot be reached: that is no reason to be off for good. */
+  /** Retries while Telegram is unreachable. */
   const keepTrying = async (signal: AbortSignal): Promise<void> => {
     while (!signal.aborted) {
-      await delay(pace.againMs, undefined, { signal, ref: false }).catch(() => undefined)
+      await delay(pace.retryMs, undefined, { signal, ref: false }).catch(() => undefined)
       if (signal.aborted) return
       try {
         await connect(signal)
@@ -136,7 +136,7 @@ export const createTelegramPlatform = async (
       stopping.abort()
       await working
       inbox = undefined
-      replies.quiet()
+      replies.stopPreviews()
       become('disconnected')
     },
     ...(webhook !== undefined && {

@@ -1,14 +1,14 @@
-import { type Block, type Span, wordsOf } from '../markdown/document.ts'
+import { type Block, type Span, plainTextOf } from '../markdown/document.ts'
 import { layOut } from '../markdown/layout.ts'
 import { parseMarkdown } from '../markdown/parse.ts'
 
 /**
- * Our Markdown in the HTML that Telegram knows: bold, italic, struck out, code, links and quotations; no headings, lists
- * or tables. Every `<`, `>` and `&` that is not our own is escaped, every tag that is opened is closed, and nobody is
- * called by a name that an agent writes.
+ * Renders Markdown as Telegram's HTML: bold, italic, strikethrough, code, links and quotes; no headings, lists or
+ * tables. Every `<`, `>` and `&` that isn't ours is escaped, every opened tag is closed, and names that an agent writes
+ * mention nobody.
  */
 export const toHtml = (markdown: string): string =>
-  quotations(parseMarkdown(markdown))
+  groupByQuote(parseMarkdown(markdown))
     .map(([first, ...rest], index) => {
       const gap = index === 0 ? '\n'.repeat(first.gap) : '\n'.repeat(first.gap + 1)
       const html = layOut([{ ...first, gap: 0 }, ...rest], { print, quote: '' })
@@ -17,17 +17,17 @@ export const toHtml = (markdown: string): string =>
     })
     .join('')
 
-/** The same as plain text, for what cannot be sent as HTML: a name is broken up, so that nobody is called. */
+/** As plain text, when HTML can't be sent: names are broken up, so that nobody is mentioned. */
 export const toPlain = (markdown: string): string => markdown.replaceAll(/(?<!\w)@(?=[A-Za-z]\w{3})/g, '@\u200b')
 
-/** What Telegram counts: the text without its tags. */
+/** The length as Telegram counts it: without tags. */
 export const lengthOf = (html: string): number =>
   html.replaceAll(/<[^<>]*>/g, '').replaceAll(/&(?:amp|lt|gt|quot);/g, '.').length
 
 type Run = [Block, ...Block[]]
 
-/** What stands in the same quotation, or in none. A quotation cannot hold another one. */
-const quotations = (blocks: readonly Block[]): Run[] => {
+/** Groups blocks in the same quote, or in none. Quotes can't be nested. */
+const groupByQuote = (blocks: readonly Block[]): Run[] => {
   const runs: Run[] = []
   for (const block of blocks) {
     const last = runs.at(-1)
@@ -40,7 +40,7 @@ const quotations = (blocks: readonly Block[]): Run[] => {
 const print = (block: Block): string => {
   switch (block.kind) {
     case 'heading': {
-      // All of it is bold already.
+      // The whole heading is already bold.
       const text = spans(block.spans, { bold: true })
       return text === '' ? '' : `<b>${text}</b>`
     }
@@ -51,7 +51,7 @@ const print = (block: Block): string => {
     case 'code':
       return pre(block.text, /^[\w+#.-]*/.exec(block.language)?.[0])
     case 'table':
-      // There are no tables: as code their columns stay under each other.
+      // Telegram has no tables: as code, columns stay aligned.
       return pre(block.text)
   }
 }
@@ -60,7 +60,7 @@ const escape = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 const pre = (text: string, language = ''): string => {
-  // Telegram takes no empty block.
+  // Telegram rejects an empty block.
   if (text.trim() === '') return ''
   const code = escape(text)
   return language === '' ? `<pre>${code}</pre>` : `<pre><code class="language-${language}">${code}</code></pre>`
@@ -74,7 +74,7 @@ const spans = (all: readonly Span[], around: Around = { bold: false }): string =
 const span = (one: Span, around: Around): string => {
   switch (one.kind) {
     case 'text':
-      return withoutNames(one.text)
+      return withoutMentions(one.text)
     case 'code':
       return `<code>${escape(one.text)}</code>`
     case 'strong':
@@ -86,36 +86,36 @@ const span = (one: Span, around: Around): string => {
     case 'line-break':
       return '\n'
     case 'image':
-      return isAddress(one.target) ? linkTo(one.target, one.alt) : withoutNames(one.target)
+      return isAddress(one.target) ? linkTo(one.target, one.alt) : withoutMentions(one.target)
     case 'link':
       return link(one, around)
   }
 }
 
-/** Telegram would make a mention of it and call whoever has that name. In code it does not. */
+/** Telegram would turn it into a mention and notify that user. Not in code. */
 const NAME = /(?<!\w)@[A-Za-z]\w{3,}(?:\/[\w.-]+)?/g
 
-/** Too short for a name as it stands, but what follows in another style would complete it. */
-const BEGUN = /(?<!\w)@(?=\w{0,4}$)/
+/** Too short for a name, but following text in another style would complete it. */
+const PARTIAL_NAME = /(?<!\w)@(?=\w{0,4}$)/
 
-const withoutNames = (text: string): string => {
+const withoutMentions = (text: string): string => {
   let html = ''
   let at = 0
   for (const { index, 0: name } of text.matchAll(NAME)) {
     html += `${escape(text.slice(at, index))}<code>${escape(name)}</code>`
     at = index + name.length
   }
-  return html + escape(text.slice(at).replace(BEGUN, '@\u200b'))
+  return html + escape(text.slice(at).replace(PARTIAL_NAME, '@\u200b'))
 }
 
-/** Only to where a browser may go (`tg://user` would call somebody); a path in the repository stays readable text. */
+/** Only links that a browser can open (`tg://user` would mention somebody); a repository path stays readable text. */
 const link = (one: Extract<Span, { kind: 'link' }>, around: Around): string => {
   const { form, target } = one
-  const words = wordsOf(one.spans)
+  const words = plainTextOf(one.spans)
   if (form === 'bare') return escape(words)
-  if (form === 'angle') return isAddress(target) ? linkTo(target, words) : withoutNames(`<${words}>`)
+  if (form === 'angle') return isAddress(target) ? linkTo(target, words) : withoutMentions(`<${words}>`)
   if (isAddress(target)) return linkTo(target, words)
-  return words === '' ? withoutNames(target) : `${spans(one.spans, around)} (${withoutNames(target)})`
+  return words === '' ? withoutMentions(target) : `${spans(one.spans, around)} (${withoutMentions(target)})`
 }
 
 const linkTo = (target: string, label: string): string => {

@@ -4,31 +4,31 @@ import type { Logger } from '../../process/log.ts'
 import type { ReplyPort } from '../replies/port.ts'
 import { isUnchanged, movedTo, type TelegramApi, toDeliveryError } from './client.ts'
 import { isGroup, type Place, placeOf } from './conversation-id.ts'
-import { inHtml } from './in-html.ts'
+import { sendAsHtml } from './send-as-html.ts'
 
-/** Telegram takes 4,096 after rendering. */
+/** Telegram's limit is 4,096 after rendering. */
 export const LIMIT = 3_500
 
 export type ReplyPortParts = {
   readonly api: TelegramApi
   readonly log: Logger
-  /** In groups twice as long: Telegram takes 20 messages a minute there. */
+  /** Doubled in groups, where Telegram allows 20 messages a minute. */
   readonly previewEveryMs: number
 }
 
 /**
- * Replies are messages in chats. Telegram has nothing by which one could be known again; but an edit can be repeated, so
- * an answer that was previewed arrives once.
+ * Replies are messages in chats. Telegram has nothing to recognise one by; but an edit can be repeated, so a reply that
+ * was previewed arrives once.
  */
 export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): ReplyPort<Place, number> => {
-  /** A group that became a supergroup has another id from then on. */
+  /** A group that became a supergroup has a new id. */
   const moved = new BoundedMap<number, number>(1_000)
   const chatOf = ({ chat }: Place): number => moved.get(chat) ?? chat
   const post = async (place: Place, text: string): Promise<number> => {
     const { thread } = place
-    const sent = await inHtml(text, log, (words, how) =>
+    const sent = await sendAsHtml(text, log, (words, how) =>
       api.sendMessage(chatOf(place), words, {
-        ...plainly,
+        ...noLinkPreview,
         ...how,
         ...(thread !== undefined && { message_thread_id: thread }),
       }),
@@ -37,8 +37,8 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
   }
   return {
     placeOf,
-    // A flood wait counts for the chat, not for the topic.
-    unitOf: (place) => ({ name: String(chatOf(place)), everyMs: previewEveryMs * (isGroup(place) ? 2 : 1) }),
+    // A flood wait applies to the chat, not the topic.
+    rateLimitOf: (place) => ({ name: String(chatOf(place)), everyMs: previewEveryMs * (isGroup(place) ? 2 : 1) }),
     render: (text) => text,
     post: async (place, text) => {
       try {
@@ -52,8 +52,8 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
     },
     edit: async (place, message, text) => {
       try {
-        await inHtml(text, log, (words, how) =>
-          api.editMessageText(chatOf(place), message, words, { ...plainly, ...how }),
+        await sendAsHtml(text, log, (words, how) =>
+          api.editMessageText(chatOf(place), message, words, { ...noLinkPreview, ...how }),
         )
       } catch (error) {
         if (!isUnchanged(error)) throw error
@@ -62,7 +62,7 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
     delete: async (place, message) => {
       await api.deleteMessage(chatOf(place), message)
     },
-    failureOf: (error) => ({ error: toDeliveryError(error), unclear: false }),
+    failureOf: (error) => ({ error: toDeliveryError(error), mayHaveSucceeded: false }),
     previews: {
       render: (text) => `${(splitReply(text, LIMIT - 10).at(-1) ?? '').trimEnd()}\n…`,
       firstMs: previewEveryMs,
@@ -71,5 +71,5 @@ export const telegramReplies = ({ api, log, previewEveryMs }: ReplyPortParts): R
   }
 }
 
-/** Nothing unfolds below what an agent writes. */
-const plainly = { link_preview_options: { is_disabled: true } } as const
+/** No link previews below an agent's text. */
+const noLinkPreview = { link_preview_options: { is_disabled: true } } as const

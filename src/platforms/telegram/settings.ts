@@ -24,11 +24,11 @@ export type UsableSettings = {
   readonly botToken: string
   readonly allowedUsers: readonly string[]
   readonly apiUrl: string | undefined
-  /** Telegram calls us there; undefined: we ask Telegram. */
+  /** Telegram calls us there; undefined: we poll. */
   readonly webhook: { readonly url: string; readonly secret: string } | undefined
 }
 
-/** What is needed to begin. Throws an error that names the first setting that is missing or wrong. */
+/** Validates the settings. Throws an error that names the first missing or invalid one. */
 export const usableSettings = (given: TelegramSettings): UsableSettings => {
   const { botToken, allowedUsers = [], apiUrl, webhookUrl, webhookSecret } = given
   if (botToken === undefined || !/^\d+:[\w-]+$/.test(botToken)) {
@@ -47,7 +47,7 @@ export const usableSettings = (given: TelegramSettings): UsableSettings => {
   if (webhookSecret === undefined) {
     throw invalid('the Telegram webhook has no secret', 'set TELEGRAM_WEBHOOK_SECRET: openssl rand -hex 32')
   }
-  // Telegram takes no other characters.
+  // Telegram's own rule.
   if (!/^[\w-]{1,256}$/.test(webhookSecret)) {
     throw invalid(
       'TELEGRAM_WEBHOOK_SECRET has characters that Telegram rejects',

@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { WebhookAnswer, WebhookRequest } from '../platform.ts'
 
-/** Telegram signs nothing: it repeats the secret that we gave it. Looked at before anything is read from the body. */
+/** Telegram doesn't sign: it repeats our secret, which is checked before the body is read. */
 export const answerWebhook = async (
   { headers, body }: WebhookRequest,
   secret: string,
@@ -10,19 +10,19 @@ export const answerWebhook = async (
 ): Promise<WebhookAnswer> => {
   if (!isSame(headers['x-telegram-bot-api-secret-token'] ?? '', secret)) {
     warn('a webhook was refused', { problem: 'wrong secret' })
-    return { status: 401, body: 'the secret does not fit' }
+    return { status: 401, body: 'the secret is missing or wrong' }
   }
   try {
     await onUpdate(jsonOf(body))
     return { status: 200 }
   } catch (error) {
-    // Telegram brings it again.
-    warn('an update of Telegram was not taken', { error })
-    return { status: 503, body: 'not taken' }
+    // Telegram will resend it.
+    warn('a Telegram update was not accepted', { error })
+    return { status: 503, body: 'not accepting messages right now' }
   }
 }
 
-/** Digests have one length, so that nothing is learnt from how long the comparison takes. */
+/** Digests have equal length, so the comparison's duration reveals nothing. */
 const isSame = (given: string, secret: string): boolean => timingSafeEqual(digest(given), digest(secret))
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -1,4 +1,4 @@
 import { createLocalPlatform, type LocalPlatform } from '../local.ts'
 
-/** Only with `--test-platform`: for trying the whole way without an account. */
+/** Only with `--test-platform`: tests the whole flow without an account. */
 export const createTestPlatform = (): LocalPlatform => createLocalPlatform('test')

@@ -22,74 +22,74 @@ import { shellWord } from '../../domain/shell-word.ts'
 import { listInPieces } from './list-directory.ts'
 
 /**
- * The only function that deletes a directory with what is in it. It never leaves the file system it starts on and never
- * follows a link: not onto a bind mount of the same device, not onto something mounted while it deletes, not through a
- * directory that somebody swaps for a link. What it must not cross stays, everything else goes.
+ * The only function that deletes a directory tree. It never leaves the file system it starts on and never follows a
+ * link: not into a bind mount of the same device, not into something mounted meanwhile, not through a directory swapped
+ * for a link. It keeps what it must not cross and deletes the rest.
  */
 export const deleteTree = async (path: string | Buffer, options: DeleteOptions = {}): Promise<void> => {
-  const steps = deletion(path, options)
+  const steps = deleteSteps(path, options)
   for (;;) {
     const step = steps.next()
-    if (step.done === true) return refuseLeft(path, step.value)
+    if (step.done === true) return throwIfKept(path, step.value)
     await nextTurn()
   }
 }
 
-/** The same without giving way to anything else: for a process that has nothing else to do. */
+/** Never yields: for a process with nothing else to do. */
 export const deleteTreeSync = (path: string | Buffer, options: DeleteOptions = {}): void => {
-  const steps = deletion(path, options)
+  const steps = deleteSteps(path, options)
   for (;;) {
     const step = steps.next()
-    if (step.done === true) return refuseLeft(path, step.value)
+    if (step.done === true) return throwIfKept(path, step.value)
   }
 }
 
 export type DeleteOptions = {
-  /** Asked about every directory below the top that has an entry `.git`. A reason to leave it with all that is in it. */
+  /** Called for each directory below the top that has a `.git` entry. Returns a reason to keep its whole tree. */
   readonly leave?: (directory: Buffer) => string | undefined
 }
 
-type Left = { readonly path: string; readonly reason: string }
+type Kept = { readonly path: string; readonly reason: string }
 
-const refuseLeft = (path: string | Buffer, left: readonly Left[]): void => {
-  if (left.length === 0) return
-  const named = left.slice(0, 3).map((one) => `${one.path} (${one.reason})`)
-  const mountedAt = left.find(({ reason }) => reason === mounted)
-  const more = left.length > 3 ? ` and ${left.length - 3} more` : ''
-  throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more} was left`, {
-    remedy: mountedAt === undefined ? 'check what is there' : `umount ${shellWord(mountedAt.path)}`,
+const throwIfKept = (path: string | Buffer, kept: readonly Kept[]): void => {
+  if (kept.length === 0) return
+  const named = kept.slice(0, 3).map((one) => `${one.path} (${one.reason})`)
+  const mountedAt = kept.find(({ reason }) => reason === mounted)
+  const more = kept.length > 3 ? ` and ${kept.length - 3} more` : ''
+  throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more}`, {
+    remedy: mountedAt === undefined ? 'check these paths' : `umount ${shellWord(mountedAt.path)}`,
   })
 }
 
 const mounted = 'something is mounted there'
 
-/** Gives way every so many entries. */
+/** Yields after this many entries. */
 const entriesPerTurn = 256
 
-function* deletion(path: string | Buffer, { leave }: DeleteOptions): Generator<void, Left[]> {
-  const whole = trimEndOf(toRaw(Buffer.from(path)), '/')
-  const left: Left[] = []
+function* deleteSteps(path: string | Buffer, { leave }: DeleteOptions): Generator<void, Kept[]> {
+  const top = trimEndOf(toRaw(Buffer.from(path)), '/')
+  const kept: Kept[] = []
   let done = 0
 
   const keep = (shown: string, reason: string): false => {
-    left.push({ path: shownPath(shown), reason })
+    kept.push({ path: shownPath(shown), reason })
     return false
   }
 
-  /** True when the entry is gone. `shown` is where it is for people, `parent` the way to it that nobody can redirect. */
-  function* entry(parent: Place, { name, isDirectory }: Name, shown: string): Generator<void, boolean> {
+  /** True if the entry is gone. `shown` is its path for people; `parent` can't be redirected. */
+  function* deleteEntry(parent: OpenDirectory, { name, isDirectory }: Name, shown: string): Generator<void, boolean> {
     done += 1
     if (done % entriesPerTurn === 0) yield
     try {
-      const place = isDirectory || !isUnlinked(parent.below(name)) ? openDirectory(parent.below(name)) : 'gone'
-      if (place === 'gone') return true
+      const directory = isDirectory || !tryUnlink(parent.below(name)) ? openDirectory(parent.below(name)) : 'gone'
+      if (directory === 'gone') return true
       // Swapped for something else since it was listed.
-      if (place === undefined) return isUnlinked(parent.below(name)) || keep(shown, 'it keeps changing')
+      if (directory === undefined) return tryUnlink(parent.below(name)) || keep(shown, 'it keeps changing')
       try {
-        if (place.mount !== parent.mount) return keep(shown, mounted)
-        if (!(yield* contents(place, shown))) return false
+        if (directory.mount !== parent.mount) return keep(shown, mounted)
+        if (!(yield* deleteContents(directory, shown))) return false
       } finally {
-        place.close()
+        directory.close()
       }
       rmdirSync(parent.below(name))
       return true
@@ -99,44 +99,43 @@ function* deletion(path: string | Buffer, { leave }: DeleteOptions): Generator<v
     }
   }
 
-  function* contents(place: Place, shown: string): Generator<void, boolean> {
-    const names = yield* place.names()
-    const isAsked = shown !== whole && names.some(({ name }) => name === '.git')
+  function* deleteContents(directory: OpenDirectory, shown: string): Generator<void, boolean> {
+    const names = yield* directory.names()
+    const isAsked = shown !== top && names.some(({ name }) => name === '.git')
     const reason = isAsked ? leave?.(rawBytes(shown)) : undefined
     if (reason !== undefined) return keep(shown, reason)
     let emptied = true
     for (const name of names) {
-      const gone = yield* entry(place, name, `${shown}/${name.name}`)
+      const gone = yield* deleteEntry(directory, name, `${shown}/${name.name}`)
       emptied &&= gone
     }
     return emptied
   }
 
-  const above = openTop(rawBytes(posix.dirname(whole)))
-  if (above === undefined) return left
+  const parent = openTop(rawBytes(posix.dirname(top)))
+  if (parent === undefined) return kept
   try {
-    yield* entry(above, { name: posix.basename(whole), isDirectory: true }, whole)
+    yield* deleteEntry(parent, { name: posix.basename(top), isDirectory: true }, top)
   } finally {
-    above.close()
+    parent.close()
   }
-  return left
+  return kept
 }
 
-/** A name is bytes: raw. What kind it was when it was listed is only a hint. */
+/** Names are raw bytes. The kind seen when listing is only a hint. */
 type Name = { readonly name: string; readonly isDirectory: boolean }
 
-/** An open directory: what is done below it is done there, whatever happens to the names on the way to it. */
-type Place = {
+/** An open directory: operations below it stay in it, even if its path changes. */
+type OpenDirectory = {
   readonly below: (name: string) => Buffer
   readonly names: () => Generator<void, Name[]>
-  /** Which mount it is on. */
   readonly mount: string
   readonly close: () => void
 }
 
-const openTop = (path: Buffer): Place | undefined => {
+const openTop = (path: Buffer): OpenDirectory | undefined => {
   try {
-    return isLinux ? descriptor(path, 0) : byPath(realpathSync.native(path, { encoding: 'buffer' }))
+    return isLinux ? openByDescriptor(path, 0) : openByPath(realpathSync.native(path, { encoding: 'buffer' }))
   } catch (error) {
     if (isMissing(error)) return undefined
     throw error
@@ -145,46 +144,46 @@ const openTop = (path: Buffer): Place | undefined => {
 
 const isLinux = process.platform === 'linux'
 
-/** Undefined for whatever is not a directory: a file, a link, a socket. */
-const openDirectory = (path: Buffer): Place | undefined => {
+/** Undefined if it isn't a directory: a file, a link, a socket. */
+const openDirectory = (path: Buffer): OpenDirectory | undefined => {
   try {
-    return isLinux ? descriptor(path, constants.O_NOFOLLOW) : byPath(path)
+    return isLinux ? openByDescriptor(path, constants.O_NOFOLLOW) : openByPath(path)
   } catch (error) {
     if (hasCode(error, 'ENOTDIR') || hasCode(error, 'ELOOP')) return undefined
     throw error
   }
 }
 
-/** Linux: opens what is named without reading it, which needs no permission. Node has no name for it. */
+/** Linux: opens without reading, which needs no permission. Missing from Node's constants. */
 const O_PATH = 0o10000000
 
 /**
- * `/proc/self/fd/<n>` leads to the open directory itself. Its mount has a number that no other mount has while we hold
- * the directory above open, bind mounts included; and the kernel refuses to unlink a mount point.
+ * `/proc/self/fd/<n>` is the open directory itself. Its mount ID is unique while we hold the parent open, even among
+ * bind mounts, and the kernel refuses to unlink a mount point.
  */
-const descriptor = (path: Buffer, flags: number): Place => {
+const openByDescriptor = (path: Buffer, flags: number): OpenDirectory => {
   const fd = openSync(path, O_PATH | constants.O_DIRECTORY | flags)
   try {
     const mount = /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
-    if (mount === undefined) throw new Error('the kernel does not say which mount a directory is on')
-    return { ...placeAt(Buffer.from(`/proc/self/fd/${fd}`), fstatSync(fd)), mount, close: () => closeSync(fd) }
+    if (mount === undefined) throw new Error("the kernel doesn't report which mount a directory is on")
+    return { ...directoryAt(Buffer.from(`/proc/self/fd/${fd}`), fstatSync(fd)), mount, close: () => closeSync(fd) }
   } catch (error) {
     closeSync(fd)
     throw error
   }
 }
 
-/** macOS has no bind mounts, so the device tells; and from Node there is no way to work below an open directory. */
-const byPath = (path: Buffer): Place => {
+/** macOS has no bind mounts, so the device is enough; Node can't work below an open directory there. */
+const openByPath = (path: Buffer): OpenDirectory => {
   const found = lstatSync(path)
   if (!found.isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
-  return { ...placeAt(path, found), mount: String(found.dev), close: () => undefined }
+  return { ...directoryAt(path, found), mount: String(found.dev), close: () => undefined }
 }
 
-const placeAt = (path: Buffer, { mode, size }: Stats): Pick<Place, 'below' | 'names'> => ({
+const directoryAt = (path: Buffer, { mode, size }: Stats): Pick<OpenDirectory, 'below' | 'names'> => ({
   below: (name) => Buffer.concat([path, Buffer.from('/'), rawBytes(name)]),
   *names() {
-    // One without the right to list or change it would keep its files: it goes anyway, so the right is taken first.
+    // We need permission to list and change a directory before we can delete its files.
     if ((mode & 0o700) !== 0o700) chmodSync(path, (mode & 0o777) | 0o700)
     const pieces = listInPieces(path, size)
     let piece = pieces.next()
@@ -193,8 +192,8 @@ const placeAt = (path: Buffer, { mode, size }: Stats): Pick<Place, 'below' | 'na
   },
 })
 
-/** False for a directory: Linux says EISDIR, macOS EPERM. */
-const isUnlinked = (path: Buffer): boolean => {
+/** False for a directory: EISDIR on Linux, EPERM on macOS. */
+const tryUnlink = (path: Buffer): boolean => {
   try {
     unlinkSync(path)
     return true
@@ -205,6 +204,6 @@ const isUnlinked = (path: Buffer): boolean => {
   }
 }
 
-/** Without the path, which may be one of `/proc`. */
+/** Without the path, which may be under `/proc`. */
 const reasonOf = (error: unknown): string =>
   error instanceof Error ? error.message.replace(/, \w+ '.*$/s, '') : String(error)

@@ -3,17 +3,17 @@ import { AppError } from '../../domain/errors.ts'
 import { createTimeSlice, type TimeSlice } from '../time-slice.ts'
 
 export type ListOptions = {
-  /** Size of the directory in bytes, where the caller has just asked for it. */
+  /** Size of the directory in bytes, if the caller just read it. */
   readonly size?: number
   /** Shared with the rest of the caller's work. */
   readonly slice?: TimeSlice
-  /** A directory with more entries than this is refused. */
+  /** Throws if the directory has more entries than this. */
   readonly maxEntries?: number
 }
 
 /**
- * The entries of a directory that an agent can fill; names are raw (see domain/raw-path.ts). A large one is read in
- * pieces: listing a million names at once would stop everything else for seconds.
+ * Lists a directory that an agent can fill; names are raw (see domain/raw-path.ts). Large ones are read in pieces:
+ * listing a million names at once would block for seconds.
  */
 export const listDirectory = async (path: Buffer, options: ListOptions = {}): Promise<Dirent[]> => {
   const { size = statSync(path).size, slice = createTimeSlice(), maxEntries = Infinity } = options
@@ -25,16 +25,16 @@ export const listDirectory = async (path: Buffer, options: ListOptions = {}): Pr
       if (slice.isOver()) await slice.next()
     }
   } finally {
-    // Closes the directory if it has not been read to the end.
+    // Closes the directory if it wasn't read to the end.
     pieces.return([])
   }
 }
 
-/** About 1,000 names. Opening a directory to read it in pieces takes twice as long as listing a small one at once. */
+/** About 1,000 names. For small directories, reading in pieces takes twice as long as listing at once. */
 const largeDirectoryBytes = 32 * 1024
 const entriesPerPiece = 256
 
-/** Yields the entries so far after each piece, and returns all of them. */
+/** Yields the entries so far after each piece, then returns all of them. */
 export function* listInPieces(path: Buffer, size: number): Generator<Dirent[], Dirent[]> {
   if (size <= largeDirectoryBytes) return readdirSync(path, { withFileTypes: true, encoding: 'latin1' })
   const entries: Dirent[] = []
@@ -48,5 +48,5 @@ export function* listInPieces(path: Buffer, size: number): Generator<Dirent[], D
 
 const tooManyEntries = (path: Buffer, maxEntries: number): AppError =>
   new AppError('unusable-file', `${path.toString()} has more than ${maxEntries} entries`, {
-    remedy: 'find out what creates them, remove those that do not belong there, and try again',
+    remedy: "find out what creates them, remove those that don't belong there, and try again",
   })

@@ -3,13 +3,13 @@ import { dirname, resolve } from 'node:path'
 import { hasCode } from '../../domain/error-code.ts'
 
 /**
- * `mkdir -p` for a path that a user gave; true when something was made. One level at a time, from the first that exists:
- * Node's own recursive mkdir never returns where the system refuses with ENOENT, such as below /proc.
+ * `mkdir -p` for a path from the user; true if it created anything. One level at a time, because Node's recursive mkdir
+ * never returns if the system answers ENOENT, as below /proc.
  */
 export const makeDirectorySync = (path: string, mode = 0o700): boolean => {
   const missing: string[] = []
   for (let at = resolve(path); statSync(at, { throwIfNoEntry: false }) === undefined; at = dirname(at)) missing.push(at)
-  // Fails when it is a file.
+  // Throws if it is a file.
   if (missing.length === 0) return !isDirectory(path) && makeOne(path, mode)
   return missing
     .toReversed()
@@ -22,7 +22,7 @@ const makeOne = (path: string, mode: number): boolean => {
     mkdirSync(path, { mode })
     return true
   } catch (error) {
-    // Another process made it meanwhile.
+    // Another process just created it.
     if (hasCode(error, 'EEXIST') && isDirectory(path)) return false
     throw error
   }

@@ -4,7 +4,7 @@ import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { listDirectory } from './list-directory.ts'
 import { createTimeSlice } from '../time-slice.ts'
 
-/** A file system that is mounted on a directory (or a file) inside a place that is about to be deleted. */
+/** A file system mounted on a directory (or file) inside a tree that is about to be deleted. */
 export type Mount = {
   readonly path: string
   /** `bind mount of /data`, `tmpfs`, `ext4 on /dev/sdb1`. */
@@ -12,8 +12,8 @@ export type Mount = {
 }
 
 /**
- * Everything mounted on these directories or anywhere below them. `rm -rf` and `git worktree remove` empty what is
- * mounted there. Throws where it cannot be known: that is not *nothing*.
+ * Everything mounted on or below these directories. `rm -rf` and `git worktree remove` would empty it. Throws if
+ * unknown, which isn't the same as none.
  */
 export const mountsInside = async (directories: readonly string[]): Promise<Mount[]> => {
   const real = directories.map((path) => realpathSync.native(path, { encoding: 'buffer' }))
@@ -25,21 +25,21 @@ export const mountsInside = async (directories: readonly string[]): Promise<Moun
 
 type Entry = {
   readonly device: string
-  /** The directory of the file system that is mounted: `/` unless it is a bind mount of a part of it. */
+  /** The mounted directory of that file system: `/`, except for a bind mount of a part. */
   readonly root: string
   readonly at: string
   readonly type: string
   readonly source: string
 }
 
-/** Exact on Linux, where a bind mount has the device of what it shows. Paths are raw. */
+/** Exact on Linux, where a bind mount shares its source's device. Paths are raw. */
 export const mountsInTable = (table: Buffer, directories: readonly string[]): Mount[] => {
   const entries = toRaw(table)
     .split('\n')
     .filter((line) => line !== '')
     .map(parseEntry)
   const inside = entries.filter(({ at }) => directories.some((directory) => isInside(directory, at)))
-  // Several file systems mounted over one another at one place are one thing to unmount, then the next.
+  // With stacked mounts at one path, only the top one can be unmounted next.
   const last = new Map(inside.map((entry) => [entry.at, entry]))
   return [...last.values()].map((entry) => ({ path: shownPath(entry.at), what: describe(entry, entries) }))
 }
@@ -50,12 +50,12 @@ const parseEntry = (line: string): Entry => {
   const [, , device, root, at] = before.split(' ')
   const [type, source = ''] = after.split(' ')
   if (device === undefined || root === undefined || at === undefined || type === undefined || type === '') {
-    throw new Error(`/proc/self/mountinfo has a line that makes no sense: ${line.slice(0, 80)}`)
+    throw new Error(`/proc/self/mountinfo has an unexpected line: ${line.slice(0, 80)}`)
   }
   return { device, root: unescape(root), at: unescape(at), type, source: unescape(source) }
 }
 
-/** Space, tab, newline, backslash and `#` are written as three octal digits. */
+/** Space, tab, newline, backslash and `#` are escaped as three octal digits. */
 const unescape = (text: string): string =>
   text.replaceAll(/\\([0-7]{3})/g, (_all, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)))
 
@@ -74,12 +74,12 @@ const showsSame = (one: Entry, other: Entry): boolean => one.device === other.de
 const isInside = (directory: string, path: string): boolean =>
   path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`)
 
-/** Where there are no bind mounts (macOS), a directory on another device than its parent is a mount point. */
+/** Without bind mounts (macOS), a directory on another device than its parent is a mount point. */
 export const mountsByDevice = async (top: Buffer): Promise<Mount[]> => {
   const found: Mount[] = []
   const device = lstatSync(top).dev
-  const note = (path: string): void => void found.push({ path: shownPath(path), what: 'another file system' })
-  if (lstatSync(dirname(top.toString())).dev !== device) note(toRaw(top))
+  const add = (path: string): void => void found.push({ path: shownPath(path), what: 'another file system' })
+  if (lstatSync(dirname(top.toString())).dev !== device) add(toRaw(top))
   const slice = createTimeSlice()
   const visit = async (path: string): Promise<void> => {
     for (const entry of await listDirectory(rawBytes(path), { slice })) {
@@ -87,7 +87,7 @@ export const mountsByDevice = async (top: Buffer): Promise<Mount[]> => {
       const inner = `${path}/${entry.name}`
       if (!entry.isDirectory()) continue
       if (lstatSync(rawBytes(inner)).dev === device) await visit(inner)
-      else note(inner)
+      else add(inner)
     }
   }
   await visit(toRaw(top))

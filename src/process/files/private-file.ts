@@ -5,20 +5,20 @@ import { deleteTree } from './delete-tree.ts'
 import { liveness } from '../identity.ts'
 
 export type PrivateFile = {
-  /** Outside of every environment: what is in it must not turn up in a commit. */
+  /** Outside every environment, so it can't end up in a commit. */
   readonly directory: string
   readonly self: ProcessIdentity
   readonly name: string
   readonly text: string
 }
 
-/** A file that only our own user can read, for as long as `work` takes. */
+/** Creates a file that only our user can read, and deletes it after `work`. */
 export const withPrivateFile = async <T>(
   { directory, self, name, text }: PrivateFile,
   work: (file: string) => Promise<T>,
 ): Promise<T> => {
   await mkdir(directory, { recursive: true, mode: 0o700 })
-  await dropAbandoned(directory)
+  await removeAbandoned(directory)
   const own = await mkdtemp(join(directory, `${nameFor(self)}.`))
   try {
     const file = join(own, name)
@@ -29,10 +29,10 @@ export const withPrivateFile = async <T>(
   }
 }
 
-/** The name says whose it is, so that what a killed process left can be told from what is in use. */
+/** The name identifies the owner, to tell a killed process's leftovers from files in use. */
 const nameFor = ({ pid, startTime }: ProcessIdentity): string => `${pid}.${Buffer.from(startTime).toString('hex')}`
 
-const dropAbandoned = async (directory: string): Promise<void> => {
+const removeAbandoned = async (directory: string): Promise<void> => {
   for (const name of await readdir(directory)) {
     const [, pid, start] = /^(\d+)\.([0-9a-f]+)\.[^.]+$/.exec(name) ?? []
     if (pid === undefined || start === undefined) continue

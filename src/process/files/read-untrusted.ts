@@ -6,15 +6,15 @@ import { type AppError, UnusableFileError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 
 /*
- * The one way to read a file that an agent or a repository can write. Such a name may hold a FIFO (opening it waits for
- * a writer, for ever), a device that never ends, a link to either, or a file of any size. So nothing here waits, nothing
- * is judged before it is open, and no more is read than the caller has room for.
+ * The only way to read a file that an agent or repository can write. It may be a FIFO (opening waits for a writer
+ * forever), an endless device, a link to either, or huge. So nothing here blocks, checks are made on the open file, and
+ * reads are capped.
  */
 
 export type ReadOptions = {
   /** Larger files are refused (default: 1 MB). */
   readonly maxBytes?: number
-  /** Follow a link at the end of the path: only for files that a person keeps, such as `config.yaml`. */
+  /** Follow a link at the end of the path: only for files that people maintain, such as `config.yaml`. */
   readonly followLink?: boolean
 }
 
@@ -22,18 +22,18 @@ const defaultMaxBytes = 1024 * 1024
 
 type Path = string | Buffer
 
-/** The whole file; undefined when there is none. Anything but a regular file of that size throws and says what it is. */
+/** The whole file; undefined if missing. Throws, saying why, unless it is a regular file within the size limit. */
 export const readUntrustedSync = (path: Path, options: ReadOptions = {}): Buffer | undefined => {
   const file = openRegularSync(path, options)
   if (file === undefined) return undefined
   try {
     const { maxBytes = defaultMaxBytes } = options
-    const size = sizeWithin(path, fstatSync(file), maxBytes)
-    // One byte more than it had: a file that grows while it is read is noticed.
+    const size = checkedSize(path, fstatSync(file), maxBytes)
+    // One extra byte, to notice a file that grows while it is read.
     const buffer = Buffer.allocUnsafe(size + 1)
     const length = fillSync(file, buffer)
     if (length <= size) return buffer.subarray(0, length)
-    throw grew(path)
+    throw changedError(path)
   } finally {
     closeSync(file)
   }
@@ -47,11 +47,11 @@ export const readUntrusted = async (path: Path, options: ReadOptions = {}): Prom
   if (file === undefined) return undefined
   try {
     const { maxBytes = defaultMaxBytes } = options
-    const size = sizeWithin(path, await file.stat(), maxBytes)
+    const size = checkedSize(path, await file.stat(), maxBytes)
     const buffer = Buffer.allocUnsafe(size + 1)
     const length = await readFully(file, buffer, 0)
     if (length <= size) return buffer.subarray(0, length)
-    throw grew(path)
+    throw changedError(path)
   } finally {
     await file.close()
   }
@@ -60,7 +60,7 @@ export const readUntrusted = async (path: Path, options: ReadOptions = {}): Prom
 export const readUntrustedText = async (path: Path, options?: ReadOptions): Promise<string | undefined> =>
   (await readUntrusted(path, options))?.toString('utf8')
 
-/** An open regular file of any size, to be read piece by piece and closed by the caller; undefined when there is none. */
+/** An open regular file of any size, for the caller to read and close; undefined if missing. */
 export const openUntrusted = async (
   path: Path,
   { followLink = false }: Pick<ReadOptions, 'followLink'> = {},
@@ -70,7 +70,7 @@ export const openUntrusted = async (
     file = await open(path, readFlags(followLink))
   } catch (error) {
     if (isMissing(error)) return undefined
-    throw notOpened(path, error)
+    throw openError(path, error)
   }
   try {
     assertRegular(path, await file.stat())
@@ -81,7 +81,7 @@ export const openUntrusted = async (
   }
 }
 
-/** Fills the buffer from `position`; how many bytes there were. A read may give less than asked without being at the end. */
+/** Fills the buffer from `position` and returns the byte count. One read may return less than asked before the end. */
 export const readFully = async (file: FileHandle, buffer: Buffer, position: number): Promise<number> => {
   let length = 0
   while (length < buffer.length) {
@@ -93,14 +93,14 @@ export const readFully = async (file: FileHandle, buffer: Buffer, position: numb
 }
 
 /**
- * Copies a regular file with its mode, sharing blocks where the file system can. `to` must not exist. What is copied is
- * the file that was opened, even if something else takes its name meanwhile. False when there is no such file.
+ * Copies a regular file with its mode, sharing blocks where supported. `to` must not exist. Copies the opened file even
+ * if its name is replaced meanwhile. False if there is no such file.
  */
 export const copyUntrusted = async (from: Path, to: Path): Promise<boolean> => {
   const file = await openUntrusted(from)
   if (file === undefined) return false
   try {
-    // The kernel opens the same file again through this name. Elsewhere the look before has to do.
+    // Reopens the same file on Linux. Elsewhere the check above has to do.
     const source = process.platform === 'linux' ? `/proc/self/fd/${file.fd}` : from
     await copyByName(source, to, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL)
     return true
@@ -111,7 +111,7 @@ export const copyUntrusted = async (from: Path, to: Path): Promise<boolean> => {
 
 const copyByName = promisify(copyFile)
 
-/** Throws unless it is a regular file; for callers that have looked at it already. */
+/** Throws unless it is a regular file; for callers that already have its stat. */
 export const assertRegular = (path: Path, stat: Pick<Stats, 'isFile'> & Kinds): void => {
   if (!stat.isFile()) throw notAFile(path, stat)
 }
@@ -148,8 +148,8 @@ export const tooLarge = (path: Path, size: number, maxBytes: number): AppError =
   })
 
 /**
- * O_NONBLOCK: opening a FIFO returns at once, and so does a file on which somebody holds a lease (it would wait 45 s).
- * O_NOCTTY: opening a terminal does not make it ours.
+ * O_NONBLOCK: opening never blocks, neither on a FIFO nor on a file with a lease (which would wait 45 s). O_NOCTTY:
+ * opening a terminal doesn't make it ours.
  */
 const readFlags = (followLink: boolean): number =>
   constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (followLink ? 0 : constants.O_NOFOLLOW)
@@ -160,13 +160,13 @@ const openRegularSync = (path: Path, { followLink = false }: ReadOptions): numbe
     file = openSync(path, readFlags(followLink))
   } catch (error) {
     if (isMissing(error)) return undefined
-    throw notOpened(path, error)
+    throw openError(path, error)
   }
-  return closedUnlessRegular(path, file)
+  return requireRegular(path, file)
 }
 
-/** The open file, if it is a regular one; otherwise it is closed and that throws. */
-export const closedUnlessRegular = (path: Path, file: number): number => {
+/** Returns the file if it is regular; otherwise closes it and throws. */
+export const requireRegular = (path: Path, file: number): number => {
   try {
     assertRegular(path, fstatSync(file))
     return file
@@ -176,23 +176,23 @@ export const closedUnlessRegular = (path: Path, file: number): number => {
   }
 }
 
-const notOpened = (path: Path, cause: unknown): unknown => {
-  // EMLINK is what FreeBSD says for a link that is not to be followed; ENXIO is the answer for a socket.
+const openError = (path: Path, cause: unknown): unknown => {
+  // For a link, FreeBSD returns EMLINK; for a socket, open returns ENXIO.
   if (hasCode(cause, 'ELOOP') || hasCode(cause, 'EMLINK')) return unusable(path, 'a symbolic link', { cause })
   if (hasCode(cause, 'ENXIO') || hasCode(cause, 'ENODEV')) return unusable(path, 'a socket or a device', { cause })
   if (hasCode(cause, 'EAGAIN')) {
     return new UnusableFileError(String(path), 'is locked by another program', { cause, remedy: 'try again' })
   }
-  // Not readable (EACCES, EIO): the caller knows better what that means.
+  // Unreadable (EACCES, EIO): the caller knows better what that means.
   return cause
 }
 
-const sizeWithin = (path: Path, { size }: Stats, maxBytes: number): number => {
+const checkedSize = (path: Path, { size }: Stats, maxBytes: number): number => {
   if (size > maxBytes) throw tooLarge(path, size, maxBytes)
   return size
 }
 
-const grew = (path: Path): AppError =>
+const changedError = (path: Path): AppError =>
   new UnusableFileError(String(path), 'changed while it was read', { remedy: 'try again' })
 
 const fillSync = (file: number, buffer: Buffer): number => {

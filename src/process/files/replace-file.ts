@@ -1,19 +1,19 @@
 import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { closedUnlessRegular } from './read-untrusted.ts'
+import { requireRegular } from './read-untrusted.ts'
 
 /*
- * Writing where an agent can write. Opening an existing name for writing can wait for ever (a FIFO) or go through a
- * link, so a file is always made anew (O_EXCL) and put in place whole.
+ * Writing where an agent can write. Opening an existing file could block forever (a FIFO) or follow a link, so files
+ * are always created (O_EXCL) and moved into place.
  */
 
 export type WriteOptions = {
   /** Exact mode (default: 0666 minus the umask). */
   readonly mode?: number
-  /** On the disk when this returns. */
+  /** Fsync before returning. */
   readonly sync?: boolean
 }
 
-/** Puts the file in place by a rename: readers see the old one or the new one, never half of it. */
+/** Renames the file into place, so readers see the old or the new one, never a partial one. */
 export const replaceFileSync = (path: string, content: string, options: WriteOptions = {}): void => {
   const temporary = `${path}.${process.pid}.tmp`
   writeNewFileSync(temporary, content, options)
@@ -25,7 +25,7 @@ export const replaceFileSync = (path: string, content: string, options: WriteOpt
   }
 }
 
-/** Makes the file anew; what had the name before, such as the rest of a crash, is removed, never written to. */
+/** Creates the file. Anything already there, such as a crash leftover, is removed, never written to. */
 export const writeNewFileSync = (path: string, content: string, { mode, sync = false }: WriteOptions = {}): void => {
   rmSync(path, { force: true })
   const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
@@ -39,9 +39,9 @@ export const writeNewFileSync = (path: string, content: string, { mode, sync = f
   }
 }
 
-/** Opens a private log for appending, made if needed. Never waits: anything but a regular file throws. */
+/** Opens a private log for appending, or creates it. Never blocks: throws unless it is a regular file. */
 export const openLogSync = (path: string): number => {
   const { O_WRONLY, O_CREAT, O_APPEND, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants
   const flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
-  return closedUnlessRegular(path, openSync(path, flags, 0o600))
+  return requireRegular(path, openSync(path, flags, 0o600))
 }

@@ -3,8 +3,8 @@ import { open } from 'node:fs/promises'
 import { notAFile } from './read-untrusted.ts'
 
 /*
- * Brings a file or a directory (its names) to the disk. Never waits for anything but the disk: a FIFO under that name is
- * an error. Links are followed, since syncing what is behind one does no harm.
+ * Fsyncs a file or directory. Blocks only on the disk: a FIFO is an error. Follows links, since syncing their target is
+ * harmless.
  */
 
 const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY

@@ -2,7 +2,7 @@ import type { Span } from './secret-matcher.ts'
 
 export const HIDDEN = '[hidden]'
 
-/** Spans that overlap are hidden as one: a secret inside another leaves no rest. */
+/** Overlapping spans are hidden as one, so nothing of a nested secret remains. */
 export const hide = (text: string, spans: readonly Span[]): string => {
   let shown = ''
   let at = 0

@@ -6,24 +6,24 @@ import { createMatcher, type Matcher } from './secret-matcher.ts'
 
 export type Redact = (text: string) => string
 
-/** Every secret that this process knows. There is one, made where the process is put together, and it grows. */
+/** All secrets known to this process. One instance, created at startup; it grows. */
 export type Secrets = {
-  /** For text that anybody may have written: hides the known secrets and what looks like a credential. */
+  /** For text from anyone: hides known secrets and anything that looks like a credential. */
   readonly redact: Redact
-  /** For our own answers, where a branch may well be called `sk-…`: hides the known secrets only. */
+  /** For our own replies, where a branch may be named `sk-…`: hides known secrets only. */
   readonly redactKnown: Redact
-  /** For text that comes in pieces: a secret may be split between two of them. */
+  /** For text in pieces: a secret may be split between two. */
   readonly stream: (write: (text: string) => void) => RedactedStream
   readonly add: (...secrets: readonly (string | undefined)[]) => void
-  /** For a secret that has become worthless, so that the set does not grow with every run. */
+  /** For a secret that is no longer valid, so the set doesn't grow with every run. */
   readonly forget: (secret: string) => void
 }
 
 const NONE: readonly string[] = []
 
 /**
- * `more` is asked before each use, for a secret that another process may make at any time. It answers with the same list
- * as long as nothing has changed.
+ * `more` is called before each use, for secrets that another process may create. It must return the same array while
+ * nothing has changed.
  */
 export const createSecrets = (
   initial: readonly (string | undefined)[] = [],
@@ -40,7 +40,7 @@ export const createSecrets = (
       stale = true
     }
   }
-  /** Built when it is first needed: most short commands have nothing to hide. */
+  /** Built lazily: most short commands have nothing to hide. */
   const current = (): Matcher | undefined => {
     const found = more()
     stale ||= found !== others

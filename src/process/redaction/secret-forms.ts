@@ -1,22 +1,22 @@
-/** A shorter secret ("main", "1234") would black out ordinary text and reveal what it is by doing so. */
-export const SHORTEST_SECRET = 6
+/** A shorter secret ("main", "1234") would hide ordinary text, and thereby reveal itself. */
+export const MIN_SECRET_LENGTH = 6
 
-/** A line of a longer secret, such as a private key, that says something by itself. */
-const SHORTEST_LINE = 20
+/** The shortest line of a multi-line secret (a private key) worth hiding by itself. */
+const MIN_LINE_LENGTH = 20
 
 /**
- * The ways in which programs write a secret by accident: plain, in JSON, a URL, HTML or a shell word, as base64 at any
- * offset (so also inside `Basic user:secret`) and as hex. Upper and lower case are the matcher's business. Anything
- * further, such as base64 twice over, takes intent, and redaction is no wall against intent.
+ * The ways programs print a secret by accident: plain, in JSON, a URL, HTML or a shell word, as base64 at any offset
+ * (also inside `Basic user:secret`) and as hex. The matcher handles case. Anything more, such as double base64, takes
+ * intent, which redaction can't stop.
  */
 export const writtenForms = (secret: string): ReadonlySet<string> => {
   const whole = [secret, secret.trim(), secret.replaceAll(String.raw`\n`, '\n').trim()]
   const forms = [...whole, ...linesOf(secret)].flatMap(formsOf)
-  return new Set(forms.filter((form) => form.length >= SHORTEST_SECRET))
+  return new Set(forms.filter((form) => form.length >= MIN_SECRET_LENGTH))
 }
 
 const formsOf = (text: string): readonly string[] => {
-  if (text.length < SHORTEST_SECRET) return []
+  if (text.length < MIN_SECRET_LENGTH) return []
   const json = JSON.stringify(text).slice(1, -1)
   const encoded = encodeURIComponent(text.toWellFormed())
   const hex = Buffer.from(text).toString('hex')
@@ -41,10 +41,10 @@ const HTML: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>':
 const linesOf = (secret: string): readonly string[] => {
   const lines = secret.replaceAll(String.raw`\n`, '\n').split('\n')
   if (lines.length === 1) return []
-  return lines.map((line) => line.trim()).filter((line) => line.length >= SHORTEST_LINE && !line.startsWith('-----'))
+  return lines.map((line) => line.trim()).filter((line) => line.length >= MIN_LINE_LENGTH && !line.startsWith('-----'))
 }
 
-/** The part of the base64 text that depends on the secret alone when `offset` bytes (modulo 3) stand before it. */
+/** The part of the base64 text that depends only on the secret when `offset` bytes (modulo 3) precede it. */
 const base64Core = (secret: string, offset: number): readonly string[] => {
   const bytes = Buffer.concat([Buffer.alloc(offset), Buffer.from(secret)])
   const start = Math.ceil((offset * 8) / 6)

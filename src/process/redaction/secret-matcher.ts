@@ -1,34 +1,34 @@
 /*
- * Finds many secrets in one pass over a text that may come in pieces (Aho and Corasick, 1975): the work per character
- * does not grow with the number of secrets, and at every point it is known how much of a secret may have begun.
+ * Finds many secrets in one pass over streamed text (Aho and Corasick, 1975): the work per character doesn't grow with
+ * the number of secrets, and it always knows how much of a secret may have started.
  */
-import { createEscapeReader, createNoiseFilter, LONGEST_ESCAPE, withoutNoise } from './text-noise.ts'
+import { createEscapeReader, createNoiseFilter, MAX_ESCAPE_LENGTH, withoutNoise } from './text-noise.ts'
 
 export type Span = { readonly from: number; readonly to: number }
 
-/** Reads a text, piece by piece. Positions count from the first character it was ever given. */
+/** Scans text piece by piece. Positions count from the first character. */
 export type Scanner = {
   readonly feed: (text: string) => void
-  /** The secrets that were completed since the last call, in order and apart from each other. */
+  /** Secrets completed since the last call, in order, without overlaps. */
   readonly takeSpans: () => Span[]
-  /** How many characters at the end may be the beginning of a secret, and where they begin. */
+  /** How many characters at the end may start a secret, and where. */
   readonly open: () => { readonly depth: number; readonly from: number }
 }
 
 export type Matcher = {
   readonly longest: number
   readonly scan: () => Scanner
-  /** All secrets in a whole text. */
+  /** All secrets in a complete text. */
   readonly find: (text: string) => Span[]
 }
 
 /**
- * From this length on a secret is also recognised in another case and with line breaks in it: nothing else looks like
- * it. A short one ("foobar") would take ordinary text with it.
+ * From this length, a secret also matches in another case or with line breaks, since nothing else looks like it. A
+ * short one ("foobar") would match ordinary text.
  */
-const DISTINCTIVE = 16
+const MIN_DISTINCTIVE_LENGTH = 16
 
-/** Without secrets there is nothing to look for: undefined. */
+/** Undefined if there are no secrets. */
 export const createMatcher = (forms: Iterable<string>): Matcher | undefined => {
   const trie = buildTrie([...new Set([...forms].flatMap(withoutNoise))].filter((form) => form !== ''))
   if (trie.longest === 0) return undefined
@@ -46,18 +46,18 @@ export const createMatcher = (forms: Iterable<string>): Matcher | undefined => {
 
 type Trie = {
   readonly longest: number
-  /** One node per character of a form. Nearly all have one child, so children are a list, not a table. */
+  /** One node per character of a form. Nearly all have a single child, so children are a list. */
   readonly firstChild: Int32Array
-  /** The first characters by their code, as far as they are ASCII: most of a text goes from the root to the root. */
+  /** ASCII first characters, by code: most text goes from root to root. */
   readonly root: Int32Array
   readonly sibling: Int32Array
   readonly code: Uint16Array
   readonly depth: Int32Array
-  /** Where to go on when no child fits: the longest suffix that is a beginning too. */
+  /** Where to continue if no child matches: the longest suffix that is also a prefix. */
   readonly fail: Int32Array
-  /** The nearest node, itself or by `fail`, that ends a form; 0 for none. */
+  /** The nearest node, itself or via `fail`, that ends a form; 0 for none. */
   readonly ending: Int32Array
-  /** The forms that end at a node, as they are written; several when they differ in case only. */
+  /** Forms that end at a node, as written; several if they differ only in case. */
   readonly forms: ReadonlyMap<number, readonly string[]>
 }
 
@@ -77,7 +77,7 @@ const buildTrie = (forms: readonly string[]): Trie => {
   for (const form of forms) {
     let node = 0
     for (let i = 0; i < form.length; i++) {
-      const code = folded(form.charCodeAt(i))
+      const code = lowerCase(form.charCodeAt(i))
       let child = childOf(trie, node, code)
       if (child === 0) {
         child = count++
@@ -116,7 +116,7 @@ const next = (trie: Links, from: number, code: number): number => {
   }
 }
 
-/** Breadth first: what a node falls back to is shorter, and therefore linked already. */
+/** Breadth first: a node's fallback is shorter, so it is already linked. */
 const linkSuffixes = (trie: Omit<Trie, 'longest'>): void => {
   const queue: number[] = [0]
   for (const node of queue) {
@@ -129,15 +129,12 @@ const linkSuffixes = (trie: Omit<Trie, 'longest'>): void => {
 }
 
 /**
- * One reading of the text. There are several when it has escape sequences: `ESC [ 0f1e…` is a token to whoever does not
- * know these sequences, and `0f ESC [ m 1e…` to whoever does.
+ * One interpretation of the text. Escape sequences allow several: `ESC [ 0f1e…` is a token if they are ignored, and `0f
+ * ESC [ m 1e…` if they are parsed.
  */
 type Reading = {
-  /**
-   * Where each of the last characters stood, and which it was: a ring with room for the longest secret, and for a
-   * sequence that is taken back.
-   */
-  readonly places: Float64Array
+  /** Positions and codes of the last characters: a ring buffer sized for the longest secret plus a sequence to undo. */
+  readonly positions: Float64Array
   readonly codes: Uint16Array
   skips: (code: number) => 'noise' | 'break' | undefined
   count: number
@@ -146,24 +143,24 @@ type Reading = {
 }
 
 const createReading = (trie: Trie): Reading => {
-  const ring = 2 ** Math.ceil(Math.log2(trie.longest + LONGEST_ESCAPE + 2))
-  const [places, codes] = [new Float64Array(ring), new Uint16Array(ring)]
-  return { places, codes, skips: createNoiseFilter(), count: 0, lastBreak: -1, node: 0 }
+  const ring = 2 ** Math.ceil(Math.log2(trie.longest + MAX_ESCAPE_LENGTH + 2))
+  const [positions, codes] = [new Float64Array(ring), new Uint16Array(ring)]
+  return { positions, codes, skips: createNoiseFilter(), count: 0, lastBreak: -1, node: 0 }
 }
 
-/** Of what came before, only what may be the beginning of a secret still matters. */
-const follow = (trie: Trie, reading: Reading, other: Reading): void => {
-  const ring = reading.places.length
+/** Copies only what may be the start of a secret. */
+const copyPrefix = (trie: Trie, reading: Reading, other: Reading): void => {
+  const ring = reading.positions.length
   for (let i = other.count - (trie.depth[other.node] ?? 0); i < other.count; i++) {
-    reading.places[i % ring] = other.places[i % ring] ?? 0
+    reading.positions[i % ring] = other.positions[i % ring] ?? 0
     reading.codes[i % ring] = other.codes[i % ring] ?? 0
   }
   reading.skips = createNoiseFilter()
   ;[reading.count, reading.lastBreak, reading.node] = [other.count, other.lastBreak, other.node]
 }
 
-const isWritten = ({ codes, count, lastBreak }: Reading, form: string): boolean => {
-  if (form.length >= DISTINCTIVE) return true
+const matchesForm = ({ codes, count, lastBreak }: Reading, form: string): boolean => {
+  if (form.length >= MIN_DISTINCTIVE_LENGTH) return true
   if (lastBreak > count - form.length) return false
   for (let i = 0; i < form.length; i++) {
     if (codes[(count - form.length + i) % codes.length] !== form.charCodeAt(i)) return false
@@ -171,65 +168,65 @@ const isWritten = ({ codes, count, lastBreak }: Reading, form: string): boolean 
   return true
 }
 
-/** Answers where the secret began that ends with this character. */
+/** Returns the start of the secret that ends with this character. */
 const read = (trie: Trie, reading: Reading, code: number, position: number): number | undefined => {
-  const { places, codes } = reading
+  const { positions, codes } = reading
   const skipped = reading.skips(code)
   if (skipped === 'break') reading.lastBreak = reading.count
   if (skipped !== undefined) return undefined
-  places[reading.count % places.length] = position
+  positions[reading.count % positions.length] = position
   codes[reading.count % codes.length] = code
   reading.count++
-  reading.node = next(trie, reading.node, folded(code))
+  reading.node = next(trie, reading.node, lowerCase(code))
   for (let end = trie.ending[reading.node] ?? 0; end !== 0; end = trie.ending[trie.fail[end] ?? 0] ?? 0) {
-    const form = trie.forms.get(end)?.find((one) => isWritten(reading, one))
-    if (form !== undefined) return places[(reading.count - form.length) % places.length] ?? 0
+    const form = trie.forms.get(end)?.find((one) => matchesForm(reading, one))
+    if (form !== undefined) return positions[(reading.count - form.length) % positions.length] ?? 0
   }
   return undefined
 }
 
-const openIn = (trie: Trie, { places, count, node }: Reading): { depth: number; from: number } => {
+const openPrefix = (trie: Trie, { positions, count, node }: Reading): { depth: number; from: number } => {
   let last = node
-  // A secret that is complete and begins no longer one is over: nothing has to be waited for.
+  // A complete secret that isn't a prefix of a longer one is finished: don't wait for more.
   while (last !== 0 && trie.firstChild[last] === 0) last = trie.fail[last] ?? 0
   const depth = trie.depth[last] ?? 0
-  return { depth, from: depth === 0 ? Infinity : (places[(count - depth) % places.length] ?? 0) }
+  return { depth, from: depth === 0 ? Infinity : (positions[(count - depth) % positions.length] ?? 0) }
 }
 
 const createScanner = (trie: Trie): Scanner & { readonly reset: () => void } => {
   const depthOf = ({ node }: Reading): number => trie.depth[node] ?? 0
-  /** As a terminal shows it: without the sequences. */
+  /** As a terminal shows it: without escape sequences. */
   const shown = createReading(trie)
-  /** As if there were no sequences: all of them are text. */
+  /** With escape sequences as plain text. */
   const plain = createReading(trie)
-  /** Whichever of the two leads further into a secret, at each sequence anew. */
+  /** At each sequence, whichever of the two gets further into a secret. */
   const best = createReading(trie)
-  /** `best` as it was before the sequence that goes on now, to go back to. */
-  let without: Reading | undefined
+  /** `best` before the current sequence, to restore. */
+  let beforeEscape: Reading | undefined
   let inEscape = createEscapeReader()
   let position = 0
   let spans: Span[] = []
   /** Whether the other readings differ from `shown`. */
-  let divided = false
+  let diverged = false
 
-  const take = (reading: Reading, code: number): void => {
+  const readInto = (reading: Reading, code: number): void => {
     const from = read(trie, reading, code, position)
     if (from !== undefined) spans.push({ from, to: position + 1 })
   }
-  const decide = (): void => {
-    if (without !== undefined && depthOf(without) > depthOf(best)) Object.assign(best, without)
-    without = undefined
+  const chooseBest = (): void => {
+    if (beforeEscape !== undefined && depthOf(beforeEscape) > depthOf(best)) Object.assign(best, beforeEscape)
+    beforeEscape = undefined
   }
-  const takeDivided = (code: number, part: 'begin' | 'inside' | undefined): void => {
-    if (!divided) for (const reading of [plain, best]) follow(trie, reading, shown)
-    divided = true
-    if (part !== 'inside') decide()
-    if (part === 'begin') without = { ...best }
-    if (part === undefined) take(shown, code)
-    take(plain, code)
-    take(best, code)
-    // From here on they would find nothing that `shown` does not find.
-    divided = part !== undefined || plain.node !== 0 || best.node !== 0
+  const readDiverged = (code: number, part: 'begin' | 'inside' | undefined): void => {
+    if (!diverged) for (const reading of [plain, best]) copyPrefix(trie, reading, shown)
+    diverged = true
+    if (part !== 'inside') chooseBest()
+    if (part === 'begin') beforeEscape = { ...best }
+    if (part === undefined) readInto(shown, code)
+    readInto(plain, code)
+    readInto(best, code)
+    // From here on they would find nothing that `shown` misses.
+    diverged = part !== undefined || plain.node !== 0 || best.node !== 0
   }
 
   return {
@@ -239,24 +236,28 @@ const createScanner = (trie: Trie): Scanner & { readonly reset: () => void } => 
         ;[reading.count, reading.lastBreak, reading.node] = [0, -1, 0]
       }
       inEscape = createEscapeReader()
-      ;[position, spans, divided, without] = [0, [], false, undefined]
+      ;[position, spans, diverged, beforeEscape] = [0, [], false, undefined]
     },
     feed: (text) => {
       for (let i = 0; i < text.length; i++, position++) {
         const code = text.charCodeAt(i)
         const part = inEscape(code)
-        if (part === undefined && !divided) take(shown, code)
-        else takeDivided(code, part)
+        if (part === undefined && !diverged) readInto(shown, code)
+        else readDiverged(code, part)
       }
     },
     takeSpans: () => {
-      const taken = apart(spans)
+      const taken = mergeSpans(spans)
       spans = []
       return taken
     },
     open: () => {
-      const readings = [shown, ...(divided ? [plain, best] : []), ...(without === undefined ? [] : [without])]
-      const opens = readings.map((reading) => openIn(trie, reading))
+      const readings = [
+        shown,
+        ...(diverged ? [plain, best] : []),
+        ...(beforeEscape === undefined ? [] : [beforeEscape]),
+      ]
+      const opens = readings.map((reading) => openPrefix(trie, reading))
       return {
         depth: Math.max(...opens.map(({ depth }) => depth)),
         from: Math.min(position, ...opens.map(({ from }) => from)),
@@ -265,8 +266,8 @@ const createScanner = (trie: Trie): Scanner & { readonly reset: () => void } => 
   }
 }
 
-/** One that reaches back into another hides both as one. */
-const apart = (spans: Span[]): Span[] => {
+/** Merges overlapping spans. */
+const mergeSpans = (spans: Span[]): Span[] => {
   const result: Span[] = []
   for (const { from, to } of spans.sort((a, b) => a.from - b.from || a.to - b.to)) {
     const last = result.at(-1)
@@ -276,5 +277,5 @@ const apart = (spans: Span[]): Span[] => {
   return result
 }
 
-/** ASCII only: secrets and their encodings are. */
-const folded = (code: number): number => (code >= 65 && code <= 90 ? code + 32 : code)
+/** ASCII only, like secrets and their encodings. */
+const lowerCase = (code: number): number => (code >= 65 && code <= 90 ? code + 32 : code)

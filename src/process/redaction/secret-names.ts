@@ -1,8 +1,8 @@
-/** Whether a variable or a key of that name holds a secret. Matches too much rather than too little. */
+/** Whether a variable or key with this name holds a secret. Prefers false positives. */
 export const isSecretName = (name: string): boolean =>
   /token|secret|passw|passphrase|credential|api_?key|access_?key|private_?key|_key$|_pat$|_auth$/i.test(name)
 
-/** The passwords of a URL, as they are written and as they are meant: of its user, and in its query. */
+/** Passwords in a URL's user info and query, both encoded and decoded. */
 export const passwordsIn = (url: string): string[] => {
   const parsed = url.includes('://') ? URL.parse(url) : null
   if (parsed === null) return []

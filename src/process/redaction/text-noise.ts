@@ -1,24 +1,24 @@
-/* What may stand inside a secret without a reader noticing. */
+/* What can be inside a secret without a reader noticing. */
 
 /**
- * Tells which characters belong to an escape sequence of a terminal (ECMA-48): colours, character sets (`ESC ( B`),
- * links and titles (`ESC ] … BEL`), each also in its form with one character (U+0080 to U+009F).
+ * Recognizes terminal escape sequences (ECMA-48): colours, character sets (`ESC ( B`), links and titles (`ESC ] …
+ * BEL`), each also in its single-character form (U+0080 to U+009F).
  */
 export const createEscapeReader = (): ((code: number) => 'begin' | 'inside' | undefined) => {
   let state: 'none' | 'begun' | 'intermediate' | 'control' | 'string' = 'none'
   let length = 0
   return (code) => {
     if (code === 0x1b || (code >= 0x80 && code <= 0x9f)) {
-      // `ESC \` ends a string as BEL does; that it begins a sequence of its own makes no difference.
+      // `ESC \` ends a string, like BEL; treating it as a new sequence makes no difference.
       state = code === 0x1b ? 'begun' : code === 0x9b ? 'control' : STRINGS_C1.has(code) ? 'string' : 'none'
       length = 0
       return 'begin'
     }
     if (state === 'none') return undefined
-    // One that does not end is none: everything after it would be left out.
-    if (++length > LONGEST_ESCAPE || code === CANCEL || code === SUBSTITUTE) state = 'none'
+    // Too long to be a sequence: the rest of the text would be skipped.
+    if (++length > MAX_ESCAPE_LENGTH || code === CANCEL || code === SUBSTITUTE) state = 'none'
     else if (state === 'string') state = code === BELL ? 'none' : 'string'
-    // Other control characters do their work in the middle of a sequence.
+    // Other control characters act in the middle of a sequence.
     else if (code < 0x20 || code === 0x7f) return 'inside'
     else if (code > 0x7e) {
       state = 'none'
@@ -28,7 +28,7 @@ export const createEscapeReader = (): ((code: number) => 'begin' | 'inside' | un
   }
 }
 
-export const LONGEST_ESCAPE = 4_096
+export const MAX_ESCAPE_LENGTH = 4_096
 const BELL = 0x07
 const CANCEL = 0x18
 const SUBSTITUTE = 0x1a
@@ -48,8 +48,8 @@ const afterCharacter = (
 }
 
 /**
- * Characters without width, control characters, and a line break with the indentation after it (base64 wraps at 76
- * characters). Tells what is skipped.
+ * Skips zero-width characters, control characters, and a line break with its indentation (base64 wraps at 76
+ * characters). Returns the kind skipped.
  */
 export const createNoiseFilter = (): ((code: number) => 'noise' | 'break' | undefined) => {
   let afterBreak = false
@@ -67,16 +67,16 @@ export const createNoiseFilter = (): ((code: number) => 'noise' | 'break' | unde
     if (afterBreak && (code === 0x20 || code === 0x09)) return 'break'
     afterBreak = false
     const second = pair && code >= 0xdc00 && code <= 0xdfff
-    pair = isPlaneOfInvisible(code)
+    pair = isInvisibleHighSurrogate(code)
     return second || pair || isInvisible(code) ? 'noise' : undefined
   }
 }
 
-/** The first halves of the pairs for shorthand and musical controls and for tags. What shares them is rare in a secret. */
-const isPlaneOfInvisible = (code: number): boolean =>
+/** High surrogates of shorthand and musical controls and tags. Others that share them are rare in secrets. */
+const isInvisibleHighSurrogate = (code: number): boolean =>
   code === 0xd82f || code === 0xd834 || (code >= 0xdb40 && code <= 0xdb43)
 
-/** Control characters, what Unicode calls default-ignorable, and the marks of annotations. */
+/** Control characters, Unicode's default-ignorable ones, and annotation marks. */
 const isInvisible = (code: number): boolean =>
   (code < 0x20 && code !== 0x09) ||
   (code >= 0x7f && code <= 0x9f) ||
@@ -99,7 +99,7 @@ const INVISIBLE: readonly (readonly [from: number, to: number])[] = [
   [0xfff0, 0xfffb],
 ]
 
-/** A secret as it is looked for: without its escape sequences, and with them as text. Mostly the same. */
+/** A secret as searched for: without its escape sequences, and with them as text. Usually the same. */
 export const withoutNoise = (text: string): string[] => {
   const inEscape = createEscapeReader()
   const [skips, skipsToo] = [createNoiseFilter(), createNoiseFilter()]
@@ -109,11 +109,11 @@ export const withoutNoise = (text: string): string[] => {
     if (inEscape(code) === undefined && skips(code) === undefined) shown += text.charAt(i)
     if (skipsToo(code) === undefined) plain += text.charAt(i)
   }
-  // A few letters between sequences would hide these letters everywhere.
+  // If only a few letters remain, they would be hidden everywhere.
   return shown.length * 2 > plain.length ? [shown, plain] : [plain]
 }
 
-/** Reads a text piece by piece and knows where its last word begins. A space inside an escape sequence ends no word. */
+/** Tracks where the last word of a streamed text starts. A space inside an escape sequence doesn't end a word. */
 export const createWordReader = (): { readonly feed: (text: string) => void; readonly start: () => number } => {
   const inEscape = createEscapeReader()
   let position = 0

@@ -81,7 +81,7 @@ const changesSinceKept = async (
   scope: string,
   look: GitLook,
 ): Promise<string[]> => {
-  const kept = (await store.gitLooks.get(host, scope)) as GitLook | undefined
+  const kept = (await store.gitSnapshots.get(host, scope)) as GitLook | undefined
   return kept === undefined ? [] : gitChangesBetweenRuns(kept, look)
 }
 
@@ -90,12 +90,12 @@ export const keepLooks = async ({ isolation }: Context, store: Store, now: GitLo
   for (const { scope, look, environmentId } of scopesOf(now)) {
     // One that could not be taken must not become what the next one is compared with.
     if ('problem' in look) continue
-    await store.gitLooks.put({
+    await store.gitSnapshots.put({
       host: isolation.host,
       scope,
       codebaseId: now.codebase.id,
       environmentId,
-      look,
+      snapshot: look,
       at: isolation.clock(),
     })
   }

@@ -44,7 +44,7 @@ export const addCleanup = (app: App, deps: ServerDeps): void => {
 
 type Failed = { readonly codebase: string; readonly error: string }
 
-/** One repository that cannot be read must not keep the others from being cleaned. */
+/** One unreadable repository must not stop the others from being cleaned. */
 const cleanAll = async (
   { context, redact }: ServerDeps,
   codebases: readonly Codebase[],

@@ -17,7 +17,7 @@ const listRoute = createRoute({
   },
 })
 
-/** Where the server stands means nothing to who asks, so a path is a whole one. */
+/** The server's working directory means nothing to clients, so paths must be absolute. */
 const location = line(4_000)
   .refine(
     (text) => isAbsolute(text) || /^[a-z][a-z0-9+.-]*:|^[^/][^/@]*@[^/]+:/i.test(text),

@@ -37,7 +37,7 @@ const beginRoute = createRoute({
   method: 'post',
   path: '/api/conversations',
   summary: 'Generate a new conversation ID',
-  responses: { 201: json('The id', z.object({ conversationId: z.string() })), ...failures },
+  responses: { 201: json('The ID', z.object({ conversationId: z.string() })), ...failures },
 })
 
 export const addConversations = (app: App, { context: { isolation } }: ServerDeps): void => {

@@ -4,7 +4,16 @@ import type { LeftProcess } from '../../process/marked-processes.ts'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'
 import { body, failures, json } from '../routes.ts'
-import { acceptedAnswer, conversationId, incoming, line, ownPlatform, platformName, prose, time } from '../schemas.ts'
+import {
+  acceptedAnswer,
+  conversationId,
+  incoming,
+  line,
+  ownPlatform,
+  platformName,
+  userText,
+  time,
+} from '../schemas.ts'
 import { receive, receiveClosed } from './receive.ts'
 
 const params = z.object({ id: conversationId })
@@ -22,7 +31,7 @@ const postRoute = createRoute({
     query: own,
     body: body(
       z
-        .strictObject({ ...incoming, agent: line(50).optional(), context: prose.optional() })
+        .strictObject({ ...incoming, agent: line(50).optional(), context: userText.optional() })
         .refine(({ move, codebase }) => move !== true || codebase !== undefined, {
           message: 'requires `codebase`',
           path: ['move'],
@@ -99,9 +108,9 @@ export const addMessages = (app: App, deps: ServerDeps): void => {
   })
   app.openapi(listRoute, async (c) => {
     const { platform, limit } = c.req.valid('query')
-    const said = await conversationHistory(store, { platform, conversationId: c.req.valid('param').id }, { limit })
+    const history = await conversationHistory(store, { platform, conversationId: c.req.valid('param').id }, { limit })
     return c.json(
-      said.map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
+      history.map((one) => ({ ...one, at: new Date(one.at).toISOString() })),
       200,
     )
   })

@@ -8,8 +8,8 @@ import { failures } from '../routes.ts'
 const route = createRoute({
   method: 'get',
   path: '/metrics',
-  summary: 'Counters and gauges for Prometheus',
-  responses: { 200: { description: 'Text', content: { 'text/plain': { schema: z.string() } } }, ...failures },
+  summary: 'Get Prometheus metrics',
+  responses: { 200: { description: 'The metrics', content: { 'text/plain': { schema: z.string() } } }, ...failures },
 })
 
 export const addMetrics = (app: App, { context, version, metrics }: ServerDeps): void => {

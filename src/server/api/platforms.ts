@@ -21,7 +21,7 @@ const route = createRoute({
   },
 })
 
-export const addPlatforms = (app: App, { platforms, remotes, refusedPlatforms, redact }: ServerDeps): void => {
+export const addPlatforms = (app: App, { platforms, remotes, failedPlatforms, redact }: ServerDeps): void => {
   app.openapi(route, (c) => {
     const running = [...platforms.values(), ...(remotes?.values() ?? [])].map((one) => {
       const status = one.status?.()
@@ -33,7 +33,7 @@ export const addPlatforms = (app: App, { platforms, remotes, refusedPlatforms, r
         lastError: status?.lastError === undefined ? null : redact(status.lastError),
       }
     })
-    const off = (refusedPlatforms?.() ?? []).map(({ platform, problem, remedy }) => ({
+    const off = (failedPlatforms?.() ?? []).map(({ platform, problem, remedy }) => ({
       platform,
       state: 'off' as const,
       since: null,

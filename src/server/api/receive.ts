@@ -20,7 +20,7 @@ export type Received = {
   readonly context?: string | undefined
 }
 
-/** Hands a message to its platform. Durable when it answers. */
+/** Passes a message to its platform. It is durable when this resolves. */
 export const receive = async (
   deps: ServerDeps,
   platform: LocalPlatformName,
@@ -29,14 +29,14 @@ export const receive = async (
 ): Promise<Accepted> => {
   const { conversationId, message, deliveryId } = received
   assertAgent(deps, received.agent)
-  const order = {
+  const delivery = {
     conversationId,
     deliveryId: localDeliveryId(conversationId, deliveryId ?? deps.context.isolation.ids()),
     kind: 'message',
     text: message,
     details: detailsOf(received),
   } as const
-  return platformOf(deps, platform).receive(order, authenticated)
+  return platformOf(deps, platform).receive(delivery, authenticated)
 }
 
 export const receiveClosed = async (
@@ -70,6 +70,6 @@ const detailsOf = ({ codebase, move, hints, agent, context }: Received): Message
   ...(context !== undefined && { context }),
 })
 
-/** What was left out is not there, rather than there and undefined. */
+/** Drops undefined values. */
 const defined = (hints: z.output<typeof hintsSchema>): IsolationHints =>
   Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined))

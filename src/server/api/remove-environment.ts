@@ -51,7 +51,7 @@ const redacted = ({ error }: FailureJson, redact: (text: string) => string): Err
   },
 })
 
-/** As programs read it: plain, whole paths, the words of the command line. */
+/** For programs: no formatting, absolute paths, command-line wording. */
 const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({
   paint: plain,
   now: clock(),

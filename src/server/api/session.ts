@@ -20,14 +20,14 @@ const beginRoute = createRoute({
 const endRoute = createRoute({
   method: 'delete',
   path: '/api/session',
-  summary: 'End the session of the cookie',
+  summary: "End the cookie's session",
   description: 'All copies of the cookie stop working, and its event streams end.',
   request: {
     query: z.strictObject({
       all: z
         .enum(['true', 'false'])
         .default('false')
-        .openapi({ description: '`true`: end every session, in all browsers' }),
+        .openapi({ description: 'If `true`, end every session in all browsers' }),
     }),
   },
   responses: { 204: { description: 'The session has ended' }, ...failures },
@@ -37,9 +37,9 @@ const attributes = { httpOnly: true, sameSite: 'Strict', path: '/' } as const
 
 export const addSession = (app: App, sessions: Sessions): void => {
   app.openapi(beginRoute, async (c) => {
-    // A cookie that could renew itself would never end.
+    // A cookie that could renew itself would never expire.
     if (c.var.authenticated?.by !== 'bearer') {
-      throw new HttpError(401, 'unauthorized', 'a cookie is issued only for the token', {
+      throw new HttpError(401, 'unauthorized', 'creating a session requires the token', {
         headers: { 'WWW-Authenticate': 'Bearer' },
       })
     }

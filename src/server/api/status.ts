@@ -9,7 +9,7 @@ const route = createRoute({
   summary: 'Get server status',
   responses: {
     200: json(
-      'The state',
+      'Server status',
       z.object({
         version: z.string(),
         ready: z.boolean(),

@@ -50,9 +50,9 @@ export const addTestPlatform = (app: App, deps: ServerDeps): void => {
   app.openapi(listRoute, async (c) => {
     const { conversationId } = c.req.valid('param')
     const key = { platform: 'test', conversationId }
-    const said = await conversationHistory(deps.context.isolation.store, key, { delivered: true })
+    const history = await conversationHistory(deps.context.isolation.store, key, { delivered: true })
     return c.json(
-      said.map(({ role, text, at }) => ({ role, text, at: new Date(at).toISOString() })),
+      history.map(({ role, text, at }) => ({ role, text, at: new Date(at).toISOString() })),
       200,
     )
   })

@@ -7,7 +7,7 @@ const route = createRoute({
   method: 'post',
   path: '/api/wake',
   summary: 'Check for new work now (used by other processes of this home)',
-  responses: { 204: { description: 'Looking' }, ...failures },
+  responses: { 204: { description: 'Accepted' }, ...failures },
 })
 
 export const addWake = (app: App, { wake }: ServerDeps): void => {

@@ -1,12 +1,12 @@
 import { AppError } from '../../domain/errors.ts'
 import type { ArchonDatabase, ArchonRow } from './database.ts'
 
-/** What an Archon database says, whichever generation wrote it. What that generation has no column for is undefined. */
+/** The contents of an Archon database of any generation. Fields it has no column for are undefined. */
 export type ArchonInstallation = {
   readonly codebases: readonly ArchonCodebase[]
   readonly conversations: readonly ArchonConversation[]
   readonly sessions: readonly ArchonSession[]
-  /** Undefined before there was a table of them: then the conversations name the worktrees. */
+  /** Undefined if it has no such table: then the conversations name the worktrees. */
   readonly environments: readonly ArchonEnvironment[] | undefined
 }
 
@@ -22,12 +22,12 @@ export type ArchonConversation = {
   readonly platform: string | undefined
   readonly conversationId: string | undefined
   readonly codebaseId: string | undefined
-  /** The id of an environment's row, or, in the generation before, a path. */
+  /** The id of an environment's row, or a path in the previous generation. */
   readonly isolationEnvId: string | undefined
   readonly isolationEnvIdLegacy: string | undefined
   readonly worktreePath: string | undefined
   readonly isolationProvider: string | undefined
-  /** Made by Archon for its own workers; nobody speaks there. */
+  /** Created by Archon for its own workers; no user writes there. */
   readonly hidden: boolean
   readonly deletedAt: number | undefined
   readonly status: string | undefined
@@ -53,20 +53,20 @@ export type ArchonEnvironment = {
   readonly path: string | undefined
   readonly branch: string | undefined
   readonly status: string | undefined
-  /** JSON, as it stands there. */
+  /** Raw JSON. */
   readonly metadata: string | undefined
 }
 
 export type ArchonTarget = { readonly sqliteFile: string } | { readonly postgresUrl: string }
 
 /**
- * Reads it all in one snapshot, and changes nothing there. Columns are looked up, never assumed: each generation has
- * its own. `scratch` is a private directory for a copy, should SQLite need one to read without leaving files behind.
+ * Reads everything in one read-only snapshot. Columns are looked up, never assumed: they differ between generations.
+ * `scratch` is a private directory for a copy, if SQLite needs one to read without leaving files behind.
  */
 export const readArchon = async (target: ArchonTarget, scratch: string): Promise<ArchonInstallation> => {
   const database = await open(target, scratch)
   try {
-    const read = await tablesOf(database)
+    const read = await readTables(database)
     if (read.codebases === undefined && read.conversations === undefined) throw notArchon(target)
     return {
       codebases: (read.codebases ?? []).map(toCodebase),
@@ -79,7 +79,7 @@ export const readArchon = async (target: ArchonTarget, scratch: string): Promise
   }
 }
 
-/** Loaded when it is needed, as the store's own engines are. */
+/** Loaded lazily, like the store's own engines. */
 const open = async (target: ArchonTarget, scratch: string): Promise<ArchonDatabase> => {
   if ('sqliteFile' in target) {
     const { openArchonSqlite } = await import('./sqlite.ts')
@@ -89,8 +89,8 @@ const open = async (target: ArchonTarget, scratch: string): Promise<ArchonDataba
   return openArchonPostgres(target.postgresUrl)
 }
 
-/** Every column that is read, of whichever generation; docs/import-archon.md says which had which. */
-const wanted = {
+/** Every column we read, of any generation; docs/import-archon.md lists which had which. */
+const columnsRead = {
   codebases: ['id', 'name', 'repository_url', 'default_cwd'],
   conversations: [
     'id',
@@ -129,14 +129,14 @@ const tableNames = {
   environments: 'remote_agent_isolation_environments',
 } as const
 
-type Table = keyof typeof wanted
+type Table = keyof typeof columnsRead
 type Read = { readonly [Name in Table]?: ArchonRow[] }
 
-const tablesOf = async (database: ArchonDatabase): Promise<Read> => {
+const readTables = async (database: ArchonDatabase): Promise<Read> => {
   const read: Partial<Record<Table, ArchonRow[]>> = {}
   for (const name of Object.keys(tableNames) as Table[]) {
-    const there = await database.columns(tableNames[name])
-    const columns = wanted[name].filter((column) => there.includes(column))
+    const existing = await database.columns(tableNames[name])
+    const columns = columnsRead[name].filter((column) => existing.includes(column))
     if (columns.length > 0) read[name] = await database.rows(tableNames[name], columns)
   }
   return read
@@ -193,12 +193,12 @@ const toEnvironment = (row: ArchonRow): ArchonEnvironment => ({
   metadata: row['metadata'],
 })
 
-/** SQLite has 1, PostgreSQL says t. */
+/** SQLite has 1, PostgreSQL t. */
 const isTrue = (text: string | undefined): boolean => text === '1' || text === 't' || text === 'true'
 
 /**
- * `2026-01-02 03:04:05`, with or without fractions and zone. Without a zone it is UTC: SQLite's datetime() is, and the
- * old tables' `timestamp default now()` is on a server that runs in UTC, as one in a container does.
+ * `2026-01-02 03:04:05`, with or without fractions and zone. Without a zone it is UTC: so is SQLite's datetime(), and
+ * so is the old tables' `timestamp default now()` on a server in UTC, as in a container.
  */
 export const archonTime = (text: string | undefined): number | undefined => {
   const match = /^(\d{4}-\d{2}-\d{2})[ T](\d{2}:\d{2}:\d{2})(\.\d+)?(?:(Z)|([+-]\d{2})(?::?(\d{2}))?)?$/.exec(

@@ -1,9 +1,9 @@
-/** One column's value: both engines hand out text, and nothing where there is none. */
+/** By column. Both engines return text; null is undefined. */
 export type ArchonRow = Readonly<Record<string, string | undefined>>
 
-/** A database that is only ever read. */
+/** A read-only database. */
 export type ArchonDatabase = {
-  /** Empty when there is no such table. */
+  /** Empty if the table doesn't exist. */
   columns(table: string): Promise<string[]>
   rows(table: string, columns: readonly string[]): Promise<ArchonRow[]>
   close(): Promise<void>

@@ -4,22 +4,22 @@ import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { AppError } from '../../domain/errors.ts'
 import type { ArchonDatabase, ArchonRow } from './database.ts'
-import { explained } from '../sqlite/errors.ts'
+import { explainError } from '../sqlite/errors.ts'
 
-/** Opens Archon's file so that nothing changes in it and nothing appears beside it. */
+/** Opens Archon's file without changing it or creating files beside it. */
 export const openArchonSqlite = async (file: string, scratch: string): Promise<ArchonDatabase> => {
   const mode = modeOf(file)
   const { database, discard } = open(file, mode, scratch)
-  const asked = <T>(ask: () => T): T => {
+  const query = <T>(ask: () => T): T => {
     try {
       return ask()
     } catch (error) {
-      throw explained(error, file)
+      throw explainError(error, file)
     }
   }
   try {
-    // A view in somebody else's file may call functions; none that does anything but compute.
-    asked(() => database.exec('pragma trusted_schema = off; begin'))
+    // A view in a foreign file may call functions; allow only harmless ones.
+    query(() => database.exec('pragma trusted_schema = off; begin'))
   } catch (error) {
     database.close()
     discard()
@@ -27,10 +27,10 @@ export const openArchonSqlite = async (file: string, scratch: string): Promise<A
   }
   return {
     columns: async (table) =>
-      asked(() => database.prepare('select name from pragma_table_info(?)').all(table)).map((row) =>
+      query(() => database.prepare('select name from pragma_table_info(?)').all(table)).map((row) =>
         String(row['name']),
       ),
-    rows: async (table, columns) => asked(() => rowsOf(database, table, columns)),
+    rows: async (table, columns) => query(() => rowsOf(database, table, columns)),
     close: async () => {
       database.close()
       discard()
@@ -54,20 +54,20 @@ const textOf = (value: unknown): string | undefined =>
 type Opened = { readonly database: DatabaseSync; readonly discard: () => void }
 
 /**
- * A reader of a database in WAL mode makes `-wal` and `-shm` files where there are none, and leaves them. So:
- * without a `-wal` nobody has it open, and it is read as a file that does not change; with both, whoever made them is
- * at work or crashed, and SQLite's own locks give us a snapshot; with a `-wal` alone (a copy, a backup) both are copied.
+ * Reading a WAL-mode database creates `-wal` and `-shm` files if missing, and leaves them. So: without a `-wal`, nobody
+ * has it open, and we read it as immutable; with both, their creator is running or crashed, and SQLite's locks give us
+ * a snapshot; with only a `-wal` (a copy, a backup), we copy both.
  */
 const open = (file: string, mode: 'wal' | 'rollback', scratch: string): Opened => {
-  const inPlace = (): Opened => ({ database: readOnly(file, file), discard: () => {} })
+  const inPlace = (): Opened => ({ database: openReadOnly(file, file), discard: () => {} })
   if (mode === 'rollback' || existsSync(`${file}-shm`)) return inPlace()
-  if (existsSync(`${file}-wal`)) return copied(file, scratch)
+  if (existsSync(`${file}-wal`)) return openCopy(file, scratch)
   const url = pathToFileURL(file)
   url.searchParams.set('immutable', '1')
-  return { database: readOnly(url, file), discard: () => {} }
+  return { database: openReadOnly(url, file), discard: () => {} }
 }
 
-const copied = (file: string, scratch: string): Opened => {
+const openCopy = (file: string, scratch: string): Opened => {
   const directory = mkdtempSync(join(scratch, 'archon-'))
   const copy = join(directory, 'archon.db')
   const discard = (): void => {
@@ -76,22 +76,22 @@ const copied = (file: string, scratch: string): Opened => {
   }
   try {
     for (const end of ['', '-wal']) copyFileSync(`${file}${end}`, `${copy}${end}`)
-    return { database: readOnly(copy, file), discard }
+    return { database: openReadOnly(copy, file), discard }
   } catch (error) {
     discard()
     throw error
   }
 }
 
-const readOnly = (place: string | URL, file: string): DatabaseSync => {
+const openReadOnly = (place: string | URL, file: string): DatabaseSync => {
   try {
     return new DatabaseSync(place, { readOnly: true, timeout: 5_000 })
   } catch (error) {
-    throw explained(error, file)
+    throw explainError(error, file)
   }
 }
 
-/** https://sqlite.org/fileformat.html: 16 bytes of magic, and at 18 who may write: 2 is WAL. */
+/** https://sqlite.org/fileformat.html: 16 magic bytes; byte 18, the write version, is 2 for WAL. */
 const modeOf = (file: string): 'wal' | 'rollback' => {
   const header = Buffer.alloc(20)
   try {
@@ -102,20 +102,20 @@ const modeOf = (file: string): 'wal' | 'rollback' => {
       closeSync(handle)
     }
   } catch (error) {
-    throw new AppError('not-found', `cannot read ${file}: ${whyNot(error)}`, {
+    throw new AppError('not-found', `can't read ${file}: ${readFailure(error)}`, {
       cause: error,
       remedy: "pass the path of Archon's SQLite file, or a postgres:// URL",
     })
   }
   if (header.toString('latin1', 0, 16) !== 'SQLite format 3\0') {
-    throw new AppError('not-found', `${file} is not an SQLite database`, {
+    throw new AppError('not-found', `${file} isn't an SQLite database`, {
       remedy: "pass the path of Archon's SQLite file, or a postgres:// URL",
     })
   }
   return header[18] === 2 ? 'wal' : 'rollback'
 }
 
-const whyNot = (error: unknown): string => {
+const readFailure = (error: unknown): string => {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'ENOENT' || code === 'ENOTDIR') return 'no such file'
   if (code === 'EISDIR') return 'it is a directory'

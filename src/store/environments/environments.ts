@@ -5,7 +5,7 @@ import { aliasStore } from '../aliases.ts'
 import { type Engine, inTransaction } from '../engine.ts'
 import { insertEnvironment } from './insert.ts'
 import { fromRow, isLive, patchColumns } from './rows.ts'
-import { patched } from '../rows.ts'
+import { patchedColumns } from '../rows.ts'
 import type { EnvironmentPatch, EnvironmentStore } from '../store.ts'
 import type { EnvironmentRow, Tables } from '../tables.ts'
 
@@ -38,23 +38,23 @@ export const environmentStore = (db: Kysely<Tables>, engine: Engine): Environmen
     update: async (id, patch) => {
       const set = columnsOf(patch)
       if (Object.keys(set).length === 0) return
-      await taken(engine, () => db.updateTable('environments').set(set).where('id', '=', id).execute())
+      await rejectConflict(engine, () => db.updateTable('environments').set(set).where('id', '=', id).execute())
     },
     transition: async (id, from, to, patch = {}) => {
       assertTransition(from, to)
       const change = { ...columnsOf(patch), status: to }
-      const result = await taken(engine, () =>
+      const result = await rejectConflict(engine, () =>
         db.updateTable('environments').set(change).where('id', '=', id).where('status', '=', from).executeTakeFirst(),
       )
       return result.numUpdatedRows === 1n
     },
-    forgetCreating: async (id) => {
+    deleteCreating: async (id) => {
       await db.deleteFrom('environments').where('id', '=', id).where('status', '=', 'creating').execute()
     },
   }
 }
 
-/** A union, not an `or`: each half has an index of its own. The own identity comes before an alias. */
+/** A union, not an `or`, so each half uses its index. The environment's own work comes before an alias. */
 const byWork = (db: Kysely<Tables>, codebaseId: string, type: string, id: string) =>
   db
     .selectFrom('environments')
@@ -77,15 +77,15 @@ const byWork = (db: Kysely<Tables>, codebaseId: string, type: string, id: string
     .executeTakeFirst()
 
 const columnsOf = (patch: EnvironmentPatch): Partial<EnvironmentRow> =>
-  patched<EnvironmentPatch, EnvironmentRow>(patch, patchColumns)
+  patchedColumns<EnvironmentPatch, EnvironmentRow>(patch, patchColumns)
 
-/** Inserting answers with a conflict; a patch that meets another live environment is a fault of its caller. */
-const taken = async <T>(engine: Engine, change: () => Promise<T>): Promise<T> => {
+/** Inserts return a conflict; an update that conflicts with a live environment is the caller's bug. */
+const rejectConflict = async <T>(engine: Engine, change: () => Promise<T>): Promise<T> => {
   try {
     return await change()
   } catch (error) {
     if (!engine.isUniqueViolation(error)) throw error
-    throw new AppError('store-failed', 'another live environment has this branch or path already', { cause: error })
+    throw new AppError('store-failed', 'another live environment already has this branch or path', { cause: error })
   }
 }
 

@@ -7,7 +7,7 @@ import { isLive, isLiveStatus, toRow } from './rows.ts'
 import type { InsertOutcome } from '../store.ts'
 import type { Tables } from '../tables.ts'
 
-/** Inside a transaction. What it decides on is locked first, so that the answer still holds when it is written. */
+/** Inside a transaction. Locks what it decides on, so the result still holds when it is written. */
 export const insertEnvironment = async (
   db: Kysely<Tables>,
   engine: Engine,
@@ -15,7 +15,7 @@ export const insertEnvironment = async (
   limit: number | undefined,
 ): Promise<InsertOutcome> => {
   if (!(await lockCodebase(db, engine, environment.codebaseId))) {
-    throw new AppError('not-found', `there is no codebase ${environment.codebaseId}`)
+    throw new AppError('not-found', `unknown codebase ${environment.codebaseId}`)
   }
   const live = isLiveStatus(environment.status)
   const on = live ? await conflict(db, environment) : undefined
@@ -26,8 +26,8 @@ export const insertEnvironment = async (
 }
 
 /**
- * The lock is the codebase's, but a path belongs to the host: another codebase may take it between our look and our
- * insert. The index decides, without an error that would end the transaction, and the second look says on what.
+ * The lock covers the codebase, but a path belongs to the host: another codebase may take it between our check and our
+ * insert. The index decides, without an error that would end the transaction, and a second check finds why.
  */
 const insertOrConflict = async (db: Kysely<Tables>, environment: IsolatedEnvironment): Promise<InsertOutcome> => {
   const result = await db
@@ -37,7 +37,7 @@ const insertOrConflict = async (db: Kysely<Tables>, environment: IsolatedEnviron
     .executeTakeFirst()
   if (result.numInsertedOrUpdatedRows === 1n) return { outcome: 'inserted' }
   const on = await conflict(db, environment)
-  if (on === undefined) throw new AppError('store-failed', `the environment ${environment.id} is there already`)
+  if (on === undefined) throw new AppError('store-failed', `environment ${environment.id} already exists`)
   return { outcome: 'conflict', on }
 }
 
@@ -61,7 +61,7 @@ const conflict = async (
   return byPath === undefined ? undefined : 'path'
 }
 
-/** Missing ones do not count: nothing of theirs is on disk. */
+/** Missing ones don't count: they have nothing on disk. */
 const countActive = async (db: Kysely<Tables>, codebaseId: string): Promise<number> => {
   const { active } = await db
     .selectFrom('environments')

@@ -13,8 +13,8 @@ import type { EnvironmentPatch } from '../store.ts'
 import type { EnvironmentRow } from '../tables.ts'
 
 /**
- * Written out as literals: SQLite uses a partial index only when the statement repeats its condition, and a bound
- * parameter could be anything.
+ * As literals: SQLite uses a partial index only if the statement repeats its condition, and a bound parameter could be
+ * anything.
  */
 export const isLive = (column = 'status'): RawBuilder<boolean> =>
   sql<boolean>`${sql.ref(column)} in (${sql.join(liveStatuses.map((status) => sql.lit(status)))})`
@@ -81,7 +81,7 @@ export const fromRow = (row: EnvironmentRow): IsolatedEnvironment => ({
   prBranch: orUndefined(row.pr_branch),
 })
 
-/** A word that this version does not know proves nothing. */
+/** A value unknown to this version proves nothing. */
 const toTrust = (text: string): Trust => (text === 'own' || text === 'vouched' ? text : 'unproven')
 
 export const workOf = (row: { work_type: string; work_id: string }): Work => ({

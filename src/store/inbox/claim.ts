@@ -5,14 +5,14 @@ import type { ClaimRequest, InboxMessage } from '../store.ts'
 import type { Tables } from '../tables.ts'
 
 /**
- * The hot statement: one update of one row, found by the index `inbox_claim`.
+ * The hot statement: updates one row, found by the index `inbox_claim`.
  *
- * Why one caller gets it: on SQLite the statement is a write transaction of its own, and there is one writer. On
- * PostgreSQL the inner select locks the row it answers and passes over those that another claim has locked, without
- * waiting; a row that changed since our snapshot is looked at again after the lock and passed over if it is taken.
+ * Why only one caller gets it: on SQLite the statement is its own write transaction, and there is one writer. On
+ * PostgreSQL the inner select locks its row and skips rows locked by other claims, without waiting; a row that changed
+ * since our snapshot is checked again after locking, and skipped if taken.
  *
- * Why one at a time per conversation, in order: only the first open message of a line is `ready`, and it stays so while
- * it runs. A claim does not change who is first, and so it needs no lock on the line.
+ * Why one at a time per conversation, in order: only the first open message of a queue is `ready`, and it stays so
+ * while it runs. A claim doesn't change which is first, so it needs no lock on the queue.
  */
 export const claimMessage = async (
   db: Kysely<Tables>,
@@ -23,7 +23,7 @@ export const claimMessage = async (
   let next = db
     .selectFrom('inbox')
     .select('seq')
-    // Literals: SQLite uses a partial index only where the statement's own text implies its condition.
+    // Literals: SQLite uses a partial index only if the statement's text implies its condition.
     .where(sql<boolean>`state = 'waiting' and ready = 1`)
     .where('lane', '=', sql.lit(lane))
     .orderBy('seq')

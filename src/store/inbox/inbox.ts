@@ -3,7 +3,7 @@ import { AppError } from '../../domain/errors.ts'
 import { assertMessageTransition, type MessageState } from '../../domain/message.ts'
 import { type Engine, inTransaction } from '../engine.ts'
 import { claimMessage } from './claim.ts'
-import { distinctKeys, keyList, linesPerStatement, lockLines, makeFirstReady } from './line.ts'
+import { distinctKeys, keyList, queuesPerStatement, lockQueues, markFirstReady } from './conversation-queue.ts'
 import { type AcceptedMessage, childColumns, fromRow, holderColumns, toRow } from './rows.ts'
 import type { ConversationKey, InboxStore, MessageHolder } from '../store.ts'
 import type { InboxRow, Tables } from '../tables.ts'
@@ -28,15 +28,15 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
         .where('id', '=', id)
         .where('state', '=', 'running')
         .executeTakeFirst()
-      // A process that nobody could end before the message is run again must not be let go on.
+      // A process that nobody could stop before the message is rerun must not continue.
       if (child !== undefined && result.numUpdatedRows === 0n) {
-        throw new AppError('store-failed', `the message ${id} is not running any more`)
+        throw new AppError('store-failed', `message ${id} is no longer running`)
       }
     },
     transition: (id, from, to, holder) => transition(db, engine, id, from, to, holder),
     putBack: async (id, holder) => {
-      const set = { state: 'waiting', orderly: true } as const
-      return (await leave(db, id, 'running', set, holder)) !== undefined
+      const set = { state: 'waiting', countPutBack: true } as const
+      return (await updateState(db, id, 'running', set, holder)) !== undefined
     },
     running: async () =>
       (
@@ -71,7 +71,7 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
         .execute()
       return rows.toReversed().map(fromRow)
     },
-    forgetDone: async (before) => {
+    deleteDone: async (before) => {
       const result = await db
         .deleteFrom('inbox')
         .where(sql<boolean>`state = 'done'`)
@@ -82,7 +82,7 @@ export const inboxStore = (db: Kysely<Tables>, engine: Engine): InboxStore => {
   }
 }
 
-/** Twelve parameters a row; SQLite takes 32,766 in one statement. */
+/** Twelve parameters per row; SQLite allows 32,766 per statement. */
 const rowsPerStatement = 500
 
 const accept = async (
@@ -91,21 +91,21 @@ const accept = async (
   messages: readonly AcceptedMessage[],
 ): Promise<Set<string>> => {
   if (messages.length === 0) return new Set()
-  const lines = distinctKeys(messages.filter(({ lane }) => lane === 'turn'))
+  const queues = distinctKeys(messages.filter(({ lane }) => lane === 'turn'))
   return inTransaction(db, async (transaction) => {
-    await lockLines(transaction, engine, lines)
+    await lockQueues(transaction, engine, queues)
     const fresh = new Set<string>()
     for (let first = 0; first < messages.length; first += rowsPerStatement) {
       const inserted = await transaction
         .insertInto('inbox')
         .values(messages.slice(first, first + rowsPerStatement).map(toRow))
-        // Only this conflict means "known"; an id that is taken is a fault and must not look like a delivery.
+        // Only this conflict means "duplicate"; a duplicate id is a bug and must not pass for one.
         .onConflict((conflict) => conflict.columns(['platform', 'delivery_id']).doNothing())
         .returning('id')
         .execute()
       for (const { id } of inserted) fresh.add(id)
     }
-    if (fresh.size > 0) await makeFirstReady(transaction, lines)
+    if (fresh.size > 0) await markFirstReady(transaction, queues)
     return fresh
   })
 }
@@ -119,31 +119,34 @@ const transition = async (
   holder: MessageHolder | undefined,
 ): Promise<boolean> => {
   assertMessageTransition(from, to)
-  if (to === 'running') throw new AppError('illegal-transition', 'a message is begun by claiming it')
-  if (to === 'waiting') return (await leave(db, id, from, { state: to }, holder)) !== undefined
+  if (to === 'running') throw new AppError('illegal-transition', 'a message can only be started by claiming it')
+  if (to === 'waiting') return (await updateState(db, id, from, { state: to }, holder)) !== undefined
   return inTransaction(db, async (transaction) => {
-    const left = await leave(transaction, id, from, { state: to, ready: 0 }, holder)
+    const left = await updateState(transaction, id, from, { state: to, ready: 0 }, holder)
     if (left === undefined) return false
     if (left.lane !== 'turn') return true
-    const line = [{ platform: left.platform, conversationId: left.conversation_id }]
-    await lockLines(transaction, engine, line)
-    await makeFirstReady(transaction, line)
+    const queue = [{ platform: left.platform, conversationId: left.conversation_id }]
+    await lockQueues(transaction, engine, queue)
+    await markFirstReady(transaction, queue)
     return true
   })
 }
 
-const leave = async (
+const updateState = async (
   db: Kysely<Tables>,
   id: string,
   from: MessageState,
-  { orderly = false, ...set }: { readonly state: MessageState; readonly ready?: 0; readonly orderly?: boolean },
+  {
+    countPutBack = false,
+    ...set
+  }: { readonly state: MessageState; readonly ready?: 0; readonly countPutBack?: boolean },
   holder: MessageHolder | undefined,
 ): Promise<Pick<InboxRow, 'platform' | 'conversation_id' | 'lane'> | undefined> => {
   const row = db
     .updateTable('inbox')
     .set((eb) => ({
       ...set,
-      ...(orderly && { put_backs: eb('put_backs', '+', 1) }),
+      ...(countPutBack && { put_backs: eb('put_backs', '+', 1) }),
       ...holderColumns(undefined),
       ...childColumns(undefined),
     }))
@@ -159,12 +162,12 @@ const leave = async (
   return ours.returning(['platform', 'conversation_id', 'lane']).executeTakeFirst()
 }
 
-/** Both lanes are named so that SQLite takes the index of what is open, not the one of everything there ever was. */
+/** Naming both lanes makes SQLite use the index of open messages, not the one of all messages. */
 const pending = async (db: Kysely<Tables>, keys: readonly ConversationKey[]): Promise<ConversationKey[]> => {
   const found: ConversationKey[] = []
-  for (let first = 0; first < keys.length; first += linesPerStatement) {
+  for (let first = 0; first < keys.length; first += queuesPerStatement) {
     const { rows } = await sql<{ column1: string; column2: string }>`
-      select column1, column2 from (values ${keyList(keys.slice(first, first + linesPerStatement))}) as asked
+      select column1, column2 from (values ${keyList(keys.slice(first, first + queuesPerStatement))}) as asked
       where exists (
         select 1 from inbox
         where platform = asked.column1 and conversation_id = asked.column2 and state <> 'done'

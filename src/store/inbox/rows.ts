@@ -7,7 +7,7 @@ import type { InboxRow } from '../tables.ts'
 
 export type AcceptedMessage = Parameters<InboxStore['accept']>[0][number]
 
-/** A message that waits its turn is made ready by its line; one that does not is ready at once. */
+/** In the lane `turn`, the queue marks messages ready; others are ready at once. */
 export const toRow = (message: AcceptedMessage): Insertable<InboxRow> => ({
   id: message.id,
   platform: message.platform,

@@ -3,51 +3,51 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { setTimeout as pause } from 'node:timers/promises'
 import type { CompiledQuery, DatabaseConnection, Driver, QueryResult } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
-import { busyFor, explained, isBusy } from './errors.ts'
+import { busyError, explainError, isBusy } from './errors.ts'
 import { SqliteFile } from './file.ts'
-import { Turn } from '../turn.ts'
+import { Mutex } from '../mutex.ts'
 
-export type SqlitePatience = {
+export type SqliteTimeouts = {
   /** How long another process may hold the database before we give up, in milliseconds. */
   readonly busy: number
-  /** How long one transaction of this process may keep others of this process waiting. */
+  /** How long a transaction may keep others in this process waiting. */
   readonly turn: number
 }
 
 /**
- * `node:sqlite` behind Kysely: one connection, taken in turns. SQLite's own busy handler would block the event loop,
- * so its time-out is 0 and we wait asynchronously, where waiting is safe: at BEGIN and COMMIT and at a statement
- * outside a transaction.
+ * `node:sqlite` behind Kysely: one connection, used in turns. SQLite's busy handler would block the event loop, so its
+ * timeout is 0 and we wait asynchronously where that is safe: at BEGIN, at COMMIT and for statements outside a
+ * transaction.
  */
 export class SqliteDriver implements Driver {
   readonly #file: string
-  readonly #patience: SqlitePatience
-  readonly #turn: Turn
+  readonly #timeouts: SqliteTimeouts
+  readonly #mutex: Mutex
   readonly file: SqliteFile
   #database: DatabaseSync | undefined
   #connection: SqliteConnection | undefined
 
-  constructor(file: string, patience: SqlitePatience) {
+  constructor(file: string, timeouts: SqliteTimeouts) {
     this.#file = file
-    this.#patience = patience
-    this.#turn = new Turn(patience.turn)
+    this.#timeouts = timeouts
+    this.#mutex = new Mutex(timeouts.turn)
     this.file = new SqliteFile(file)
   }
 
   get inUse(): number {
-    return this.#turn.inUse
+    return this.#mutex.inUse
   }
 
   async init(): Promise<void> {
     try {
       this.#database = new DatabaseSync(this.#file, { timeout: 0, enableForeignKeyConstraints: true })
     } catch (error) {
-      throw explained(error, this.#file)
+      throw explainError(error, this.#file)
     }
     this.file.opened()
-    this.#connection = new SqliteConnection(this.#database, this.file, this.#file, this.#patience.busy)
+    this.#connection = new SqliteConnection(this.#database, this.file, this.#file, this.#timeouts.busy)
     try {
-      // The mode stays in the file; changing it needs the file for oneself, hence the same patience as for a BEGIN.
+      // The mode is stored in the file; changing it needs exclusive access, so wait as for a BEGIN.
       await this.#connection.command('pragma journal_mode = wal')
       await this.#connection.command('pragma synchronous = full')
     } catch (error) {
@@ -57,72 +57,72 @@ export class SqliteDriver implements Driver {
   }
 
   async acquireConnection(): Promise<DatabaseConnection> {
-    await this.#turn.take()
+    await this.#mutex.acquire()
     try {
       if (this.#connection === undefined) throw new AppError('store-failed', `the database ${this.#file} is closed`)
       this.file.check()
       return this.#connection
     } catch (error) {
-      this.#turn.give()
+      this.#mutex.release()
       throw error
     }
   }
 
   async releaseConnection(): Promise<void> {
-    this.#turn.give()
+    this.#mutex.release()
   }
 
-  /** Immediate: a transaction that reads first and writes later could not be retried half-way. */
+  /** Immediate: a transaction that reads first and writes later couldn't be retried half-way. */
   async beginTransaction(): Promise<void> {
     await this.#connection?.command('begin immediate')
   }
 
-  /** What was committed to a file that nobody can open again is not recorded, whatever SQLite says. */
+  /** A commit to a file that nobody can open again isn't durable, whatever SQLite says. */
   async commitTransaction(): Promise<void> {
     await this.#connection?.command('commit')
     this.file.check()
   }
 
   async rollbackTransaction(): Promise<void> {
-    // A full disk makes SQLite roll back by itself, and a second rollback would hide the first error.
+    // On a full disk SQLite rolls back by itself; a second rollback would hide the first error.
     if (this.#database?.isTransaction === true) await this.#connection?.command('rollback')
   }
 
-  /** Waits for its turn, so that what is running ends first; a leaked connection becomes an error here. */
+  /** Waits for its turn, so running work finishes; a leaked connection becomes an error here. */
   async destroy(): Promise<void> {
     try {
-      await this.#turn.take()
+      await this.#mutex.acquire()
     } finally {
       this.file.close()
       this.#database?.close()
       this.#database = undefined
       this.#connection = undefined
     }
-    this.#turn.give()
+    this.#mutex.release()
   }
 }
 
 type Prepared = { readonly statement: StatementSync; readonly reads: boolean }
 
-/** Statements differ by the length of their `in` lists, so there is a bound; preparing one anew takes about 20 µs. */
+/** Statements differ by the length of their `in` lists, hence a limit; preparing one takes about 20 µs. */
 const preparedLimit = 200
 
 class SqliteConnection implements DatabaseConnection {
   readonly #database: DatabaseSync
   readonly #opened: SqliteFile
   readonly #file: string
-  readonly #patience: number
+  readonly #busyTimeoutMs: number
   readonly #prepared = new BoundedMap<string, Prepared>(preparedLimit)
 
-  constructor(database: DatabaseSync, opened: SqliteFile, file: string, patience: number) {
+  constructor(database: DatabaseSync, opened: SqliteFile, file: string, busyTimeoutMs: number) {
     this.#database = database
     this.#opened = opened
     this.#file = file
-    this.#patience = patience
+    this.#busyTimeoutMs = busyTimeoutMs
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    // Inside a transaction we are the writer already: nothing there is worth waiting for.
+    // Inside a transaction we are already the writer, so there is nothing to wait for.
     const run = () => this.#run<R>(query.sql, query.parameters as readonly SQLInputValue[])
     if (this.#database.isTransaction) return this.#explain(run)
     const result = await this.#whileBusy(run)
@@ -132,7 +132,7 @@ class SqliteConnection implements DatabaseConnection {
 
   // oxlint-disable-next-line require-yield
   async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
-    throw new Error('the store does not stream')
+    throw new Error("the store doesn't support streaming")
   }
 
   async command(sql: string): Promise<void> {
@@ -160,10 +160,10 @@ class SqliteConnection implements DatabaseConnection {
       try {
         return attempt()
       } catch (error) {
-        if (!isBusy(error)) throw explained(error, this.#file)
-        if (waited >= this.#patience) throw busyFor(this.#file, waited, error)
+        if (!isBusy(error)) throw explainError(error, this.#file)
+        if (waited >= this.#busyTimeoutMs) throw busyError(this.#file, waited, error)
       }
-      // Jitter, so that two processes that met once do not meet again at every try.
+      // Jitter, so that two processes don't collide at every retry.
       const jittered = Math.ceil(delay * (0.5 + Math.random()))
       waited += jittered
       await pause(jittered)
@@ -174,7 +174,7 @@ class SqliteConnection implements DatabaseConnection {
     try {
       return attempt()
     } catch (error) {
-      throw explained(error, this.#file)
+      throw explainError(error, this.#file)
     }
   }
 }

@@ -1,6 +1,6 @@
 import { AppError } from '../../domain/errors.ts'
 
-/** SQLite's primary result codes, https://sqlite.org/rescode.html; the extended ones carry them in their low byte. */
+/** SQLite's primary result codes, https://sqlite.org/rescode.html; extended ones have them in the low byte. */
 const primary = { error: 1, busy: 5, readonly: 8, ioError: 10, corrupt: 11, full: 13, cannotOpen: 14, notADatabase: 26 }
 const extended = { primaryKey: 1555, unique: 2067 }
 
@@ -11,18 +11,18 @@ export const isUniqueViolation = (error: unknown): boolean => {
   return code === extended.unique || code === extended.primaryKey
 }
 
-/** SQLite has no code of its own for this. */
+/** SQLite has no specific code for this. */
 export const isMissingTable = (error: unknown): boolean =>
   primaryCode(error) === primary.error && error instanceof Error && error.message.startsWith('no such table')
 
-export const busyFor = (file: string, waited: number, cause: unknown): AppError =>
+export const busyError = (file: string, waited: number, cause: unknown): AppError =>
   new AppError('store-failed', `another process has held the database ${file} for ${Math.round(waited / 1000)} s`, {
     cause,
     remedy: 'find and stop the coppice process that is stuck, then try again',
   })
 
-/** Gives a sentence to what a person can do something about; everything else stays as it is. */
-export const explained = (error: unknown, file: string): unknown => {
+/** Explains errors that users can fix; returns others unchanged. */
+export const explainError = (error: unknown, file: string): unknown => {
   const [code, message, remedy] = explanation(error, file)
   return message === undefined ? error : new AppError(code, message, { cause: error, remedy })
 }
@@ -33,7 +33,7 @@ const explanation = (error: unknown, file: string): Explanation => {
   const text = error instanceof Error ? error.message : String(error)
   switch (primaryCode(error)) {
     case primary.full:
-      return ['disk-full', `the disk is full: ${file} cannot grow`, 'free some space and try again; nothing changed']
+      return ['disk-full', `the disk is full: ${file} can't grow`, 'free some space and try again; nothing changed']
     case primary.notADatabase:
     case primary.corrupt:
       return ['store-failed', `can't read the database ${file}: ${text}`, 'move the file aside, or restore a backup']

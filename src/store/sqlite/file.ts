@@ -3,8 +3,8 @@ import { dirname } from 'node:path'
 import { AppError } from '../../domain/errors.ts'
 
 /**
- * Is the database that is open still the file at its path? After `rm` or `mv` SQLite goes on reading and writing a file
- * that nobody can ever open again, without an error.
+ * Detects whether the open database is still the file at its path. After `rm` or `mv`, SQLite keeps using a file that
+ * nobody can open again, without an error.
  */
 export class SqliteFile {
   readonly #file: string
@@ -18,17 +18,17 @@ export class SqliteFile {
     this.#file = file
   }
 
-  /** Right after it was opened. */
+  /** Call right after opening. */
   opened(): void {
     this.#database = identity(this.#file)
   }
 
-  /** Throws once it is another file, or none. Two `stat`: 13 µs together on a busy core. */
+  /** Throws if the file was replaced or removed. Two `stat`: 13 µs in total on a busy core. */
   check(): void {
     if (this.#lost !== undefined) throw this.#lost
     if (this.#database === undefined) return
     const log = identity(`${this.#file}-wal`)
-    // It is there from the first statement to the last close, and holds what was committed of late.
+    // Exists from the first statement to the last close, and holds the latest commits.
     this.#log ??= log
     if (identity(this.#file) === this.#database && log === this.#log) return
     this.#lost = lost(this.#file)
@@ -36,7 +36,7 @@ export class SqliteFile {
     throw this.#lost
   }
 
-  /** Told by the kernel, so nothing polls; where it cannot tell, the next statement notices. */
+  /** Notified by the kernel, without polling; if that fails, the next statement notices. */
   onLost(listener: (error: AppError) => void): () => void {
     this.#listeners.add(listener)
     if (this.#lost === undefined) this.#watch()
@@ -58,11 +58,11 @@ export class SqliteFile {
       try {
         this.check()
       } catch {
-        // Its listeners were told.
+        // Its listeners were notified.
       }
     }
     try {
-      // `rename` is what appears, goes or is replaced; every write to the database is a `change`.
+      // `rename`: a file was created, deleted or replaced; each database write is a `change`.
       this.#watcher = watch(dirname(this.#file), { persistent: false }, (event) => {
         if (event === 'rename') look()
       })

@@ -122,7 +122,7 @@ const lookUpEverything = async (store: Store): Promise<void> => {
   await store.environments.dropAliases(id)
   await store.conversations.find('slack', 'c')
   await store.conversations.ofEnvironments([id])
-  await store.conversations.letGo(id)
+  await store.conversations.detachEnvironment(id)
   await store.restorePoints.list(codebase)
   await store.restorePoints.watch('host', 1)
   await store.restorePoints.expired('host', 1)

@@ -3,13 +3,13 @@ import { dirname } from 'node:path'
 import { type Dialect, Kysely, SqliteAdapter, SqliteQueryCompiler } from 'kysely'
 import { AppError } from '../../domain/errors.ts'
 import type { Database, Engine } from '../engine.ts'
-import { SqliteDriver, type SqlitePatience } from './driver.ts'
+import { SqliteDriver, type SqliteTimeouts } from './driver.ts'
 import { isMissingTable, isUniqueViolation } from './errors.ts'
 import type { Tables } from '../tables.ts'
 
-export const openSqlite = (file: string, patience: Partial<SqlitePatience> = {}): Database => {
-  makePrivate(file)
-  const driver = new SqliteDriver(file, { busy: 10_000, turn: 30_000, ...patience })
+export const openSqlite = (file: string, timeouts: Partial<SqliteTimeouts> = {}): Database => {
+  createPrivateFile(file)
+  const driver = new SqliteDriver(file, { busy: 10_000, turn: 30_000, ...timeouts })
   const db = new Kysely<Tables>({ dialect: dialectOver(driver) })
   return {
     db,
@@ -24,14 +24,14 @@ const sqlite: Engine = {
   name: 'sqlite',
   rowLocks: false,
   countingKey: 'integer primary key autoincrement',
-  // `begin immediate` has made us the only writer already.
+  // `begin immediate` already makes us the only writer.
   lockMigrations: async () => {},
-  lockLines: async () => {},
+  lockQueues: async () => {},
   isMissingTable,
   isUniqueViolation,
 }
 
-/** The turns are the driver's own, which can say who waits for whom; Kysely's would wait in silence. */
+/** The driver takes turns itself and can report who is stuck; Kysely would wait silently. */
 class TurnTakingAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true
@@ -43,16 +43,16 @@ const dialectOver = (driver: SqliteDriver): Dialect => ({
   createDriver: () => driver,
   createQueryCompiler: () => new SqliteQueryCompiler(),
   createIntrospector: () => {
-    throw new Error('the store knows its tables')
+    throw new Error("the store doesn't support introspection")
   },
 })
 
 /**
- * Messages and paths are nobody else's business: 0600 in a 0700 folder; SQLite gives its -wal and -shm files the same
- * mode. A file that exists is never opened here: closing it again would drop the POSIX locks that another connection
- * of this process holds on it (https://sqlite.org/howtocorrupt.html, 2.2).
+ * Keeps messages and paths private: 0600 in a 0700 directory; SQLite gives its -wal and -shm files the same mode. Never
+ * opens an existing file: closing it would drop the POSIX locks that another connection of this process holds on it
+ * (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-const makePrivate = (file: string): void => {
+const createPrivateFile = (file: string): void => {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     closeSync(openSync(file, 'wx', 0o600))

@@ -132,7 +132,7 @@ describe('a message that cannot be worked on is answered with what happened and 
       env: { COPPICE_AGENT_COMMAND: 'echo first; head -c 1000000 /dev/zero | tr "\\0" x; echo; echo last' },
     })
     expect(reply.length).toBeLessThan(101_000)
-    expect(reply).toMatch(/^first\nx+\n\n\[… cut here: 90\d{4} bytes of the output were left out …\]\n\nx+\nlast$/)
+    expect(reply).toMatch(/^first\nx+\n\n\[… 90\d{4} bytes of output omitted …\]\n\nx+\nlast$/)
   })
 
   test('a repository without commits', async () => {

@@ -4,7 +4,7 @@ import type { Merged } from '../../../domain/merge-proof.ts'
 import type { Sha } from '../../../domain/names.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import { readRef, updateRefs } from '../../../git/refs.ts'
-import { countHeldOnlyBy, countUnreachable } from '../../../git/unreachable.ts'
+import { countOnlyOnBranch, countUnreachable } from '../../../git/unreachable.ts'
 import { dropUpstream } from '../../../git/upstream.ts'
 import type { Base } from '../../codebases/base-branch.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -48,7 +48,8 @@ const hasNothingOfItsOwn = async (
   // The branch of a clone is not the repository's, so there nothing has to be left out of the count.
   const sharesRefs = (await readRef(context.git, repo, `refs/heads/${branch}`))?.sha === tip
   return (
-    (await (sharesRefs ? countHeldOnlyBy(context.git, repo, branch) : countUnreachable(context.git, repo, [tip]))) === 0
+    (await (sharesRefs ? countOnlyOnBranch(context.git, repo, branch) : countUnreachable(context.git, repo, [tip]))) ===
+    0
   )
 }
 

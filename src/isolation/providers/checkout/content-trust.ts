@@ -5,7 +5,7 @@ import type { BranchName, Sha } from '../../../domain/names.ts'
 import type { RestoreContents, RestorePoint } from '../../../domain/removal/restore-point.ts'
 import { isTrusted, type Trust } from '../../../domain/trust.ts'
 import { readToken } from '../../../git/admin-dir.ts'
-import { type BranchMove, branchMoves, headMoves } from '../../../git/branch-log.ts'
+import { type ReflogEntry, branchReflog, headReflog } from '../../../git/reflog.ts'
 import { lastValue } from '../../../git/config-entries.ts'
 import type { CallOptions } from '../../../git/door.ts'
 import { commitsOutside } from '../../../git/reachable.ts'
@@ -138,9 +138,9 @@ const madeHere = async (
   const isStrange = strangers.some(({ adminName }) => gitDir !== undefined && adminName === basename(gitDir))
   const logs = [
     ...(strangers.length > 0 ? await trustedMoves(context, codebase, points, strangers) : []),
-    ...(strangers.length > 0 || branch === undefined ? [] : [await branchMoves(repo, branch)]),
-    await headMoves(repo.commonDir),
-    ...(gitDir === undefined || isStrange ? [] : [await headMoves(gitDir)]),
+    ...(strangers.length > 0 || branch === undefined ? [] : [await branchReflog(repo, branch)]),
+    await headReflog(repo.commonDir),
+    ...(gitDir === undefined || isStrange ? [] : [await headReflog(gitDir)]),
   ]
   const made = new Set<Sha>()
   for (const moves of logs) for (const move of moves) if (isCommit(move, made)) made.add(move.to)
@@ -153,17 +153,17 @@ const trustedMoves = async (
   codebase: Codebase,
   points: readonly RestorePoint[],
   strangers: readonly IsolatedEnvironment[],
-): Promise<BranchMove[][]> => {
+): Promise<ReflogEntry[][]> => {
   const { store, host } = context
   const isOurs = (environment: IsolatedEnvironment): boolean =>
     environment.host === host && isTrusted(environment.trust)
   const live = (await store.environments.live(codebase.id)).filter(isOurs)
   const removed = points
     .filter(({ contents }) => isOurs(contents.environment))
-    .map(async ({ id }) => headMoves(join(restoreDirectory(context, id), 'admin')))
+    .map(async ({ id }) => headReflog(join(restoreDirectory(context, id), 'admin')))
   const present = live.map(async (environment) => {
     const record = await recordOf(codebase, environment, strangers)
-    return record === undefined ? [] : headMoves(record)
+    return record === undefined ? [] : headReflog(record)
   })
   // A reflog that cannot be read proves nothing.
   return Promise.all([...removed, ...present].map((moves) => moves.catch(() => [])))
@@ -187,7 +187,7 @@ const recordOf = async (
  * A rebase, a cherry-pick or `git am` replays what somebody else may have written, and an amended commit keeps what it
  * amends: those prove nothing by themselves.
  */
-const isCommit = (move: BranchMove, made: ReadonlySet<Sha>): move is BranchMove & { readonly to: Sha } => {
+const isCommit = (move: ReflogEntry, made: ReadonlySet<Sha>): move is ReflogEntry & { readonly to: Sha } => {
   const { from, to, message } = move
   if (to === undefined) return false
   if (message.startsWith('commit (amend):')) return from !== undefined && made.has(from)

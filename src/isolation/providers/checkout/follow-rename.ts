@@ -1,7 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { branchNameProblem, toBranchName } from '../../../domain/names.ts'
 import { readHead } from '../../../git/admin-dir.ts'
-import { branchMoves, wasRenamedFrom } from '../../../git/branch-log.ts'
+import { branchReflog, wasRenamedFrom } from '../../../git/reflog.ts'
 import type { Tree } from '../../../git/door.ts'
 import { readRefs } from '../../../git/refs.ts'
 import type { EnvironmentPatch } from '../../../store/store.ts'
@@ -29,7 +29,7 @@ export const followRename = async (
   const { branch } = head
   const [from, to] = [`refs/heads/${environment.branch}`, `refs/heads/${branch}`]
   const refs = await readRefs(context.git, tree, [from, to])
-  const renamed = wasRenamedFrom(await branchMoves(tree, branch), environment.branch, branch)
+  const renamed = wasRenamedFrom(await branchReflog(tree, branch), environment.branch, branch)
   if (!refs.has(to) || (refs.has(from) && !renamed) || branchNameProblem(branch) !== undefined) return unchanged
   if ((await context.store.environments.liveByBranch(codebase.id, branch)) !== undefined) return unchanged
   const patch: EnvironmentPatch = {

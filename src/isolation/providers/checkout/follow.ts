@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { type Codebase, type IsolatedEnvironment, isOfPullRequest } from '../../../domain/environment.ts'
+import { type Codebase, type IsolatedEnvironment, isForPullRequest } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
@@ -41,7 +41,7 @@ export const followPullRequest = async (
   { prSha }: IsolationHints,
   { signal }: CallOptions = {},
 ): Promise<FollowedHead> => {
-  if (!isOfPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
+  if (!isForPullRequest(environment, work) || prSha === undefined || !isSha(prSha)) return unknown
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state !== 'present') return unknown
   const { tree } = presence

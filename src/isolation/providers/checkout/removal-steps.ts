@@ -180,7 +180,7 @@ export const finishRemoval = async (
     await store.environments.transition(environment.id, 'removing', 'removed')
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
-    const conversations = await store.conversations.letGo(environment.id)
+    const conversations = await store.conversations.detachEnvironment(environment.id)
     const branch = `Branch ${branchDeleted ? 'deleted' : 'kept'}: ${branchNote}.`
     const leftOut = (await store.restorePoints.get(entry.id))?.contents.leftOut ?? []
     await context.onEnvironmentLost(store, {

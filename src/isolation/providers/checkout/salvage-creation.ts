@@ -12,7 +12,7 @@ import { resolveCommit } from '../../../git/refs.ts'
 import { readTree, type ListedEntry } from '../../../git/objects.ts'
 import { indexChanges } from '../../../git/snapshot.ts'
 import { type Status, readStatus } from '../../../git/status.ts'
-import { objectsHere } from '../../../git/unreachable.ts'
+import { existingObjects } from '../../../git/unreachable.ts'
 import { type TreePath, treePath } from '../../../git/tree-path.ts'
 import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
@@ -201,7 +201,7 @@ const strangersTips = async (
   tree: Tree,
 ): Promise<Sha[]> => {
   const tips = await checkout.tipsToKeep(context, codebase, tree)
-  const known = tips.length === 0 ? new Set() : await objectsHere(context.git, repoOf(codebase), tips)
+  const known = tips.length === 0 ? new Set() : await existingObjects(context.git, repoOf(codebase), tips)
   return tips.filter((sha) => !known.has(sha))
 }
 

@@ -33,7 +33,7 @@ export const endMaking = (
       await store.ports.release(entry.environmentId)
       // A row that a restore point speaks of stays, so that `restore` finds it.
       if (saved === 'saved') await store.environments.transition(entry.environmentId, 'creating', 'removed')
-      else await store.environments.forgetCreating(entry.environmentId)
+      else await store.environments.deleteCreating(entry.environmentId)
     }
     await store.journal.end(entry.id)
   })

@@ -7,7 +7,7 @@ import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { EnvironmentId, Sha } from '../../../domain/names.ts'
 import { writeLine } from '../../../domain/shell-word.ts'
 import type { Tree } from '../../../domain/tree.ts'
-import { borrowsFrom, bringObjects } from '../../../git/borrowing-clone.ts'
+import { borrowsFrom, copyObjectsToLender } from '../../../git/borrowing-clone.ts'
 import { commitTree } from '../../../git/objects.ts'
 import { readRefFile } from '../../../git/ref-file.ts'
 import { readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
@@ -165,6 +165,6 @@ const bring = async (
   }
   // Where git writes the pack it renames it from, which works on one file system only; the home may be on another. Two
   // that look at the same moment write the same pack: each by a name of its own.
-  const through = join(tree.gitDir, 'objects', `coppice-${context.ids()}`)
-  await bringObjects(context.git, tree, repo, objects, { through })
+  const tempPrefix = join(tree.gitDir, 'objects', `coppice-${context.ids()}`)
+  await copyObjectsToLender(context.git, tree, repo, objects, { tempPrefix })
 }

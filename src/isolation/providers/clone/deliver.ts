@@ -2,7 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
-import { branchMoves } from '../../../git/branch-log.ts'
+import { branchReflog } from '../../../git/reflog.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { branchNames, isNameOfSomething, readRef, updateRefs } from '../../../git/refs.ts'
 import { type BranchSettings, writeBranchSettings } from '../../../git/upstream.ts'
@@ -37,7 +37,7 @@ const dropDelivered = async (
 ): Promise<void> => {
   const repo = repoOf(codebase)
   if ((await readRef(context.git, repo, `refs/heads/${branch}`))?.sha !== tip) return
-  const moves = await branchMoves(repo, branch)
+  const moves = await branchReflog(repo, branch)
   // Without a reflog nobody knows who made it.
   const isDelivered = moves.length > 0 && moves.every(({ message }) => message === delivery)
   if (isDelivered) await dropBranch(context, codebase, branch, tip)

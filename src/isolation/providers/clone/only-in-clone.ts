@@ -6,7 +6,7 @@ import type { Tree } from '../../../domain/tree.ts'
 import { readAdminDirs } from '../../../git/admin-dir.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
-import { objectsHere, stashes } from '../../../git/unreachable.ts'
+import { existingObjects, stashes } from '../../../git/unreachable.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from '../checkout/kind.ts'
@@ -76,7 +76,7 @@ const notHeld = async (
   const open = names.filter(({ sha }) => !held.has(sha))
   const commits = open.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
   if (commits.length === 0) return open
-  const known = await objectsHere(git, tree, [...held])
+  const known = await existingObjects(git, tree, [...held])
   const stdin = [...commits, ...[...known].map((sha) => `^${sha}`)].map((line) => `${line}\n`).join('')
   const { stdout } = await git.run({ operation: 'rev-list', at: tree, args: ['rev-list', '--stdin'], stdin })
   const lost = new Set(stdout.split('\n'))

@@ -4,7 +4,7 @@ import type { Codebase } from '../../../domain/environment.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { inheritedConfig } from '../../../git/borrowing-clone.ts'
 import { remoteInfo } from '../../../git/remote.ts'
-import { objectsHere } from '../../../git/unreachable.ts'
+import { existingObjects } from '../../../git/unreachable.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -15,7 +15,7 @@ import { refsOfClone } from './tips.ts'
 export const ownWork: Keeping['ownWork'] = async (context, codebase, tree) => {
   const refs = (await refsOfClone(context.git, tree)).filter(({ committerDate }) => committerDate === undefined)
   const shas = refs.map(({ sha }) => sha)
-  const known = shas.length === 0 ? new Set() : await objectsHere(context.git, repoOf(codebase), shas)
+  const known = shas.length === 0 ? new Set() : await existingObjects(context.git, repoOf(codebase), shas)
   return [
     ...refs.filter(({ sha }) => !known.has(sha)).map(({ name }) => name),
     ...(await strangeFiles(tree)),

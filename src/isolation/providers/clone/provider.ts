@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises'
 import { toEnvironmentId } from '../../../domain/names.ts'
 import { AppError, toAppError } from '../../../domain/errors.ts'
 import { readToken } from '../../../git/admin-dir.ts'
-import { borrowsFrom, cloneAt, lendTo } from '../../../git/borrowing-clone.ts'
+import { borrowsFrom, cloneAt, setLender } from '../../../git/borrowing-clone.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import type { Provider } from '../../context.ts'
 import { followRename } from '../checkout/follow-rename.ts'
@@ -31,7 +31,7 @@ export const clone: Provider = {
       if (provider !== 'clone' || place !== host) continue
       const tree = cloneAt(path)
       try {
-        if (borrowsFrom(tree, repoOf(from))) lendTo(tree, repoOf(to))
+        if (borrowsFrom(tree, repoOf(from))) setLender(tree, repoOf(to))
       } catch (error) {
         // The others must not wait for one that an agent has spoilt.
         log.warn('a clone was not told where its repository is now', { path, error: toAppError(error).message })

@@ -4,7 +4,7 @@ import type { Codebase } from '../../../domain/environment.ts'
 import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { Repo, Tree } from '../../../domain/tree.ts'
-import { endsEarlier } from '../../../git/borrowing-clone.ts'
+import { hasShorterHistory } from '../../../git/borrowing-clone.ts'
 import { objectTypes } from '../../../git/named-objects.ts'
 import type { Git } from '../../../git/door.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
@@ -47,7 +47,7 @@ export const namedTips = async (
   tree: Tree,
 ): Promise<NamedTips> => {
   // After `git fetch --depth=1` what was fetched has no history here; the remote has it.
-  const isFetched = endsEarlier(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
+  const isFetched = hasShorterHistory(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
   const all = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
   const refs = all.filter(({ committerDate }) => committerDate !== undefined)
   const others = all.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => `${sha}^{commit}`)

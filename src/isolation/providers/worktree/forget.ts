@@ -3,8 +3,8 @@ import { basename, join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
-import { recordPlace } from '../../../git/worktree-repair.ts'
+import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
+import { pointRecordAtWorktree } from '../../../git/worktree-repair.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -28,7 +28,7 @@ export const forgetRecord = async (
   await context.failpoint('remove.forgetting')
   try {
     await withChild(context, entryId, {}, (onSpawn) =>
-      forgetWorktree(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
+      removeWorktreeRecord(context.git, repoOf(codebase), { dir: adminDir }, { onSpawn }),
     )
   } catch (error) {
     // Git would not begin, and has a reason: the removal is taken back. Once it has begun there is no way back.
@@ -82,7 +82,7 @@ export const isForgotten = async (
 export const linkAgain = async (codebase: Codebase, entry: JournalEntry, path: string): Promise<void> => {
   const record = await recordOf(codebase, entry)
   const isLinked = record !== undefined && (await readWorktreeLink(path)) === record
-  if (isLinked && (await readAdminDir(record))?.worktreePath !== path) recordPlace(record, path)
+  if (isLinked && (await readAdminDir(record))?.worktreePath !== path) pointRecordAtWorktree(record, path)
 }
 
 export const leftovers = async (codebase: Codebase, entry: JournalEntry): Promise<string[]> => {

@@ -12,7 +12,7 @@ import {
   readWorktreeLink,
 } from '../../../git/admin-dir.ts'
 import { lostCommits } from '../../../git/snapshot.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
@@ -87,7 +87,7 @@ const recall = async (
   }
   if (isThere || sha === undefined) return
   await clearLock(dir, spareReason(id))
-  await forgetWorktree(git, repoOf(codebase), { dir })
+  await removeWorktreeRecord(git, repoOf(codebase), { dir })
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Codebase } from '../../../domain/environment.ts'
 import { toAppError } from '../../../domain/errors.ts'
 import { linkedGitDirectory, maxLineBytes } from '../../../domain/git-link.ts'
 import { readAdminDir, readWorktreeLink } from '../../../git/admin-dir.ts'
-import { linkToRecord, recordPlace } from '../../../git/worktree-repair.ts'
+import { pointWorktreeAtRecord, pointRecordAtWorktree } from '../../../git/worktree-repair.ts'
 import { readUntrustedTextSync } from '../../../process/files/read-untrusted.ts'
 import type { IsolationContext } from '../../context.ts'
 import { moveBeadsRedirect } from '../checkout/provision/beads.ts'
@@ -25,8 +25,8 @@ export const relink = async (
       // A link that leads nowhere reads as none. One that leads to another repository stays.
       const leads = await readWorktreeLink(path)
       if ((leads !== undefined && leads !== record) || (await readAdminDir(record)) === undefined) continue
-      linkToRecord(path, record)
-      if (adminName === undefined || adminName === basename(record)) recordPlace(record, path)
+      pointWorktreeAtRecord(path, record)
+      if (adminName === undefined || adminName === basename(record)) pointRecordAtWorktree(record, path)
     } catch (error) {
       // Those that are not there now are missing; `doctor` names what each of the others needs.
       log.warn('a worktree of a moved repository could not be linked again', { path, error: toAppError(error).message })

@@ -18,11 +18,11 @@ import { checkoutDetached } from '../../../git/checkout.ts'
 import { convertedFiles } from '../../../git/converted.ts'
 import type { Tree } from '../../../git/door.ts'
 import { setHeadBranch, updateRefs } from '../../../git/refs.ts'
-import { lookIntoIndex } from '../../../git/hidden.ts'
+import { readIndexState } from '../../../git/hidden.ts'
 import { readStatus } from '../../../git/status.ts'
 import { submodulesOf } from '../../../git/submodule.ts'
 import { addWorktree } from '../../../git/worktree-add.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { moveWorktree } from '../../../git/worktree-move.ts'
 import { mountsInside } from '../../../process/files/mounts.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
@@ -112,7 +112,7 @@ const retireSpare = async (
   if (!(await isAsMade(context, spare, ours))) return leaveToUser(spare.gitDir)
   const root = dirname(dirname(spare.path))
   context.reap([await discardDirectory(root, spare.path, basename(spare.path))])
-  await forgetWorktree(context.git, repoOf(codebase), { dir: spare.gitDir })
+  await removeWorktreeRecord(context.git, repoOf(codebase), { dir: spare.gitDir })
 }
 
 /** Nobody committed, staged or wrote anything in it, mounted anything there or made a repository inside. */
@@ -125,7 +125,7 @@ const isAsMade = async (
   if (mounts.length > 0) return false
   const [status, index, walked] = await Promise.all([
     readStatus(context.git, spare),
-    lookIntoIndex(context.git, spare),
+    readIndexState(context.git, spare),
     walk(spare.path, context.clock()),
   ])
   const { headSha, branch, changed, unmerged, untracked, ignored } = status
@@ -151,7 +151,7 @@ const forgetLostSpare = async (
   // Somebody committed in it before: git's record, and its lock, are all that keep that.
   if ((await madeAt(context, codebase, dir)) !== spare.sha) return
   await clearLock(dir, spareReason(spare.id))
-  await forgetWorktree(context.git, repoOf(codebase), { dir })
+  await removeWorktreeRecord(context.git, repoOf(codebase), { dir })
 }
 
 const makeBranch = async (

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { type AdminDir, clearLock } from '../../../git/admin-dir.ts'
-import { forgetWorktree } from '../../../git/worktree-forget.ts'
+import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { IsolationContext } from '../../context.ts'
 import { treeAt } from './presence.ts'
@@ -97,7 +97,7 @@ const forgetRecord = async (
 ): Promise<void> => {
   // The record is ours by its reason or its token, so the lock on it is too.
   await clearLock(admin.dir)
-  await forgetWorktree(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
+  await removeWorktreeRecord(context.git, repoOf(codebase), admin).catch(async (error: unknown) => {
     // Whatever else went wrong, a record that is whole may be somebody's by now.
     if (await isWholeRecord(admin.dir)) throw error
     await removeHalfRecord(admin.dir)

@@ -10,7 +10,7 @@ import { type HalfDone, halfDone } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { convertedFiles } from '../../../../git/converted.ts'
 import { isUntouchedByStat } from '../../../../git/untouched.ts'
-import { lookIntoIndex } from '../../../../git/hidden.ts'
+import { readIndexState } from '../../../../git/hidden.ts'
 import { resolveCommit } from '../../../../git/refs.ts'
 import { type Status, readStatus } from '../../../../git/status.ts'
 import { listDirectory } from '../../../../process/files/list-directory.ts'
@@ -74,7 +74,7 @@ export const readDirt = async (
   const record = await recordStamp(tree.gitDir)
   const regenerable = new Set(context.settings.regenerable)
   const read = readStatus(context.git, tree)
-  const look = lookIntoIndex(context.git, tree)
+  const look = readIndexState(context.git, tree)
   const [status, index, different, walked] = await Promise.all([
     read,
     look,

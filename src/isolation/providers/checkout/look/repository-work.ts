@@ -6,9 +6,9 @@ import { counted } from '../../../../domain/words.ts'
 import { halfDone, readAdminDirs } from '../../../../git/admin-dir.ts'
 import { lastValue } from '../../../../git/config-entries.ts'
 import type { Repo } from '../../../../git/door.ts'
-import { lookIntoIndex } from '../../../../git/hidden.ts'
+import { readIndexState } from '../../../../git/hidden.ts'
 import { readStatus } from '../../../../git/status.ts'
-import { countOnNoRemote, refsWithoutCommits } from '../../../../git/unreachable.ts'
+import { countUnpushed, refsWithoutCommits } from '../../../../git/unreachable.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { inProgress } from '../../../../domain/removal/reason.ts'
 
@@ -52,7 +52,7 @@ const sharedWithOthers = async (
 const commitsOf = async ({ git }: Pick<IsolationContext, 'git'>, repo: Repo): Promise<string | undefined> => {
   const [operation] = halfDone(repo.commonDir)
   if (operation !== undefined) return inProgress(operation)
-  const commits = await countOnNoRemote(git, repo)
+  const commits = await countUnpushed(git, repo)
   if (commits > 0) return `${counted(commits, 'commit')} on no remote`
   const [ref] = await refsWithoutCommits(git, repo)
   return ref === undefined ? undefined : `${ref} is on no remote`
@@ -65,7 +65,7 @@ const filesOf = async (
 ): Promise<string | undefined> => {
   if (path === undefined) return undefined
   const tree = { commonDir, gitDir, path }
-  const [status, index] = await Promise.all([readStatus(git, tree), lookIntoIndex(git, tree)])
+  const [status, index] = await Promise.all([readStatus(git, tree), readIndexState(git, tree)])
   const changed = status.changed.length + status.unmerged.length + index.hidden.length
   if (changed > 0) return `${counted(changed, 'file')} changed`
   return status.untracked.length > 0 ? `${status.untracked.length} untracked` : undefined

@@ -6,7 +6,7 @@ import { bytesBelow, rawBytes, shownPath, toRaw } from '../../../../domain/raw-p
 import { halfDone } from '../../../../git/admin-dir.ts'
 import { convertedFiles } from '../../../../git/converted.ts'
 import type { Tree } from '../../../../git/door.ts'
-import { lookIntoIndex } from '../../../../git/hidden.ts'
+import { readIndexState } from '../../../../git/hidden.ts'
 import { readStatus } from '../../../../git/status.ts'
 import type { TreePath } from '../../../../git/tree-path.ts'
 import { readUntrustedText } from '../../../../process/files/read-untrusted.ts'
@@ -55,7 +55,7 @@ export const lookIntoSubmodules = async (
       found.embedded.push(inner)
       continue
     }
-    const [status, index] = await Promise.all([readStatus(context.git, inner), lookIntoIndex(context.git, inner)])
+    const [status, index] = await Promise.all([readStatus(context.git, inner), readIndexState(context.git, inner)])
     const count = status.changed.length + status.unmerged.length + status.untracked.length + index.hidden.length
     if (count > 0 || halfDone(inner.gitDir).length > 0) found.dirty.push({ path, problem: 'has changes' })
     else if ((await convertedFiles(context.git, inner, index)).length > 0) found.converted.push(path)

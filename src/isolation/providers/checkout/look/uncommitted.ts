@@ -1,6 +1,6 @@
 import type { UncommittedWork } from '../../../../domain/removal/uncommitted.ts'
 import { halfDone } from '../../../../git/admin-dir.ts'
-import { countDirt } from '../../../../git/dirt.ts'
+import { countChanges } from '../../../../git/count-changes.ts'
 import type { CallOptions, Tree } from '../../../../git/door.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { workIn } from './repository-work.ts'
@@ -13,7 +13,7 @@ export const uncommittedWork = async (
   tree: Tree,
   { signal }: CallOptions = {},
 ): Promise<UncommittedWork> => {
-  const { gitlinks, ...dirt } = await countDirt(context.git, tree, { signal })
+  const { gitlinks, ...dirt } = await countChanges(context.git, tree, { signal })
   const { dirty, embedded } = await lookIntoSubmodules(context, tree, gitlinks)
   let submodules = dirty.length
   for (const repository of embedded) if ((await workIn(context, repository)) !== undefined) submodules += 1

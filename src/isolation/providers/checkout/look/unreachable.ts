@@ -5,15 +5,15 @@ import type { Unreachable, UnpushedSubmodule, UnpushedTip } from '../../../../do
 import { readAdminDirs, readHead } from '../../../../git/admin-dir.ts'
 import { type ConfigEntry, lastValue, splitKey } from '../../../../git/config-entries.ts'
 import type { Repo, Tree } from '../../../../git/door.ts'
-import { privateRefsOnlyHere } from '../../../../git/private-refs.ts'
+import { unreferencedPrivateRefs } from '../../../../git/private-refs.ts'
 import { listRefs, resolveCommit } from '../../../../git/refs.ts'
 import {
-  countOnNoRemote,
+  countUnpushed,
   countUnreachable,
   refsAt,
   refsWithoutCommits,
   stashes,
-  tipsOnNoRemote,
+  unpushedTips,
 } from '../../../../git/unreachable.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { askForTags, fetchedTags, type RemoteTags } from './fetched-tags.ts'
@@ -29,7 +29,7 @@ type Context = Pick<IsolationContext, 'git'>
  */
 export const unreachableCommits = async (context: Context, tree: Tree): Promise<Unreachable[]> => {
   const commits = await detachedCommits(context, tree)
-  const refs = await privateRefsOnlyHere(context.git, tree)
+  const refs = await unreferencedPrivateRefs(context.git, tree)
   const submodules = await mapConcurrent(mostAsked, await submoduleDirs(tree.gitDir), async (module) =>
     describeUnpushed(context, module, await unpushedIn(context, module, askForTags)),
   )
@@ -67,7 +67,7 @@ const unpushedIn = async (context: Context, { dir }: SubmoduleDir, ask?: typeof 
   const repo = repoAt(dir)
   const look = async (pushed: readonly Sha[]) => ({
     pushed,
-    commits: await countOnNoRemote(git, repo, pushed),
+    commits: await countUnpushed(git, repo, pushed),
     refs: await refsWithoutCommits(git, repo, pushed),
   })
   const found = await look(await fetchedTags(dir))
@@ -87,7 +87,7 @@ const isTag = (ref: string): boolean => ref.startsWith('refs/tags/')
 /** Whether tags lead to every commit that no remote has. */
 const areTagged = async ({ git }: Context, repo: Repo): Promise<boolean> => {
   const tags = (await listRefs(git, repo, ['refs/tags'])).map(({ sha }) => sha)
-  return tags.length > 0 && (await countOnNoRemote(git, repo, tags)) === 0
+  return tags.length > 0 && (await countUnpushed(git, repo, tags)) === 0
 }
 
 /** Its files may be gone, or something else in their place: git fails where it cannot enter `core.worktree`. */
@@ -104,7 +104,7 @@ const describeUnpushed = async (
   const submodule = await pushingFrom(context, name, dir)
   const found: Unreachable[] = []
   if (commits > 0) {
-    const { tips, hasMore } = await tipsOnNoRemote(context.git, repo, pushed, mostTips)
+    const { tips, hasMore } = await unpushedTips(context.git, repo, pushed, mostTips)
     found.push({
       kind: 'submodule-commits',
       submodule,

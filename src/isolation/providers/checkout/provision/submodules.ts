@@ -8,14 +8,14 @@ import { readHead } from '../../../../git/admin-dir.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { resolveCommit } from '../../../../git/refs.ts'
 import { remoteInfo } from '../../../../git/remote.ts'
-import { relativeTo } from '../../../../git/remote-url.ts'
+import { resolveRelativeUrl } from '../../../../git/remote-url.ts'
 import {
   initSubmodules,
   listSubmodules,
   type SubmoduleAddress,
   submoduleAddresses,
-  submoduleAddressesHere,
-  updateAnonymously,
+  worktreeSubmoduleAddresses,
+  updateSubmoduleAnonymously,
 } from '../../../../git/submodule.ts'
 import { baseAndConfig } from '../../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../../context.ts'
@@ -95,7 +95,7 @@ const unfetched = async (
   const notices: string[] = []
   const hasNames = (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) !== undefined
   const listed = hasNames ? await listSubmodules(context.git, tree, { signal }) : []
-  const named = listed.length === 0 ? new Map() : await submoduleAddressesHere(context.git, tree, { signal })
+  const named = listed.length === 0 ? new Map() : await worktreeSubmoduleAddresses(context.git, tree, { signal })
   for (const { path, bytes } of listed) {
     const raw = toRaw(bytes)
     if ((await unlessMissing(lstat(bytesBelow(tree.path, `${raw}/.git`)))) !== undefined) {
@@ -146,7 +146,7 @@ const bringBaseSubmodules = async (
     const problem =
       'problem' in allowed
         ? allowed.problem
-        : await updateAnonymously(context.git, tree, allowed, { signal, ...(onSpawn && { onSpawn }) }).then(
+        : await updateSubmoduleAnonymously(context.git, tree, allowed, { signal, ...(onSpawn && { onSpawn }) }).then(
             () => undefined,
             (error: unknown) => {
               if (isAppError(error, 'cancelled')) throw error
@@ -166,7 +166,7 @@ const allowedAddress = (
   if (trusted === undefined) return { problem: 'the base branch has none there' }
   if (here?.url !== trusted.url || here.name !== trusted.name)
     return { problem: 'its address is not the base branch’s' }
-  const url = /^\.\.?\//.test(trusted.url) ? relativeTo(remote, trusted.url) : trusted.url
+  const url = /^\.\.?\//.test(trusted.url) ? resolveRelativeUrl(remote, trusted.url) : trusted.url
   if (url === undefined || !/^https:\/\/[^/@]+\//i.test(url)) {
     return { problem: 'only https addresses without credentials are fetched for work that is not trusted' }
   }

@@ -3,7 +3,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../../domain/environme
 import type { Sha } from '../../../../domain/names.ts'
 import { bytesBelow, rawBytes, toRaw } from '../../../../domain/raw-path.ts'
 import { halfDone } from '../../../../git/admin-dir.ts'
-import { hashFiles, syncYoungObjects } from '../../../../git/blobs.ts'
+import { hashFiles, syncRecentObjects } from '../../../../git/blobs.ts'
 import type { Tree } from '../../../../git/door.ts'
 import { commitTree } from '../../../../git/objects.ts'
 import { borrowsObjects } from '../../../../git/own-objects.ts'
@@ -46,7 +46,7 @@ export const keepObjects = async (
   const kept = await save.checkout.tipsToKeep(context, save.codebase, tree)
   const named = together(await namedIn(context, tree, environment.branch, tips), await heldByRefs(context, tree))
   // The agent's own git wrote its objects without syncing them. Older ones have long been on the disk.
-  syncYoungObjects(tree.commonDir, environment.createdAt - hour)
+  syncRecentObjects(tree.commonDir, environment.createdAt - hour)
   const held = await holdNamed(context, tree, named)
   const parents = [...new Set([...tips, ...kept, ...named.commits, ...(held === undefined ? [] : [held])])]
   const snapshot =

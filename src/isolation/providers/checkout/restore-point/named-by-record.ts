@@ -5,11 +5,11 @@ import { unlessMissing } from '../../../../domain/missing.ts'
 import { type Sha, toSha } from '../../../../domain/names.ts'
 import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { catFiles } from '../../../../git/blobs.ts'
-import { readBranchLog } from '../../../../git/branch-log.ts'
+import { readBranchReflog } from '../../../../git/reflog.ts'
 import type { Repo, Tree } from '../../../../git/door.ts'
 import { maxLogBytes } from '../../../../git/file-limits.ts'
 import { mayMention } from '../../../../git/index-scan.ts'
-import { allNamed, type OnlyNamed, onlyNamed } from '../../../../git/named-objects.ts'
+import { namedObjects, type NamedObjects, unreferencedObjects } from '../../../../git/named-objects.ts'
 import { commitTree, type NewCommit, readTree, writeObject, writeTree } from '../../../../git/objects.ts'
 import { privateRefs } from '../../../../git/private-refs.ts'
 import { resolvedConflicts } from '../../../../git/snapshot.ts'
@@ -28,7 +28,7 @@ export const namedIn = async (
   branch: string | undefined,
   except: readonly Sha[],
   at: Tree = tree,
-): Promise<OnlyNamed> => {
+): Promise<NamedObjects> => {
   const named = new Set(await idsIn(tree, branch))
   if (at === tree) {
     for (const { sha } of await privateRefs(git, tree)) named.add(sha)
@@ -37,20 +37,20 @@ export const namedIn = async (
     for (const sha of resolved) named.add(sha)
   }
   for (const sha of except) named.delete(sha)
-  return onlyNamed(git, at, [...named], except)
+  return unreferencedObjects(git, at, [...named], except)
 }
 
 /** What its own refs lead to, and the other side of a merge or cherry-pick that is in progress, whatever else holds it. */
-export const heldByRefs = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<OnlyNamed> => {
+export const heldByRefs = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<NamedObjects> => {
   const named = new Set<string>((await privateRefs(git, tree)).map(({ sha }) => sha))
   for (const name of ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'REBASE_HEAD', 'NOTES_MERGE_PARTIAL']) {
     const text = (await readUntrusted(join(tree.gitDir, name)))?.toString('latin1') ?? ''
     for (const [, id = ''] of text.matchAll(wholeIds)) named.add(id)
   }
-  return allNamed(git, tree, [...named])
+  return namedObjects(git, tree, [...named])
 }
 
-export const together = (a: OnlyNamed, b: OnlyNamed): OnlyNamed => ({
+export const together = (a: NamedObjects, b: NamedObjects): NamedObjects => ({
   commits: [...a.commits, ...b.commits],
   tags: new Map([...a.tags, ...b.tags]),
   others: [...new Map([...a.others, ...b.others].map((one) => [one.sha, one])).values()],
@@ -60,7 +60,7 @@ export const together = (a: OnlyNamed, b: OnlyNamed): OnlyNamed => ({
 export const holdNamed = async (
   context: Pick<IsolationContext, 'git' | 'clock'>,
   repo: Repo,
-  { tags, others }: OnlyNamed,
+  { tags, others }: NamedObjects,
 ): Promise<Sha | undefined> => {
   if (tags.size === 0 && others.length === 0) return undefined
   const entries = others.map(({ sha, type }) => ({ name: `${type}-${sha}`, type, sha }))
@@ -112,7 +112,7 @@ const idsIn = async (tree: Tree, branch: string | undefined): Promise<ReadonlySe
     }
   }
   await visit(tree.gitDir)
-  if (branch !== undefined) take((await readBranchLog(tree, branch))?.toString('latin1') ?? '')
+  if (branch !== undefined) take((await readBranchReflog(tree, branch))?.toString('latin1') ?? '')
   return found
 }
 

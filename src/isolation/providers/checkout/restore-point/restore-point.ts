@@ -4,7 +4,7 @@ import { AppError } from '../../../../domain/errors.ts'
 import type { RestoreContents, RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { readHead } from '../../../../git/admin-dir.ts'
 import type { Sha } from '../../../../domain/names.ts'
-import { borrowsObjects, giveUpOwnObjects, keepOwnObjects } from '../../../../git/own-objects.ts'
+import { borrowsObjects, keepOwnObjects, releaseOwnObjects } from '../../../../git/own-objects.ts'
 import { readRef, resolveCommit, updateRefs } from '../../../../git/refs.ts'
 import { executableFiles } from '../../../../git/tracked-files.ts'
 import { branchSettings } from '../../../../git/upstream.ts'
@@ -161,7 +161,7 @@ export const discardRestorePoint = async (
     })
     if (!gone.ok) throw new AppError('git-failed', `${ref} could not be deleted: ${gone.stderr.trim()}`)
   }
-  await giveUpOwnObjects(repoOf(codebase), ownerOf(id))
+  await releaseOwnObjects(repoOf(codebase), ownerOf(id))
   await deleteTree(directory)
   await context.store.restorePoints.remove(id)
 }
@@ -178,8 +178,8 @@ const keepBorrowed = async (
   const repo = repoOf(codebase)
   const ofRemote = codebase.remote && (await resolveCommit(git, repo, `refs/remotes/${codebase.remote}/HEAD`))
   const except = ofRemote || (await resolveCommit(git, repo, 'HEAD')) || environment.startSha
-  const through = join(restoreDirectory(context, id), 'objects')
-  await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), through })
+  const tempPrefix = join(restoreDirectory(context, id), 'objects')
+  await keepOwnObjects(git, repo, { commit, except, owner: ownerOf(id), tempPrefix })
 }
 
 const archive = async (

@@ -6,7 +6,7 @@ import type { LeftOut, RestorePoint } from '../../../../domain/removal/restore-p
 import { checkoutIndex } from '../../../../git/checkout.ts'
 import { readConfigFile, writeConfigFile } from '../../../../git/config-file.ts'
 import type { Tree } from '../../../../git/door.ts'
-import { lookIntoIndex } from '../../../../git/hidden.ts'
+import { readIndexState } from '../../../../git/hidden.ts'
 import { replaceFileSync } from '../../../../process/files/replace-file.ts'
 import type { Setting } from '../../../../git/neutral.ts'
 import type { IsolationContext } from '../../../context.ts'
@@ -64,7 +64,7 @@ export const bringSubmodules = async (
 }
 
 const gitlinksOf = async (context: Pick<IsolationContext, 'git'>, tree: Tree): Promise<string[]> =>
-  (await lookIntoIndex(context.git, tree)).gitlinks.map(({ path }) => path)
+  (await readIndexState(context.git, tree)).gitlinks.map(({ path }) => path)
 
 const hasGit = async (directory: string): Promise<boolean> =>
   (await unlessMissing(lstat(join(directory, '.git')))) !== undefined

@@ -1,0 +1,50 @@
+import { lstat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unlessMissing } from '../domain/missing.ts'
+import { isSha, type Sha } from '../domain/names.ts'
+import { readUntrusted } from '../process/files/read-untrusted.ts'
+import type { Repo } from './door.ts'
+import { maxLogBytes } from './file-limits.ts'
+
+/** One move of a ref. `from` is undefined where it was created. */
+export type ReflogEntry = { readonly from: Sha | undefined; readonly to: Sha | undefined; readonly message: string }
+
+/** The branch's reflog, oldest first; empty when there is none. Read from its file, without starting git. */
+export const branchReflog = async (repo: Repo, branch: string): Promise<ReflogEntry[]> =>
+  entriesIn(await readBranchReflog(repo, branch))
+
+/** HEAD's reflog: a worktree's by its record, the main checkout's by the repository. */
+export const headReflog = async (gitDir: string): Promise<ReflogEntry[]> =>
+  entriesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
+
+const entriesIn = (log: Buffer | undefined): ReflogEntry[] => {
+  const lines = (log?.toString('utf8') ?? '').split('\n')
+  return lines.filter((line) => line !== '').map(parse)
+}
+
+/** The raw reflog; undefined when there is none. */
+export const readBranchReflog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
+  const file = join(commonDir, 'logs', 'refs', 'heads', branch)
+  // A directory holds the reflogs of branches below that name, so the branch itself doesn't exist.
+  if ((await unlessMissing(lstat(file)))?.isDirectory() === true) return undefined
+  return readUntrusted(file, { maxBytes: maxLogBytes })
+}
+
+/** Whether the reflog shows that the branch once had this name, even after several renames. */
+export const wasRenamedFrom = (entries: readonly ReflogEntry[], from: string, to: string): boolean => {
+  let name = to
+  for (const { message } of entries.toReversed()) {
+    const [, before, after] = /^Branch: renamed refs\/heads\/(\S+) to refs\/heads\/(\S+)$/.exec(message) ?? []
+    if (before !== undefined && after === name) name = before
+    if (name === from) return true
+  }
+  return false
+}
+
+const parse = (line: string): ReflogEntry => {
+  const [from = '', to = ''] = line.split(' ', 2)
+  const tab = line.indexOf('\t')
+  return { from: commit(from), to: commit(to), message: tab < 0 ? '' : line.slice(tab + 1) }
+}
+
+const commit = (text: string): Sha | undefined => (isSha(text) && !/^0+$/.test(text) ? text : undefined)
