@@ -19,11 +19,11 @@ export type ServerOrder = {
 
 /** A server in a prepared world, which takes messages in and kills itself where it is told to. */
 const main = async ({ root, store, double, messages, killAt }: ServerOrder): Promise<void> => {
-  // Whoever is killed writes nothing at its end, and half of a start is reading sources.
-  flushCompileCache()
   let passed = 0
   const failpoint = async (name: string): Promise<void> => {
     if (name !== killAt?.name || passed++ !== killAt.nth) return
+    // A killed process saves no compiled code when it exits, and half of its start is compiling.
+    flushCompileCache()
     process.kill(process.pid, 'SIGKILL')
     // Death takes a moment; nothing may happen in it.
     await new Promise(() => undefined)

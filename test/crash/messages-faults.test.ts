@@ -13,8 +13,9 @@ import { takeInventory } from './inventory.ts'
 import { checkMessages } from './messages-check.ts'
 import type { Passing } from './messages-child.ts'
 import { inLanes } from './messages-lanes.ts'
-import { type MessageScenario, ofMessages, scenarios } from './messages-scenarios.ts'
+import { eachNameOnce, type MessageScenario, ofMessages, scenarios } from './messages-scenarios.ts'
 import { makeMessageWorld, type MessageWorld, serveHere } from './messages-world.ts'
+import { isSoak } from './soak.ts'
 import { agentLog, engineOf, message, startEngine, untilQuiet } from './messages-workplace.ts'
 
 const timeout = 5 * 60_000
@@ -79,7 +80,7 @@ describe('an error at every failpoint of a message', { timeout }, () => {
   test.each(failing.map((scenario) => [scenario.name, scenario] as const))('%s', async (_name, scenario) => {
     const problems: string[] = []
     const passings = (await passed(scenario)).filter(({ name }) => !onlyForKills.test(name))
-    await inLanes(passings, async (at) => {
+    await inLanes(isSoak ? passings : eachNameOnce(passings), async (at) => {
       await failed(scenario, at).catch((error: unknown) => {
         problems.push(`${at.name} (${at.nth + 1}): ${error instanceof Error ? error.message : String(error)}`)
       })

@@ -29,7 +29,7 @@ const fewOfIsolation = (passings: readonly Passing[]): readonly Passing[] =>
   )
 
 /** Each name once: one at its first passing, the next at its second, and so on. */
-const eachNameOnce = (passings: readonly Passing[]): readonly Passing[] =>
+export const eachNameOnce = (passings: readonly Passing[]): readonly Passing[] =>
   [...Map.groupBy(passings, ({ name }) => name).values()].flatMap((same, index) => same[index % same.length] ?? [])
 
 export const first: MessageScenario = {
@@ -57,6 +57,7 @@ export const scenarios: readonly MessageScenario[] = [
     earlier: [message('a', 'zero')],
     messages: [message('a', '/reset'), message('a', '/status')],
     only: ofMessages,
+    usually: eachNameOnce,
     after: async (world) => environments(world, 1),
   },
   {

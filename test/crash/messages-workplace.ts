@@ -122,6 +122,6 @@ export const untilQuiet = async ({ store, host }: Pick<IsolationContext, 'store'
     const left = await look().catch(String)
     if (left === '') return
     if (Date.now() > deadline) throw new Error(`it does not come to rest: ${left}`)
-    await delay(10)
+    await delay(20)
   }
 }

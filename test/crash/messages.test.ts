@@ -8,7 +8,7 @@ import { appears, temporaryOf } from './kill.ts'
 import { absentOrHandled, checkMessages } from './messages-check.ts'
 import type { Passing } from './messages-child.ts'
 import { inLanes } from './messages-lanes.ts'
-import { first, type MessageScenario, ofMessages, scenarios } from './messages-scenarios.ts'
+import { eachNameOnce, first, type MessageScenario, ofMessages, scenarios } from './messages-scenarios.ts'
 import { makeMessageWorld, type MessageWorld, serveHere, serveMessages } from './messages-world.ts'
 import { agentLog, message } from './messages-workplace.ts'
 import { failpointsIn } from './source-failpoints.ts'
@@ -117,7 +117,7 @@ describe('a server killed at every failpoint from accept to delivered', { timeou
     afterAll(() => server?.stop())
 
     test('the first message of a thread, there', () =>
-      sweep({ ...first, only: ofMessages }, async ({ platform }) =>
+      sweep({ ...first, only: ofMessages, usually: eachNameOnce }, async ({ platform }) =>
         makeMessageWorld(platform, { databaseUrl: await server?.freshDatabase() }),
       ))
   })

@@ -43,7 +43,7 @@ export type Scenario = {
 }
 
 /** An existing branch is kept, and a fork's comes from elsewhere: the steps around the tree and the branch. */
-const differsInCreate = /adding|tree|attached|active/
+const differsInCreate = /tree|attached|active/
 
 const ofWorktrees: readonly Scenario[] = [
   { name: 'create on a fresh branch', errors: true, operation: 'create-fresh' },
@@ -60,7 +60,7 @@ const ofWorktrees: readonly Scenario[] = [
   {
     name: 'create with a spare',
     errors: /spare-/,
-    usually: /intent|spare-|active/,
+    usually: /spare-/,
     operation: 'create-fresh',
     options: spared,
     arrange: warm,
@@ -93,7 +93,7 @@ const ofWorktrees: readonly Scenario[] = [
   },
   {
     name: 'create with copies, ports and setup',
-    usually: /attached|dressed|unlocked|active/,
+    usually: /attached|dressed|active/,
     errors: /dressed/,
     operation: 'create-fresh',
     options: dressed,
@@ -114,11 +114,16 @@ const ofWorktrees: readonly Scenario[] = [
     // Adopting twice gives the same environment.
     after: async ({ context, codebase }) => expect(await context.store.environments.live(codebase.id)).toHaveLength(1),
   },
-  { name: 'remove a clean one', usually: /^remove\./, operation: 'remove-clean', arrange: makeFive },
+  {
+    name: 'remove a clean one',
+    usually: /saved|moved|forgotten|branch|recorded/,
+    operation: 'remove-clean',
+    arrange: makeFive,
+  },
   {
     name: 'remove one with commits of its own',
     only: /^remove\./,
-    usually: /moved|forgotten|branch|given-up/,
+    usually: /moved|branch|given-up/,
     operation: 'remove-clean',
     arrange: async (world) => ownCommit(world, (await makeFive(world)).path),
     mayKeep: ['issue-5'],
@@ -141,7 +146,7 @@ const ofWorktrees: readonly Scenario[] = [
   {
     name: 'remove a detached one by force',
     only: /^remove\.|objects/,
-    usually: /objects|moved|forgotten|branch/,
+    usually: /objects|moved|branch/,
     operation: 'remove-forced',
     arrange: detach,
     mayKeep: ['issue-5'],
@@ -279,9 +284,9 @@ const ofWorktrees: readonly Scenario[] = [
  */
 const never = /$^/
 const alsoOfClones: Readonly<Record<string, RegExp>> = {
-  'create on a fresh branch': /pinned|adding|tree|token|dressed/,
+  'create on a fresh branch': /pinned|adding|tree|token/,
   'create of a pull request of our own': never,
-  'remove a clean one': /saved|moved|forgetting|forgotten|delivered|given-up/,
+  'remove a clean one': /moved|forgetting|forgotten|delivered|given-up/,
   'remove one with commits of its own': /delivered|branch/,
   'remove a dirty one by force': /objects|moved|forgetting/,
   'remove a detached one by force': never,

@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type Sha, toRepoPath, toSha } from '../../src/domain/names.ts'
 import { runDirectory } from './run-directory.ts'
+import { runInSmallShell } from './small-shell.ts'
 import { createGit, type Git, type GitOptions, type Repo, type Tree } from '../../src/git/door.ts'
 
 /** A directory of its own with a HOME, an identity and nothing of the machine's configuration. */
@@ -47,15 +47,7 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     join(home, '.gitconfig'),
     '[user]\n\tname = Ada\n\temail = ada@example.org\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n',
   )
-  const raw = (cwd: string, ...args: string[]): string =>
-    execFileSync('git', args, {
-      cwd,
-      env: { ...env, GIT_CONFIG_NOSYSTEM: '1' },
-      encoding: 'utf8',
-      // A git that waits for something must fail the test, not hold up the suite.
-      timeout: 30_000,
-      stdio: ['ignore', 'pipe', 'pipe'],
-    }).trimEnd()
+  const raw: Sandbox['raw'] = (cwd, ...args) => plainGit(args, { cwd, env })
   return {
     root,
     home,
@@ -72,7 +64,7 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     },
     bare: (name = 'bare.git') => {
       const path = join(root, name)
-      raw(root, 'init', '-q', '--bare', path)
+      cpSync(originalBare(), path, { recursive: true })
       return testRepo(raw, path, path)
     },
     [Symbol.dispose]: () => {
@@ -80,6 +72,15 @@ export const makeSandbox = (temporary = tmpdir()): Sandbox => {
     },
   }
 }
+
+/** Without automatic maintenance: git would start it after most commands, only to find nothing to do. */
+export const plainGit = (args: readonly string[], { cwd, env }: { cwd: string; env: Record<string, string> }): string =>
+  runInSmallShell('git', ['-c', 'maintenance.auto=false', ...args], {
+    cwd,
+    env: { ...env, GIT_CONFIG_NOSYSTEM: '1' },
+    // A git that waits for something must fail the test, not hold up the suite.
+    timeoutMs: 30_000,
+  }).trimEnd()
 
 /** How a repository begins. It is made with git once in a process, and copied from then on. */
 export type Template = (repo: TestRepo) => void
@@ -99,6 +100,18 @@ const originalOf = (template: Template): string => {
   template(testRepo(box.raw, path, join(path, '.git')))
   originals.set(template, path)
   return path
+}
+
+let bareOriginal: string | undefined
+
+/** A push to it starts no maintenance either: `-c` does not reach the receiving side. */
+const originalBare = (): string => {
+  if (bareOriginal !== undefined) return bareOriginal
+  const box = makeSandbox(runDirectory())
+  const path = box.path('bare')
+  box.raw(box.root, 'init', '-q', '--bare', path)
+  box.raw(path, 'config', 'receive.autogc', 'false')
+  return (bareOriginal = path)
 }
 
 const testRepo = (raw: Sandbox['raw'], path: string, commonDir: string): TestRepo => {

@@ -237,12 +237,14 @@ export const until = async <T>(
   look: () => Promise<T | undefined>,
   patienceMs = PATIENCE_MS,
 ): Promise<T> => {
-  const end = Date.now() + patienceMs
+  const start = Date.now()
   for (;;) {
     const found = await look()
     if (found !== undefined) return found
-    if (Date.now() > end) throw new Error(`waited in vain until ${what}`)
-    await delay(20)
+    const waited = Date.now() - start
+    if (waited > patienceMs) throw new Error(`waited in vain until ${what}`)
+    // Each look is a request that slows down the server: look less often the longer it takes.
+    await delay(Math.min(200, Math.max(20, waited / 10)))
   }
 }
 

@@ -1,3 +1,4 @@
+import { flushCompileCache } from 'node:module'
 import { defaultSettings } from '../../src/domain/config/settings.ts'
 import { createGit } from '../../src/git/door.ts'
 import { createLogger } from '../../src/process/log.ts'
@@ -40,6 +41,8 @@ const context = await makeContext(
     failpoint: async (name) => {
       reached += 1
       if (reached < orders.dieAt) return
+      // A killed process saves no compiled code when it exits, and half of its start is compiling.
+      flushCompileCache()
       process.stdout.write(name)
       process.kill(process.pid, 'SIGKILL')
       // Nothing after this line may happen, whenever the signal arrives.

@@ -1,10 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Codebase } from '../../src/domain/environment.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { built } from '../helpers/built.ts'
+import { plainGit } from '../helpers/repo.ts'
 import { type World, makeWorld } from '../helpers/world.ts'
 import type { Orders } from './child.ts'
 import type { Operation } from './operation.ts'
@@ -78,12 +79,7 @@ export const makeReal = async (counts: Counts): Promise<{ model: Model; real: Re
   const { box, repo, context } = world
   const git: RunGit = (cwd, ...args) => {
     const date = `@${Math.floor(time.now / 1000)} +0000`
-    return execFileSync('git', args, {
-      cwd,
-      env: { ...box.env, GIT_CONFIG_NOSYSTEM: '1', GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date },
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'pipe'],
-    }).trimEnd()
+    return plainGit(args, { cwd, env: { ...box.env, GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date } })
   }
   const colleague = box.path('colleague')
   git(box.root, 'clone', '-q', box.path('origin.git'), colleague)

@@ -81,14 +81,13 @@ test('ten conversations wait for an answer: the eleventh is worked on, and after
   await using _ = world
   const server = await world.serve()
   const names = Array.from({ length: 10 }, (_, n) => `T${n}`)
-  const asked = (of: ServerProcess, times: number): Promise<unknown> =>
-    Promise.all(
-      names.map((name) =>
-        until(`${name} is asked ${times} times`, async () =>
-          (await timesHeard(of, name, 'asks for permission: npm test')) === times ? true : undefined,
-        ),
-      ),
-    )
+  const asked = async (of: ServerProcess, times: number): Promise<void> => {
+    for (const name of names) {
+      await until(`${name} is asked ${times} times`, async () =>
+        (await timesHeard(of, name, 'asks for permission: npm test')) === times ? true : undefined,
+      )
+    }
+  }
   await Promise.all(names.map((name) => server.say(name, 'go on')))
   await asked(server, 1)
   await server.say('eleventh', '/agent demo')
