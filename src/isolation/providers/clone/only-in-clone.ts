@@ -4,6 +4,7 @@ import { isSha, type Sha } from '../../../domain/names.ts'
 import type { Unreachable } from '../../../domain/removal/unreachable.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { readAdminDirs } from '../../../git/admin-dir.ts'
+import { headReflog, refReflog } from '../../../git/reflog.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
 import { askRemoteRefs } from '../../../git/remote-refs.ts'
 import { existingObjects, stashes } from '../../../git/unreachable.ts'
@@ -57,7 +58,24 @@ const onlyInClone = async (
   if (lost.length === 0 || codebase.remote === undefined) return lost
   // A clone's remote-tracking refs may be of branches that are gone from there.
   const onRemote = await shasOnRemote(context, codebase, codebase.remote)
-  return notHeld(context, tree, lost, new Set([...held, ...onRemote]))
+  return withoutFetched(tree, await notHeld(context, tree, lost, new Set([...held, ...onRemote])))
+}
+
+/**
+ * Branches of others come with every fetch, and go or are rewritten on the remote later: these were never the clone's.
+ * What was pushed from it was, and so was what has been checked out here.
+ */
+const withoutFetched = async (tree: Tree, names: readonly Named[]): Promise<Named[]> => {
+  const tracking = names.filter(({ name }) => name.startsWith('refs/remotes/'))
+  if (tracking.length === 0) return [...names]
+  const visited = new Set((await headReflog(tree.gitDir)).map(({ to }) => to))
+  const fetched = new Set<Named>()
+  for (const one of tracking) {
+    const last = (await refReflog(tree, one.name)).at(-1)
+    const isFetched = last?.to === one.sha && /^(?:fetch|pull)\b/.test(last.message)
+    if (isFetched && !visited.has(one.sha)) fetched.add(one)
+  }
+  return names.filter((one) => !fetched.has(one))
 }
 
 const olderStashes = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<Named[]> =>
