@@ -12,7 +12,7 @@ import { parseAst } from 'vitest/node'
 const quoting = new Set(['shellWord', 'shellPath', 'writeLine'])
 
 /** Their argument is a command, and is checked where it is written. */
-const builders = new Set(['say', 'git'])
+const builders = new Set(['say', 'git', 'coppice', 'shell'])
 
 /** Numbers and object ids hold nothing that a shell reads. A placeholder is `<name>`, to be filled in. */
 const harmless = new Set(['pid', 'pids', 'sha', 'length', 'short', 'placeholder'])
@@ -22,9 +22,10 @@ const exceptions: Record<string, Record<string, string>> = {
   'src/cli/parse.ts': { word: 'one of our own commands' },
   'src/commands/only-in-chat.ts': { 'JSON.stringify(`/${name}`)': 'one of our own commands' },
   'src/commands/help.ts': { usage: 'our own text', 'row.usage': 'our own text', of: 'one of our own commands' },
+  'src/conversations/answer-command.ts': { guess: 'one of our own commands' },
   'src/commands/budget.ts': { more: 'an amount that we calculated' },
   'src/cli/doctor/repository.ts': {
-    "next === undefined ? '' : ` && ${next.how}`": 'a command, checked where it is written',
+    'next.how': 'a command, checked where it is written',
   },
   'src/commands/views/refusal.ts': { command: 'a command, checked where it is written' },
   'src/commands/views/unhide.ts': { bit: 'one of two options of git' },
@@ -162,6 +163,55 @@ const unquoted = (source: string): string[] => {
   })
 }
 
+/** In the words of a remedy. `git` alone may be the subject of a sentence. */
+const program =
+  'coppice [a-z]|git (?:-|add|am|branch|checkout|cherry-pick|clean|clone|commit|config|fetch|init|log|ls-remote|merge|pull|push|rebase|remote|reset|rev-parse|stash|status|submodule|switch|tag|worktree)\\b|(?:rm|mv|cp|ln|kill|umount|chmod|chown|printf|touch|mkdir|sudo|ps|claude|codex|npm) [-a-z<$]|/[a-z]+(?: |`|$)'
+const commandInText = new RegExp(`(?:^|[\`(]|: |[Rr]un )(?:${program})`)
+
+/** Functions that are imported and take a remedy, with its place among their arguments. */
+const takesRemedy: Record<string, number> = { usage: 1 }
+
+/** Whatever becomes part of a remedy: `remedy: …`, what is given to a `remedy` parameter, what answers a `Remedy`. */
+const remediesIn = (tree: Node, names: Bindings): Node[] => {
+  const places = new Map(Object.entries(takesRemedy))
+  for (const [name, values] of names) {
+    for (const value of values) {
+      const at = nodesOf(value?.['params']).findIndex((param) => nameOf(param) === 'remedy')
+      if (at !== -1) places.set(name, at)
+    }
+  }
+  const named = (type: Node): boolean => nodesIn(type).some((node) => nameOf(node) === 'Remedy')
+  return nodesIn(tree).flatMap((node) => {
+    if (node.type === 'Property' && nameOf(nodeOf(node['key'])) === 'remedy') return nodesOf(node['value'])
+    if (node.type.includes('Function') && nodesOf(node['returnType']).some(named)) return nodesOf(node['body'])
+    const at = node.type === 'CallExpression' ? places.get(calledName(node)) : undefined
+    return at === undefined ? [] : nodesOf(nodesOf(node['arguments'])[at])
+  })
+}
+
+/** Commands in the plain text of remedies: how they are called is for the view to say. */
+const plainCommands = (source: string): string[] => {
+  const tree = parseAst(source, { lang: 'ts' }) as unknown as Node
+  const names = bindingsIn(tree)
+  const seen = new Set<Node>()
+  const texts: Node[] = []
+  const visit = (node: Node): void => {
+    if (seen.has(node)) return
+    seen.add(node)
+    if (node.type === 'CallExpression' && ['coppice', 'shell'].includes(calledName(node))) return
+    if (typeof node['value'] === 'string' || node.type === 'TemplateElement') texts.push(node)
+    if (node.type === 'Identifier')
+      for (const value of names.get(nameOf(node)) ?? []) if (value !== undefined) visit(value)
+    // `names.join` is not the constant `join`, nor is a key.
+    const parts = { MemberExpression: node['object'], Property: node['value'] }[node.type]
+    ;(parts === undefined ? childrenOf(node) : nodesOf(parts)).forEach(visit)
+  }
+  remediesIn(tree, names).forEach(visit)
+  return texts
+    .map((node) => source.slice(node.start, node.end).replaceAll('\\`', '`'))
+    .filter((text) => commandInText.test(text.replace(/^['"`}]/, '')))
+}
+
 const files = readdirSync(join(root, 'src'), { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && entry.name.endsWith('.ts') && !entry.name.endsWith('.test.ts'))
   .map((entry) => join(entry.parentPath, entry.name))
@@ -173,6 +223,14 @@ test('every name in a command that we print is quoted for the shell', () => {
     all.filter((text) => exceptions[file]?.[text] === undefined).map((text) => `${file}: ${text}`),
   )
   expect(bare).toEqual([])
+})
+
+test('a command in a remedy is a part of its own, so that it is said as it is called where it is told', () => {
+  expect(
+    files.flatMap((path) =>
+      plainCommands(readFileSync(path, 'utf8')).map((text) => `${relative(root, path)}: ${text}`),
+    ),
+  ).toEqual([])
 })
 
 test('every exception is still needed', () => {
@@ -205,4 +263,22 @@ test.each([
   ['`could not remove ${path} (git says ${why})`', 0],
 ])('a name in a command: %s', (source, count) => {
   expect(unquoted(source)).toHaveLength(count)
+})
+
+test.each([
+  ["f({ remedy: 'run `coppice doctor`' })", 1],
+  ["f({ remedy: 'free some space: coppice cleanup' })", 1],
+  ['f({ remedy: `delete it: rm ${shellWord(path)}` })', 1],
+  ['f({ remedy: a ? "try again" : `${why}. Run \\`git status\\`` })', 1],
+  ['f({ remedy: remedy`run \\`coppice doctor\\`` })', 1],
+  ["f({ remedy: remedy`run ${coppice('doctor')}, or: ${shell('rm x')}` })", 0],
+  ["f({ remedy: 'move it away: git cannot keep both' })", 0],
+  ["usage('no', 'use `/clone <url>`')", 1],
+  ["f({ remedy: 'run /stop and try again' })", 1],
+  ["{ const way = () => 'run `coppice doctor`'; f({ remedy: way() }) }", 1],
+  ["{ const way = (): Remedy => 'run `coppice doctor`' }", 1],
+  ["{ const no = (why, remedy) => why; no('x', 'run `coppice doctor`') }", 1],
+  ["f({ message: 'run `coppice doctor`' })", 0],
+])('a command in a remedy: %s', (source, count) => {
+  expect(plainCommands(source)).toHaveLength(count)
 })

@@ -2,6 +2,7 @@ import type { Launch } from '../domain/program.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { RunMark } from '../process/run-mark.ts'
+import type { Remedy } from '../domain/remedy.ts'
 
 /** Implemented by Claude Code, Codex, ACP agents, a command and the demo; all pass one conformance suite. */
 export type Agent = {
@@ -20,7 +21,7 @@ export type Agent = {
 export type AgentAvailability =
   | { readonly state: 'ready'; readonly version: string | undefined }
   /** One sentence on what is missing and one on how to fix it. */
-  | { readonly state: 'missing' | 'logged-out'; readonly problem: string; readonly remedy: string }
+  | { readonly state: 'missing' | 'logged-out'; readonly problem: string; readonly remedy: Remedy }
 
 export type AgentRequest = {
   /** The environment. The agent runs only here. */
@@ -74,7 +75,7 @@ export type AgentResult = {
   /** If it failed: what happened, in one sentence. */
   readonly problem?: string
   /** If it failed: what to do. */
-  readonly remedy?: string
+  readonly remedy?: Remedy
   readonly usage?: AgentUsage
 }
 

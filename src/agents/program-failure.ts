@@ -1,7 +1,8 @@
+import type { Remedy } from '../domain/remedy.ts'
 import type { ProgramEnd } from './program.ts'
 import { CHECK_WORKTREE, exitText } from './texts.ts'
 
-export type Failure = { readonly problem: string; readonly remedy: string }
+export type Failure = { readonly problem: string; readonly remedy: Remedy }
 
 export type ProgramTexts = {
   /** "Claude Code" */

@@ -9,6 +9,7 @@ import { createClaudeAgent } from './claude/claude.ts'
 import { createCodexAgent } from './codex/codex.ts'
 import { createCommandAgent } from './command/command.ts'
 import { createDemoAgent } from './demo/demo.ts'
+import type { Remedy } from '../domain/remedy.ts'
 
 export type AgentParts = {
   readonly settings: Pick<
@@ -137,7 +138,7 @@ const agentNamed = (agents: ReadonlyMap<string, Agent>, name: string, reason: st
 
 const firstReady = async (agents: ReadonlyMap<string, Agent>): Promise<ChosenAgent> => {
   const skipped: string[] = []
-  const remedies: string[] = []
+  const remedies: Remedy[] = []
   for (const agent of agents.values()) {
     const found = await agent.availability()
     if (found.state === 'ready') {

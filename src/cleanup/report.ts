@@ -1,4 +1,7 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { AppError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Conversation } from '../store/store.ts'
@@ -9,16 +12,15 @@ export type CleanupReport = {
   readonly skipped: readonly { readonly environment: IsolatedEnvironment; readonly reasons: readonly GateAnswer[] }[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly orphans: readonly { readonly path: string; readonly branch: string | undefined }[]
-  readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: string }[]
+  readonly errors: readonly { readonly environment: IsolatedEnvironment; readonly error: AppError }[]
   readonly dryRun: boolean
-  /** For people: offline, what an interrupted operation left behind. */
-  readonly notices: readonly string[]
+  /** Such as offline, or what an interrupted operation left behind. */
+  readonly notices: readonly Notice[]
 }
 
 export type RemovedRow = {
   readonly environment: IsolatedEnvironment
-  /** Such as "merged: ancestor of origin/main", "no activity since …". */
-  readonly why: string
+  readonly why: RemovalReason
   readonly restorePoint: string | undefined
   readonly branchDeleted: boolean
   /** What its restore point doesn't include. */

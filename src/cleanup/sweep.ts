@@ -1,11 +1,14 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { toAppError } from '../domain/errors.ts'
+import type { StaleBase } from '../domain/merge-proof.ts'
+import type { Notice } from '../domain/notice.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
+import { reasonsOf } from '../domain/reasoned-error.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from '../isolation/codebases/base.ts'
 import type { Fresh } from '../isolation/codebases/base-branch.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import { freshBase } from '../isolation/codebases/fresh-base.ts'
-import { describeProof } from '../isolation/merge-proof/merged.ts'
 import { movedNotice } from '../isolation/moved.ts'
 import { type Isolation } from '../isolation/isolation.ts'
 import { followRenames, orphans, presenceOf } from '../isolation/served-by.ts'
@@ -24,7 +27,11 @@ export type SweepOptions = {
   readonly askedBy?: string
 }
 
-type Candidate = { readonly mergeStatus: MergeStatus; readonly trigger: 'merged' | 'stale'; readonly why: string }
+type Candidate = {
+  readonly mergeStatus: MergeStatus
+  readonly trigger: 'merged' | 'stale'
+  readonly why: RemovalReason
+}
 
 /**
  * One cycle over a codebase: removes merged and stale environments, records missing ones, reports orphans. Everything
@@ -42,11 +49,7 @@ export const runScheduledCleanup = async (
   const draft = mutableReport(emptyReport(dryRun))
   if (!dryRun) {
     const { settled, left, moved } = await reconcile(context, codebase)
-    draft.notices.push(
-      ...moved.map(movedNotice),
-      ...settled.map((what) => `recovered from an interrupted ${what}`),
-      ...left.map((what) => `left alone: ${what}`),
-    )
+    draft.notices.push(...moved.map(movedNotice), ...settled, ...left)
   }
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
   const live = await context.store.environments.live(codebase.id)
@@ -54,7 +57,7 @@ export const runScheduledCleanup = async (
   draft.orphans.push(...(await orphans(context, codebase)).map(({ path, branch }) => ({ path, branch })))
   if (!dryRun) {
     await expireRestorePoints(context, codebase).catch((error: unknown) => {
-      draft.notices.push(`couldn't expire restore points: ${toAppError(error).message}`)
+      draft.notices.push({ kind: 'restore-points-not-expired', message: toAppError(error).message })
     })
     await recordReport(context, codebase, draft)
   }
@@ -91,16 +94,14 @@ const sweepLive = async (
 }
 
 /** On a stale base nothing counts as merged: the work may have been reverted since. */
-const withoutMergeProof = (mergeStatus: MergeStatus, detail: string): MergeStatus => ({
+const withoutMergeProof = (mergeStatus: MergeStatus, why: StaleBase): MergeStatus => ({
   ...mergeStatus,
-  merged: { value: 'cannot-tell', detail },
+  merged: { value: 'cannot-tell', why },
 })
 
-const staleNotice = (stale: string, { detail }: Fresh, all: readonly MergeStatus[]): string => {
-  const merged = all.filter((one) => one.merged.value === 'yes').map(({ environment }) => environment.branch)
-  const why = detail === undefined ? stale : `${stale} (${detail})`
-  const kept = merged.length === 0 ? '' : `; ${merged.join(', ')} looked merged before`
-  return `${why}: nothing is removed as merged${kept}`
+const staleNotice = (why: StaleBase, { detail }: Fresh, all: readonly MergeStatus[]): Notice => {
+  const branches = all.filter((one) => one.merged.value === 'yes').map(({ environment }) => environment.branch)
+  return { kind: 'nothing-removed-as-merged', why, message: detail, branches }
 }
 
 type Draft = {
@@ -133,18 +134,11 @@ const removalCandidate = (
   const { environment, merged, lastActivityAt } = mergeStatus
   if (!environment.owned || environment.status !== 'active') return undefined
   if (merged.value === 'yes' && only !== 'stale') {
-    return {
-      mergeStatus,
-      trigger: 'merged',
-      why: describeProof(merged, { name: baseName, branch: environment.baseBranch }),
-    }
+    const why = { kind: 'proven-merged', merged, base: environment.baseBranch ?? baseName } as const
+    return { mergeStatus, trigger: 'merged', why }
   }
   if (only !== 'merged' && isStale(lastActivityAt, context.settings.staleDays, context.clock())) {
-    return {
-      mergeStatus,
-      trigger: 'stale',
-      why: `no activity since ${new Date(lastActivityAt).toISOString().slice(0, 10)}`,
-    }
+    return { mergeStatus, trigger: 'stale', why: { kind: 'idle-since', at: lastActivityAt } }
   }
   return undefined
 }
@@ -166,11 +160,11 @@ const removeOne = async (
     if (outcome.outcome === 'refused') draft.skipped.push({ environment, reasons: outcome.reasons })
     else draft.removed.push(removedRow(outcome, why))
   } catch (error) {
-    draft.errors.push({ environment, error: toAppError(error).message })
+    draft.errors.push({ environment, error: toAppError(error) })
   }
 }
 
-const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why: string): RemovedRow => ({
+const removedRow = (outcome: Exclude<RemoveOutcome, { outcome: 'refused' }>, why: RemovalReason): RemovedRow => ({
   environment: outcome.environment,
   why,
   restorePoint: outcome.outcome === 'removed' ? outcome.restorePoint?.id : undefined,
@@ -204,7 +198,11 @@ const recordReport = async (
       })),
       missing: draft.missing.map(({ id }) => id),
       orphans: draft.orphans,
-      errors: draft.errors.map(({ environment, error }) => ({ id: environment.id, error })),
+      errors: draft.errors.map(({ environment, error }) => ({
+        id: environment.id,
+        error: error.message,
+        reasons: reasonsOf(error),
+      })),
       notices: draft.notices,
     },
   })

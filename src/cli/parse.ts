@@ -2,6 +2,7 @@ import type { Grammar } from '../commands/command.ts'
 import { type Parsed, parseWith } from '../commands/grammar/parse.ts'
 import { chatOnly } from '../commands/table.ts'
 import { type CliRow, commands, everywhere } from './table.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** Which command of the command line, with which words and options. */
 export const parse = (argv: readonly string[]): Parsed<CliRow> => parseWith(grammar, argv)
@@ -12,7 +13,7 @@ const grammar: Grammar<CliRow> = {
   say: (command) => `coppice ${command}`,
   elsewhere: (word) =>
     chatOnly.some(({ name }) => name === word)
-      ? `send it to a conversation: coppice chat "/${word}" --conversation <id>`
+      ? remedy`send it to a conversation: ${coppice(`chat "/${word}" --conversation <id>`)}`
       : undefined,
   help: (name) => ['coppice', ...(name === undefined ? [] : [name]), '--help'].join(' '),
 }

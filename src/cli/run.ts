@@ -9,9 +9,10 @@ import {
   failureDetails,
   failureJson,
   failureText,
+  faultMessage,
   faultOf,
-  withWordsOf,
 } from '../commands/views/failure.ts'
+import { inWords } from '../commands/views/notices.ts'
 import type { Parsed } from '../commands/grammar/parse.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
 import type { OwnEngine } from './chat/without-server.ts'
@@ -21,9 +22,12 @@ import { parse } from './parse.ts'
 import { type CliRow, opensFirst } from './table.ts'
 import type { Progress } from './progress.ts'
 import { usage } from '../commands/grammar/usage.ts'
+import type { Notice } from '../domain/notice.ts'
+import { reasonsOf } from '../domain/reasoned-error.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { withFullStop } from '../domain/words.ts'
-import { type Paint, plain, printable, type View } from '../commands/views/view.ts'
+import { remedySentence } from '../commands/views/remedy.ts'
+import { asProgram, type Paint, plain, printable, type View } from '../commands/views/view.ts'
 
 /** The outside of a command line: what it was called with and where its words go. */
 export type Terminal = {
@@ -59,23 +63,28 @@ export type OpenOptions = {
 export const runCli = async (terminal: Terminal): Promise<number> => {
   const wantsJson = terminal.argv.includes('--json')
   const verbose = terminal.argv.includes('--verbose') || (terminal.env['COPPICE_DEBUG'] ?? '') !== ''
+  const speaker = { say: asProgram.say }
   try {
-    return await execute(terminal, parse(terminal.argv), verbose)
+    const parsed = parse(terminal.argv)
+    if (parsed.kind === 'command') speaker.say = sayWith(parsed.values)
+    return await execute(terminal, parsed, verbose)
   } catch (thrown) {
     terminal.progress.clear()
     const { fault, cancelled } = faultOf(thrown, terminal.signal)
-    if (cancelled) terminal.err(`${terminal.secrets.redact(cancelledText(fault))}\n`)
-    else tell(terminal, fault, wantsJson)
+    if (cancelled) terminal.err(`${terminal.secrets.redact(cancelledText(fault, speaker))}\n`)
+    else tell(terminal, fault, speaker, wantsJson)
     if (verbose) terminal.err(`${terminal.secrets.redact(failureDetails(thrown))}\n`)
     return cancelled ? exitCodes.interrupted : exitCodeOf(toAppError(thrown))
   }
 }
 
 /** A remedy here says what was left, and where. */
-const cancelledText = ({ code, remedy }: AppError): string =>
-  code === 'cancelled' && remedy !== undefined
-    ? `Cancelled. ${withFullStop(remedy)}`
-    : 'Cancelled: nothing was left half done.'
+const cancelledText = (fault: AppError, speaker: Speaker): string => {
+  const { code, remedy } = fault
+  if (code !== 'cancelled' || remedy === undefined) return 'Cancelled: nothing was left half done.'
+  const left = reasonsOf(fault).length === 0 ? '' : `${withFullStop(faultMessage(fault, speaker))} `
+  return `Cancelled. ${left}${remedySentence(remedy, speaker)}`
+}
 
 const execute = async (terminal: Terminal, parsed: Parsed<CliRow>, verbose: boolean): Promise<number> => {
   switch (parsed.kind) {
@@ -104,7 +113,7 @@ const runCommand = async (
   if (textOf(values, 'home') === '') throw usage('--home requires a directory', 'pass a directory, or omit --home')
   const [cwd, codebase] = [terminal.cwd(), textOf(values, 'codebase')]
   const near = opensFirst.has(row.name) && codebase === undefined ? cwd : undefined
-  const notices: string[] = []
+  const notices: (Notice | string)[] = []
   const open = (): Promise<Workplace> => (workplace ??= terminal.open({ home: textOf(values, 'home'), verbose, near }))
   const call: CliCall = {
     words,
@@ -113,7 +122,7 @@ const runCommand = async (
     cwd,
     signal: terminal.signal,
     open,
-    notice: (text) => notices.push(text),
+    notice: (notice) => notices.push(notice),
     live: isSet(values, 'json') ? undefined : (text) => terminal.out(terminal.secrets.redact(text)),
     showSecret: isSet(values, 'json') || !terminal.isTerminal ? undefined : terminal.out,
     serve: async (options) => terminal.serve(await open(), options),
@@ -124,9 +133,11 @@ const runCommand = async (
     const loaded = await row.load()
     const answered = await loaded.execute(call)
     terminal.progress.clear()
-    for (const notice of notices)
-      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${printable(terminal.secrets.redact(notice))}\n`)
     const view = viewOf(terminal, values)
+    for (const notice of notices) {
+      const words = printable(terminal.secrets.redact(inWords(notice, view)))
+      terminal.err(`${terminal.paintErr('yellow', 'note:')} ${words}\n`)
+    }
     if (isSet(values, 'json')) {
       const json = answered.json({ ...view, paint: plain, userHome: undefined, columns: undefined })
       terminal.out(`${JSON.stringify(json, withoutSecrets(terminal), 2)}\n`)
@@ -137,8 +148,6 @@ const runCommand = async (
       if (text !== '') write(`${text}\n`)
     }
     return answered.exitCode
-  } catch (error) {
-    throw withWordsOf(error, sayWith(values))
   } finally {
     // A workplace that could not be opened has nothing to close; its fault is being told already.
     const opened = await workplace?.catch(() => undefined)
@@ -179,7 +188,9 @@ const sayWith =
     return ['coppice', text, ...kept.filter((flag) => !text.includes(flag.split(' ')[0] ?? ''))].join(' ')
   }
 
-const tell = (terminal: Terminal, fault: AppError, asJson: boolean): void => {
-  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, terminal.secrets.redact), undefined, 2)}\n`)
-  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault))}\n`)
+type Speaker = Pick<View, 'say'>
+
+const tell = (terminal: Terminal, fault: AppError, speaker: Speaker, asJson: boolean): void => {
+  if (asJson) terminal.out(`${JSON.stringify(failureJson(fault, speaker, terminal.secrets.redact), undefined, 2)}\n`)
+  else terminal.err(`${terminal.paintErr('red', 'coppice:')} ${terminal.secrets.redact(failureText(fault, speaker))}\n`)
 }

@@ -8,6 +8,7 @@ import { boundCodebase } from './target.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { nearest } from './grammar/suggest.ts'
 import { code, table, type View } from './views/view.ts'
+import { remedySentence } from './views/remedy.ts'
 
 export type AgentResult = {
   /** Undefined: none can work, and why. */
@@ -75,7 +76,9 @@ const choose = async ({ conversation, context }: ChatCall, name: string): Promis
 const toText = ({ current, set, agents }: AgentResult, view: View): string => {
   const chosen = agents.find(({ name }) => name === current.name)?.availability
   const wrong =
-    chosen === undefined || chosen.state === 'ready' ? [] : [`It isn't ready: ${chosen.problem}. ${chosen.remedy}`]
+    chosen === undefined || chosen.state === 'ready'
+      ? []
+      : [`It isn't ready: ${chosen.problem}. ${remedySentence(chosen.remedy, view)}`]
   if (set && current.name !== undefined) {
     return [`This conversation now uses ${code(current.name, view)}.`, ...wrong].join('\n')
   }

@@ -7,6 +7,7 @@ import { sentence } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { findTargetCodebase } from './target.ts'
 import { code, table, type View } from './views/view.ts'
+import { describeRemedy, remedySentence } from './views/remedy.ts'
 
 export type AgentsResult = {
   readonly agents: readonly { readonly name: string; readonly found: AgentAvailability }[]
@@ -68,7 +69,7 @@ const toText = ({ agents, chosen, chat }: AgentsResult, view: View): string =>
       ? sentence(chosen.problem)
       : `* ${code(chosen.name, view)} is ${chat ? 'used here' : 'the default agent'}: ${chosen.reason}.`,
     ...agents.flatMap(({ found }) =>
-      found.state === 'ready' ? [] : [`${sentence(found.problem)} ${sentence(found.remedy)}`],
+      found.state === 'ready' ? [] : [`${sentence(found.problem)} ${remedySentence(found.remedy, view)}`],
     ),
   ].join('\n')
 
@@ -78,7 +79,7 @@ const stateText = ({ state }: AgentAvailability): string =>
 export const agents = command<AgentsResult>({
   run,
   toText,
-  toJson: ({ agents: all, chosen }) => ({
+  toJson: ({ agents: all, chosen }, view) => ({
     default: chosen.name ?? null,
     reason: chosen.name === undefined ? chosen.problem : chosen.reason,
     agents: all.map(({ name, found }) => ({
@@ -86,7 +87,7 @@ export const agents = command<AgentsResult>({
       state: found.state,
       version: found.state === 'ready' ? (found.version ?? null) : null,
       problem: found.state === 'ready' ? null : found.problem,
-      remedy: found.state === 'ready' ? null : found.remedy,
+      remedy: found.state === 'ready' ? null : describeRemedy(found.remedy, view),
     })),
   }),
 })

@@ -4,6 +4,7 @@ import { type Call, type ChatCall, command } from './command.ts'
 import { onlyInChat } from './only-in-chat.ts'
 import { usage } from './grammar/usage.ts'
 import { code, facts, type View } from './views/view.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type BudgetResult = {
   readonly budget: Budget
@@ -63,7 +64,7 @@ const raiseBudget = async (
 
 /** `5`, `$2.50`, `20 turns`. */
 const raiseOf = (word: string, amount: string): Raise => {
-  const how = 'for example, `/budget raise 5` for 5 dollars, or `/budget raise 20 turns`'
+  const how = remedy`for example, ${coppice('budget raise 5')} for 5 dollars, or ${coppice('budget raise 20 turns')}`
   if (word.toLowerCase() !== 'raise') throw usage(`unexpected argument ${JSON.stringify(word.slice(0, 40))}`, how)
   const turns = /^(\d{1,7}) ?(?:t|turns?)$/i.exec(amount)?.[1]
   if (turns !== undefined && Number(turns) > 0) return { micros: 0, turns: Number(turns) }

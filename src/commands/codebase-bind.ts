@@ -6,6 +6,7 @@ import { assertWholeServer } from './target.ts'
 import { codebaseJson } from './views/json.ts'
 import { code, tilde } from './views/view.ts'
 import { onlyInChat } from './only-in-chat.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type BindResult = { readonly codebase: Codebase; readonly changed: boolean }
 
@@ -37,8 +38,8 @@ const run = async (call: Call): Promise<BindResult> => {
   throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
     remedy:
       names.length === 0
-        ? 'clone one with `/clone <url>`'
-        : `registered: ${names.join(', ')}. Add another with \`/clone <url>\``,
+        ? remedy`clone one with ${coppice('clone <url>')}`
+        : remedy`registered: ${names.join(', ')}. Add another with ${coppice('clone <url>')}`,
   })
 }
 

@@ -1,3 +1,5 @@
+import type { Notice } from '../domain/notice.ts'
+import type { Remedy } from '../domain/remedy.ts'
 import type { LoadPlatforms, Reach } from '../domain/platform-capabilities.ts'
 import type { IsolationContext } from '../isolation/context.ts'
 import type { Isolation } from '../isolation/isolation.ts'
@@ -71,8 +73,8 @@ export type Call = {
   readonly chat?: ChatCall
   readonly signal: AbortSignal
   readonly open: () => Promise<Workplace>
-  /** A sentence beside the answer: offline, diverged, what was not brought back. */
-  readonly notice: (text: string) => void
+  /** Beside the answer: offline, diverged, what was not brought back. A string is a sentence of the command's own. */
+  readonly notice: (notice: Notice | string) => void
 }
 
 export type ChatCall = {
@@ -106,7 +108,7 @@ export type Grammar<Row extends CommandWords = CommandWords> = {
   /** What shows how this command or group is used; all of them without a name. */
   readonly help: (name?: string) => string
   /** What to do for a command that there is only elsewhere. */
-  readonly elsewhere?: (word: string) => string | undefined
+  readonly elsewhere?: (word: string) => Remedy | undefined
 }
 
 /** What a relative path is relative to. */

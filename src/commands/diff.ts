@@ -12,6 +12,7 @@ import { type Call, command, standsIn } from './command.ts'
 import { currentEnvironment, followTarget, type Target, resolveTarget } from './target.ts'
 import { environmentJson } from './views/json.ts'
 import { aligned, code, type View } from './views/view.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type DiffResult = {
   readonly environment: IsolatedEnvironment
@@ -69,7 +70,7 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   throw new AppError(
     'not-found',
     call.chat === undefined ? 'not inside a Coppice worktree' : 'this conversation has no worktree yet',
-    { remedy: 'specify one: `coppice diff <name>`. Run `coppice worktree list` for a list' },
+    { remedy: remedy`specify one: ${coppice('diff <name>')}. Run ${coppice('worktree list')} for a list` },
   )
 }
 
@@ -79,7 +80,7 @@ const treeOf = async ({ context, codebase }: Target, environment: IsolatedEnviro
   throw new AppError(
     'not-found',
     presence.state === 'missing' ? `${environment.path} doesn't exist` : `${environment.branch}: ${presence.detail}`,
-    { remedy: 'run `coppice worktree list` to see its status' },
+    { remedy: remedy`run ${coppice('worktree list')} to see its status` },
   )
 }
 

@@ -1,11 +1,12 @@
 import type { Call, ChatCall } from './command.ts'
 import { usage } from './grammar/usage.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** The conversation that a command is about; there are commands that mean nothing without one. */
 export const onlyInChat = ({ chat }: Pick<Call, 'chat'>, name: string): ChatCall => {
   if (chat !== undefined) return chat
   throw usage(
     `/${name} only works in a conversation`,
-    `send it to one: coppice chat ${JSON.stringify(`/${name}`)} --conversation <id>`,
+    remedy`send it to one: ${coppice(`chat ${JSON.stringify(`/${name}`)} --conversation <id>`)}`,
   )
 }

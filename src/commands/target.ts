@@ -7,6 +7,7 @@ import { environmentAround, followed, type Moved, movedNotice } from '../isolati
 import { isInside } from '../isolation/paths.ts'
 import { codebaseBinding, goneBecause } from './codebase-binding.ts'
 import { type Call, type ChatCall, standsIn, type Workplace } from './command.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type Target = Workplace & { readonly codebase: Codebase; readonly nameOf: (codebaseId: string) => string }
 
@@ -25,8 +26,7 @@ export const resolveTargetForWrite = async (call: Call, cwd?: string): Promise<T
   const found = await resolveTarget(call, cwd)
   const { settleInterrupted } = await import('../isolation/reconcile.ts')
   const { settled, left } = await settleInterrupted(found.context, found.codebase)
-  for (const what of settled) call.notice(`recovered from an interrupted ${what}`)
-  for (const what of left) call.notice(`left alone: ${what}`)
+  for (const notice of [...settled, ...left]) call.notice(notice)
   return found
 }
 
@@ -110,7 +110,7 @@ const codebaseOf = async (workplace: Workplace, chat: ChatCall): Promise<Codebas
   throw new AppError('not-found', message, {
     remedy:
       names.length === 0
-        ? 'clone one with `/clone <url>`'
-        : `choose one with \`/codebase <name>\` (registered: ${names.join(', ')}), or clone one with \`/clone <url>\``,
+        ? remedy`clone one with ${coppice('clone <url>')}`
+        : remedy`choose one with ${coppice('codebase <name>')} (registered: ${names.join(', ')}), or clone one with ${coppice('clone <url>')}`,
   })
 }

@@ -17,6 +17,7 @@ import { askerOf } from './asker.ts'
 import { moveTo } from './move-conversation.ts'
 import { shellPath } from './views/shell.ts'
 import { code, tilde, type View } from './views/view.ts'
+import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 export type CreateResult =
   | {
@@ -88,7 +89,7 @@ const wantedOf = ({ words: [branch], values }: Call): Wanted => {
   if (given.length === 0) {
     throw usage(
       'specify a branch, --issue, --pr, --review, --thread or --task',
-      'run `coppice worktree create --help` for usage',
+      remedy`run ${coppice('worktree create --help')} for usage`,
     )
   }
   if (given.length > 1) throw usage(`${given.join(' and ')} can't be combined`, 'use one of them')
@@ -134,7 +135,7 @@ const hintsOf = (values: Values): IsolationHints => {
   const prSha = textOf(values, 'pr-sha')
   if (prSha !== undefined && !isSha(prSha)) {
     throw new AppError('name-invalid', `${JSON.stringify(prSha.slice(0, 80))} is not a full commit id`, {
-      remedy: 'use all 40 digits: git rev-parse <commit>',
+      remedy: remedy`use all 40 digits: ${shell('git rev-parse <commit>')}`,
     })
   }
   const fixes = listOf(values, 'fixes').map((text) => Number(toWork('issue', text.replace(/^#/, '')).id))

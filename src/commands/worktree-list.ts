@@ -8,6 +8,7 @@ import { counted } from '../domain/words.ts'
 import { type Call, command } from './command.ts'
 import { currentEnvironment, resolveTarget, tellMoves } from './target.ts'
 import { factsJson } from './views/json.ts'
+import { describeProof } from './views/merged.ts'
 import { ago, type Cell, fittedTable, tilde, type View } from './views/view.ts'
 
 export type ListResult = {
@@ -109,7 +110,7 @@ const position = ({ ahead, behind, detached = 0 }: EnvironmentFacts): string => 
 const merged = (answer: Merged): Cell => {
   switch (answer.value) {
     case 'yes':
-      return { text: `yes: ${answer.detail}`, style: 'green' }
+      return { text: `yes: ${describeProof(answer)}`, style: 'green' }
     case 'no':
       return { text: 'no' }
     case 'empty':

@@ -8,10 +8,12 @@ import { currentEnvironment, followTarget, type Target, resolveTargetForWrite } 
 import { environmentJson } from './views/json.ts'
 import { askerOf } from './asker.ts'
 import { type Refusal, refusalJson, refusalText } from './views/refusal.ts'
+import { describeBranchOutcome } from './views/merged.ts'
 import { pushCommand } from './views/push-command.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { code, printable, tilde, type View } from './views/view.ts'
 import { counted } from '../domain/words.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RemoveResult = ((Removed & { readonly restoreDays: number }) | Released | Refusal) & {
   readonly codebase: string
@@ -49,7 +51,7 @@ export const removeWorktree = async (
   const outcome = await own.destroy(environment, {
     trigger: 'command',
     force: forced,
-    why: `by ${by}`,
+    why: { kind: 'on-request', by },
     ...(signal !== undefined && { signal }),
     ...(askedBy !== undefined && { askedBy }),
   })
@@ -81,7 +83,7 @@ const meant = async (call: Call, place: Target): Promise<IsolatedEnvironment> =>
   const own = await currentEnvironment(call, place)
   if (own !== undefined) return own
   throw new AppError('not-found', 'this conversation has no worktree', {
-    remedy: 'specify one: `coppice worktree remove <name>`. Run `coppice worktree list` for a list',
+    remedy: remedy`specify one: ${coppice('worktree remove <name>')}. Run ${coppice('worktree list')} for a list`,
   })
 }
 
@@ -96,7 +98,7 @@ const toText = (result: RemoveResult, view: View): string => {
     case 'removed':
       return [
         ...headline(result, view),
-        `  ${result.branchDeleted ? 'branch deleted' : 'branch kept'}: ${printable(result.branchNote)}`,
+        `  ${printable(describeBranchOutcome({ deleted: result.branchDeleted, note: result.branchNote }))}`,
         ...result.leftOut
           .filter((left) => left.path !== path)
           .map(({ path, reason }) => `  not kept: ${printable(path)} (${printable(reason)})`),

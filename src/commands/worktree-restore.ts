@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { workLabel } from '../domain/work.ts'
 import type { IsolationContext } from '../isolation/context.ts'
@@ -14,6 +15,7 @@ import { shellPath } from './views/shell.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { ago, code, fittedTable, type View } from './views/view.ts'
 import { counted } from '../domain/words.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type RestoreResult =
   | {
@@ -41,7 +43,7 @@ export const restoreWorktree = async (
   { context, provider, codebase }: Pick<Target, 'context' | 'provider' | 'codebase'>,
   ref: string | undefined,
   cwd: string,
-): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }> => {
+): Promise<{ readonly environment: IsolatedEnvironment; readonly notices: readonly Notice[] }> => {
   const point = await findRestorePoint(context, codebase, ref, cwd)
   await assertNotBack(context, codebase, point)
   const own = await provider()
@@ -66,7 +68,7 @@ const assertNotBack = async (
   throw new AppError(
     'restore-failed',
     `can't restore ${branch}: ${workLabel(work)} already has a worktree, ${live.branch} at ${live.path}`,
-    { remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}` },
+    { remedy: remedy`remove that one first: ${coppice(`worktree remove ${shellWord(live.branch)}`)}` },
   )
 }
 

@@ -1,5 +1,6 @@
 import { toAppError } from '../domain/errors.ts'
 import type { Lane } from '../domain/message.ts'
+import type { Notice } from '../domain/notice.ts'
 import { capabilitiesOf } from '../domain/platform-capabilities.ts'
 import type { Conversation } from '../store/store.ts'
 import type { ConversationsContext } from './context.ts'
@@ -7,7 +8,8 @@ import { promptOf, type RepoCommand, repoCommandsOf } from '../commands/repo-com
 import { atOnce, chatCommands, chatGrammar, sayInChat } from '../commands/chat-table.ts'
 import type { Call, ChatControls, CommandRow, Values } from '../commands/command.ts'
 import { forChat } from './notices.ts'
-import { exitCodes, failureText, faultOf, withWordsOf } from '../commands/views/failure.ts'
+import { exitCodes, failureText, faultOf } from '../commands/views/failure.ts'
+import { inWords } from '../commands/views/notices.ts'
 import { helpText } from '../commands/help.ts'
 import { boundCodebase } from '../commands/target.ts'
 import { parseWith } from '../commands/grammar/parse.ts'
@@ -15,6 +17,7 @@ import { nearest } from '../commands/grammar/suggest.ts'
 import { usage } from '../commands/grammar/usage.ts'
 import { markdown, printable, type View } from '../commands/views/view.ts'
 import { splitWords } from '../commands/grammar/split-words.ts'
+import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 export type ChatAnswer =
   | { readonly kind: 'answer'; readonly text: string }
@@ -54,8 +57,8 @@ export const answerCommand = async (context: ConversationsContext, request: Chat
     if (cancelled || request.signal.aborted) throw thrown
     if (unforeseen.has(fault.code))
       context.isolation.log.error('a command failed', { text: nameIn(request.text), error: thrown })
-    const told = toAppError(withWordsOf(forChat(fault), view.say))
-    return { kind: 'answer', text: printable(begun(failureText(told, 'See the log for details.'))) }
+    const told = toAppError(forChat(fault))
+    return { kind: 'answer', text: printable(begun(failureText(told, view, 'See the log for details.'))) }
   }
 }
 
@@ -92,7 +95,7 @@ const execute = async (
   { row, words, values }: { row: CommandRow; words: readonly string[]; values: Values },
   view: View,
 ): Promise<string> => {
-  const notices: string[] = []
+  const notices: (Notice | string)[] = []
   const { reach } = capabilitiesOf(await context.platforms(), conversation.platform)
   const call: Call = {
     words,
@@ -108,11 +111,11 @@ const execute = async (
       platforms: context.platforms,
       databaseName: context.isolation.store.engine,
     }),
-    notice: (text) => notices.push(text),
+    notice: (notice) => notices.push(notice),
   }
   const answered = await (await row.load()).execute(call)
   // A refusal says all there is to say.
-  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${notice}`)
+  const notes = answered.exitCode === exitCodes.refused ? [] : notices.map((notice) => `Note: ${inWords(notice, view)}`)
   return [answered.text(view), ...notes].filter((part) => part !== '').join('\n')
 }
 
@@ -133,7 +136,7 @@ const ownCommand = async (
   const guess = nearest(name, [...firstWords, ...(own?.commands.keys() ?? [])])
   throw usage(
     `unknown command "/${name}"`,
-    `${guess === undefined ? '' : `did you mean \`/${guess}\`? `}Run \`/help\` for a list of commands`,
+    remedy`${guess === undefined ? '' : remedy`did you mean ${shell(`/${guess}`)}? `}Run ${coppice('help')} for a list of commands`,
   )
 }
 

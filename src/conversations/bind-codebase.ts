@@ -8,6 +8,7 @@ import { codebaseBinding } from '../commands/codebase-binding.ts'
 import type { ConversationsContext } from './context.ts'
 import * as notices from './notices.ts'
 import { about, say } from './outbox/replies.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** `refusal`: nothing says which codebase it is, so a person has to. */
 export type Bound = { readonly codebase: Codebase } | { readonly refusal: string }
@@ -67,7 +68,7 @@ const byName = async (isolation: Pick<IsolationContext, 'store' | 'host'>, name:
   if (codebase !== undefined) return codebase
   const names = await namesIn(isolation)
   throw new AppError('not-found', `unknown codebase \`${name}\``, {
-    remedy: names.length === 0 ? 'clone one with `/clone <url>`' : `registered: ${names.join(', ')}`,
+    remedy: names.length === 0 ? remedy`clone one with ${coppice('clone <url>')}` : `registered: ${names.join(', ')}`,
   })
 }
 
@@ -79,7 +80,7 @@ const byGithub = async (context: IsolationContext, github: string, cloneUrl: str
   if (known !== undefined) return known
   if (cloneUrl === undefined) {
     throw new AppError('not-found', `\`${github}\` isn't registered on this server`, {
-      remedy: `register it: coppice codebase add ${shellWord(`https://github.com/${github}`)}`,
+      remedy: remedy`register it: ${coppice(`codebase add ${shellWord(`https://github.com/${github}`)}`)}`,
     })
   }
   return (await addCodebase(context, cloneUrl, '/', { github })).codebase

@@ -1,5 +1,7 @@
 import type { IsolationContext, LostEnvironment } from '../isolation/context.ts'
-import { describeLeftOut } from '../domain/removal/restore-point.ts'
+import { describeBranchOutcome } from '../commands/views/merged.ts'
+import { describeLeftOut } from '../commands/views/left-out.ts'
+import { sentence } from '../domain/words.ts'
 import { releasedNotice, removedNotice } from './notices.ts'
 import { say, type Speaker } from './outbox/replies.ts'
 
@@ -25,7 +27,7 @@ const noticeOf = ({ environment, how, trigger, why, branch, leftOut }: LostEnvir
   const lost = describeLeftOut(leftOut)
   return [
     removedNotice(environment, why),
-    ...(trigger === 'closed' && branch !== undefined ? [branch] : []),
+    ...(trigger === 'closed' && branch !== undefined ? [sentence(describeBranchOutcome(branch))] : []),
     ...(lost.length === 0 ? [] : [`Not kept: ${lost.join(', ')}.`]),
   ].join(' ')
 }

@@ -1,16 +1,26 @@
 import { leftNotice } from '../commands/stop.ts'
+import { sayInChat } from '../commands/chat-table.ts'
+import { faultMessage } from '../commands/views/failure.ts'
+import { describeRemovalReason } from '../commands/views/merged.ts'
+import { describeNotices } from '../commands/views/notices.ts'
+import { describeReasons } from '../commands/views/reasons.ts'
 import { listed } from '../commands/views/view.ts'
 import type { ClosedOutcome } from '../cleanup/closed.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError, isAppError, toAppError } from '../domain/errors.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import { type GateAnswer, refusals } from '../domain/removal/gates.ts'
 import { counted, sentence } from '../domain/words.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { type GoneCodebase, goneBecause } from '../commands/codebase-binding.ts'
-import { limitMessage } from '../isolation/room.ts'
+import { limitMessage } from '../commands/views/limit.ts'
 import type { LimitReport } from '../isolation/resolution.ts'
 import type { Resolution } from '../isolation/resolution.ts'
 import type { EndedRun } from '../runs/ended-runs.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
+import { remedySentence } from '../commands/views/remedy.ts'
+import { describeChange } from '../commands/views/checkout-changes.ts'
+import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /*
  * Every sentence about isolation that a conversation hears. Platforms have none of their own, so that the same thing is
@@ -20,15 +30,19 @@ import type { EndedRun } from '../runs/ended-runs.ts'
 /** Said once, when a conversation gets its environment. */
 export const placeNotices = ({ environment, notices }: Extract<Resolution, { outcome: 'resolved' }>): string[] => [
   `Working in isolated branch \`${environment.branch}\``,
-  ...notices,
+  ...describeNotices(notices, inChat),
 ]
+
+/** How notices are said in a conversation. */
+export const inChat = { say: sayInChat, chat: true } as const
 
 export const limitNotice = (report: LimitReport, staleDays: number): string => limitMessage(report, staleDays)
 
 /** One sentence of what happened and one of what to do. Details are for the log. */
 export const failureNotice = (error: unknown): string => {
-  const { message, remedy } = toAppError(forChat(error))
-  return remedy === undefined ? sentence(message) : `${sentence(message)} ${sentence(remedy)}`
+  const told = toAppError(forChat(error))
+  const what = sentence(faultMessage(told, inChat))
+  return told.remedy === undefined ? what : `${what} ${remedySentence(told.remedy, inChat)}`
 }
 
 /** A chat cannot register a path of the server, so it is told who can and what it can do itself. */
@@ -36,8 +50,7 @@ export const forChat = (error: unknown): unknown =>
   isAppError(error, 'repository-gone')
     ? new AppError(error.code, error.message, {
         cause: error,
-        remedy:
-          'put it back on the server, or run `coppice codebase add <new path>` there; to use another repository here: `/codebase <name>` or `/clone <url>`',
+        remedy: remedy`put it back on the server, or run ${coppice('codebase add <new path>')} there; to use another repository here: ${coppice('codebase <name>')} or ${coppice('clone <url>')}`,
       })
     : error
 
@@ -78,8 +91,8 @@ const moveWith = (platform: string, name?: string): string => {
   return platform === 'cli' ? `--codebase ${word}` : `/codebase ${word}`
 }
 
-export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: string): string =>
-  `Worktree \`${environment.branch}\` was removed (${why}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
+export const removedNotice = (environment: Pick<IsolatedEnvironment, 'branch'>, why: RemovalReason | string): string =>
+  `Worktree \`${environment.branch}\` was removed (${describeRemovalReason(why)}). Restore it with \`/worktree restore ${shellWord(environment.branch)}\`.`
 
 /** Of an adopted one nothing was removed, and there is nothing to bring back. */
 export const releasedNotice = ({ branch }: Pick<IsolatedEnvironment, 'branch'>): string =>
@@ -102,23 +115,29 @@ export const closedNotice = (outcome: ClosedOutcome): string | undefined => {
 }
 
 const keptNotice = (branch: string, reasons: readonly GateAnswer[]): string => {
-  const kept = `Worktree \`${branch}\` was not removed: ${reasons.map(({ detail }) => detail).join(', ')}.`
+  const kept = `Worktree \`${branch}\` was not removed: ${describeReasons(reasons)}.`
   return refusals(reasons, true).length > 0
     ? `${kept} Run \`/worktree remove ${shellWord(branch)}\` to see what to do first.`
     : `${kept} Commit and push its changes, or remove it anyway with \`/worktree remove ${shellWord(branch)} --force\` (it can be restored).`
 }
 
-export const trippedNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+export const trippedNotice = (
+  { checkoutPath }: Pick<Codebase, 'checkoutPath'>,
+  changes: readonly CheckoutChange[],
+): string =>
   [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed during the run (by the agent or someone else):`,
-    ...listed(lines, MOST_LINES),
+    ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
 /** The tripwire of a run that is over and left something running, or that was interrupted. */
-const lateChangesNotice = ({ checkoutPath }: Pick<Codebase, 'checkoutPath'>, lines: readonly string[]): string =>
+const lateChangesNotice = (
+  { checkoutPath }: Pick<Codebase, 'checkoutPath'>,
+  changes: readonly CheckoutChange[],
+): string =>
   [
     `The shared checkout at \`${checkoutPath ?? ''}\` changed while processes of an earlier run may still have been running. The change may be yours:`,
-    ...listed(lines, MOST_LINES),
+    ...listed(changes.map(describeChange), MOST_LINES),
   ].join('\n')
 
 /** What runs did after they had ended. */

@@ -10,6 +10,7 @@ import { runAgent } from '../runs/run.ts'
 import type { Conversation, InboxMessage, Store } from '../store/store.ts'
 import { budgetNotice } from '../commands/budget.ts'
 import { leftNotice } from '../commands/stop.ts'
+import { describeNotices } from '../commands/views/notices.ts'
 import type { ConversationsContext } from './context.ts'
 import type { Handled, MessageRun } from './message-run.ts'
 import * as notices from './notices.ts'
@@ -102,7 +103,10 @@ const threadReporter = (
       const { environment, how, isNew } = place
       after = []
       if (isNew) await store.conversations.update(conversation.id, { environmentId: environment.id })
-      await tell(store, numbered('place', isNew ? notices.placeNotices(place) : place.notices))
+      await tell(
+        store,
+        numbered('place', isNew ? notices.placeNotices(place) : describeNotices(place.notices, notices.inChat)),
+      )
       if (how !== 'created') return
       after.push(() => {
         changes.emit({ type: 'environment', id: environment.id, codebaseId: codebase.id, status: 'active' })

@@ -1,3 +1,5 @@
+import type { Remedy } from './remedy.ts'
+
 /**
  * A fault: something that should have worked did not. Expected outcomes (refused, limit reached) are values, not errors.
  * `code` is stable and is what programs match on; `message` says what happened; `remedy` says what to do.
@@ -37,11 +39,11 @@ export type ErrorCode =
   | 'unusable-file'
   | 'unexpected'
 
-export type AppErrorOptions = { cause?: unknown; remedy?: string }
+export type AppErrorOptions = { cause?: unknown; remedy?: Remedy }
 
 export class AppError extends Error {
   readonly code: ErrorCode
-  readonly remedy: string | undefined
+  readonly remedy: Remedy | undefined
 
   constructor(code: ErrorCode, message: string, options: AppErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })

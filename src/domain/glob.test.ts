@@ -61,8 +61,11 @@ describe('a glob', () => {
       .array(part, { minLength: 1, maxLength: 4 })
       .filter((parts) => !parts.some((one) => /^\.+$/.test(one)))
       .map((parts) => parts.join('/'))
+    expect(matches('**/a/**/.a', 'a/.a')).toBe(true)
     fc.assert(
       fc.property(pattern, path, (glob, file) => {
+        // Node says that `**/a/**/.a` does not match `a/.a`, although `a/**/.a` does.
+        fc.pre(glob.split('/').filter((one) => one === '**').length < 2 || !/(?:^|\/)\./.test(file))
         expect(`${glob} ${file} ${matches(glob, file)}`).toBe(`${glob} ${file} ${posix.matchesGlob(file, glob)}`)
       }),
       { numRuns: 20_000 },

@@ -1,5 +1,6 @@
 import { AppError } from './errors.ts'
 import { isSha, type Sha } from './names.ts'
+import { type BranchNote, branchNoteKinds, type RemovalReason, removalReasonKinds } from './removal/branch-note.ts'
 
 /*
  * The data of journal entries, one schema per kind. Recovery deletes and moves files based on it, so it never acts on
@@ -11,7 +12,6 @@ type Schema = Readonly<Record<string, Check<unknown>>>
 type DataOf<S extends Schema> = { readonly [K in keyof S]: S[K] extends Check<infer T> ? T : never }
 
 const nonEmptyString: Check<string> = (value): value is string => typeof value === 'string' && value !== ''
-const string: Check<string> = (value) => typeof value === 'string'
 const boolean: Check<boolean> = (value) => typeof value === 'boolean'
 const sha: Check<Sha> = (value): value is Sha => typeof value === 'string' && isSha(value)
 const nonEmptyStrings: Check<readonly string[]> = (value): value is string[] =>
@@ -29,6 +29,13 @@ const object =
   (value): value is DataOf<S> =>
     typeof value === 'object' && value !== null && invalidFields(value, schema).length === 0
 
+/** Only told to people. Earlier versions wrote it down in words. */
+const told =
+  <T extends { readonly kind: string }>(kinds: readonly T['kind'][]): Check<T | string> =>
+  (value): value is T | string =>
+    typeof value === 'string' ||
+    (typeof value === 'object' && value !== null && 'kind' in value && kinds.some((kind) => kind === value.kind))
+
 const spareData = {
   path: nonEmptyString,
   leaf: nonEmptyString,
@@ -36,6 +43,8 @@ const spareData = {
   spareId: nonEmptyString,
   /** Device and inode of the created directory: the path may hold another by now. */
   directory: optional(nonEmptyString),
+  /** Where an undoing took the directory from when it moved it to the trash. */
+  trashedFrom: optional(nonEmptyString),
 } satisfies Schema
 
 const creationData = {
@@ -48,6 +57,7 @@ const creationData = {
   adminNamesBefore: nonEmptyStrings,
   spare: optional(object({ path: nonEmptyString, adminName: nonEmptyString })),
   directory: optional(nonEmptyString),
+  trashedFrom: optional(nonEmptyString),
 } satisfies Schema
 
 const restoreData = {
@@ -66,9 +76,9 @@ const removalData = {
   was: oneOf('active', 'missing'),
   branchGoes: boolean,
   tip: optional(sha),
-  note: string,
+  note: told<BranchNote>(branchNoteKinds),
   askedBy: optional(nonEmptyString),
-  why: string,
+  why: told<RemovalReason>(removalReasonKinds),
   trigger: oneOf(...removeTriggers),
   /** The files of git's record, set from the step that deletes them. */
   files: optional(nonEmptyStrings),

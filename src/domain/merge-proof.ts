@@ -1,3 +1,5 @@
+import type { Sha } from './names.ts'
+
 /** How we know that a branch was merged, cheapest first. The answer always names its proof. */
 export type MergeProof =
   | 'ancestor' // its tip is in base's history, and it had its own commits
@@ -6,9 +8,33 @@ export type MergeProof =
   | 'squash' // its whole patch is in base under another commit
   | 'forge' // the forge reports it merged, with this tip as head
 
+/** `base`: its name, as people say it. `commit`: the squash, or the tip that the forge merged. */
+export type Proven = { readonly proof: MergeProof; readonly base: string; readonly commit?: Sha }
+
 export type Merged =
-  | { readonly value: 'yes'; readonly proof: MergeProof; readonly detail: string }
+  | ({ readonly value: 'yes' } & Proven)
   | { readonly value: 'no'; readonly own: number }
   /** No commits beyond base: nothing to merge or lose. Not the same as merged. */
   | { readonly value: 'empty' }
-  | { readonly value: 'cannot-tell'; readonly detail: string }
+  | { readonly value: 'cannot-tell'; readonly why: MergeDoubt }
+
+/** Why nobody knows whether a branch is merged. */
+export type MergeDoubt =
+  | StaleBase
+  | { readonly kind: 'not-asked' }
+  | { readonly kind: 'own-base'; readonly base: string }
+  | { readonly kind: 'branch-gone'; readonly branch: string }
+  /** Base came into being for another reason than that somebody merged into it. */
+  | { readonly kind: 'base-of-worktree' | 'base-without-reflog' | 'base-untouched'; readonly base: string }
+  | { readonly kind: 'base-created-from-it' | 'base-reflog-too-short'; readonly base: string }
+  | { readonly kind: 'reflog-unreadable'; readonly branch: string; readonly message: string }
+  | { readonly kind: 'commits-of-others' | 'reflog-silent'; readonly branch: string }
+  | { readonly kind: 'failed'; readonly message: string }
+
+/** Why base can prove nothing merged. `base` is its name, as people say it. */
+export type StaleBase =
+  | { readonly kind: 'remote-not-fetched'; readonly remote: string }
+  | { readonly kind: 'base-not-local' | 'base-not-remote' | 'base-of-no-remote'; readonly base: string }
+  | { readonly kind: 'base-gone'; readonly remote: string; readonly branch: string }
+  | { readonly kind: 'other-default-branch'; readonly remote: string; readonly head: string; readonly branch: string }
+  | { readonly kind: 'base-moved' | 'base-not-asked'; readonly remote: string; readonly base: string }

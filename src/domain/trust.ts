@@ -54,3 +54,20 @@ export const isTrustedRun = (tree: Trust, ownMessage: boolean): boolean => isTru
  */
 export const aliasesFor = (trust: Trust, work: Work, aliases: readonly Work[]): readonly Work[] =>
   isTrusted(trust) ? aliases : aliases.filter(({ type, id }) => (type === 'pr' || type === 'review') && id === work.id)
+
+/** Why something counts as a fork's although nobody said that it is one. */
+export type Doubt =
+  /** About a branch: where it comes from, or where it goes. */
+  | { readonly kind: 'follows-ref'; readonly branch: string; readonly ref: string }
+  | { readonly kind: 'follows-elsewhere' | 'pushes-elsewhere'; readonly branch: string }
+  /** Commits that nothing proves to be ours. `first` stands for them where it is the only one. */
+  | { readonly kind: 'remote-silent'; readonly remote: string; readonly commits: number; readonly first: string }
+  | { readonly kind: 'foreign-commits'; readonly commits: number; readonly first: string }
+  /** About a pull request. */
+  | { readonly kind: 'no-remote'; readonly codebase: string }
+  | { readonly kind: 'origin-unknown'; readonly message: string }
+  | { readonly kind: 'no-such-branch'; readonly remote: string; readonly branch: string }
+  | { readonly kind: 'no-head'; readonly remote: string }
+  /** Without `branch`: it is the tip of none. */
+  | { readonly kind: 'not-a-tip'; readonly head: string; readonly remote: string; readonly branch?: string }
+  | { readonly kind: 'several-branches'; readonly head: string; readonly remote: string }

@@ -11,6 +11,7 @@ import { readUntrustedTextSync } from '../process/files/read-untrusted.ts'
 import { replaceFileSync, writeNewFileSync } from '../process/files/replace-file.ts'
 import { createTimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxWorktreeRecords } from './file-limits.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 /*
  * Git's worktree records, read as files without starting git. The functions return promises, like all queries of a
@@ -57,7 +58,7 @@ const maxReadMs = 10_000
 
 const tookTooLong = (root: string): AppError =>
   new AppError('unusable-file', `${root} could not be read within ${maxReadMs / 1000} s`, {
-    remedy: 'remove the records of worktrees that no longer exist (git worktree prune), and try again',
+    remedy: remedy`remove the records of worktrees that no longer exist (${shell('git worktree prune')}), and try again`,
   })
 
 /** Where git thinks the files of one record are. */

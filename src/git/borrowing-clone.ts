@@ -14,6 +14,7 @@ import { maxConfigBytes, maxOtherBytes } from './file-limits.ts'
 import type { Setting } from './neutral.ts'
 import { copyObjects } from './own-objects.ts'
 import { updateRefs } from './refs.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 /** The checkout of a clone whose git directory is `.git`. */
 export const cloneAt = (path: string): Tree => {
@@ -171,9 +172,11 @@ const assertConnected = async (
   if ((await walk('--not', '--all')).exitCode === 0) return
   const { exitCode, stderr } = await walk()
   if (exitCode === 0) return
-  const at = `git -C ${shellWord(from.path)}`
+  const place = shellWord(from.path)
   throw new AppError('git-failed', `the history of ${from.path} is incomplete: ${meaningfulLine(stderr)}`, {
-    remedy: isShallow(from) ? `fetch the rest of it: ${at} fetch --unshallow` : `find out what is missing: ${at} fsck`,
+    remedy: isShallow(from)
+      ? remedy`fetch the rest of it: ${shell(`git -C ${place} fetch --unshallow`)}`
+      : remedy`find out what is missing: ${shell(`git -C ${place} fsck`)}`,
   })
 }
 

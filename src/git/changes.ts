@@ -34,6 +34,22 @@ export const changesBetween = async (
   return output && parseChanges(output.toString('latin1'))
 }
 
+/** About 1,500,000 files. */
+const mostBytes = 256 * 1024 * 1024
+
+/** The same for those who must know every path: more than any real repository has is an error. */
+export const everyChangeBetween = async (
+  git: Git,
+  repo: Repo,
+  from: Sha,
+  to: Sha,
+  options: CallOptions = {},
+): Promise<Change[]> => {
+  const changes = await changesBetween(git, repo, from, to, { ...options, maxBytes: mostBytes })
+  if (changes === undefined) throw new AppError('unsupported', 'too many files differ between the two commits')
+  return changes
+}
+
 export type CommitChanges = { readonly sha: Sha; readonly parents: readonly Sha[]; readonly changes: readonly Change[] }
 
 /**

@@ -3,9 +3,11 @@ import type { BranchName, Sha } from '../domain/names.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import type { CallOptions, Git, Tree } from './door.ts'
+import { assertNothingInPlace } from './in-place.ts'
 import type { Setting } from './neutral.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
 import { isUntouchedByStat } from './untouched.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 export type CheckoutOptions = CallOptions & { readonly settings?: readonly Setting[] | undefined }
 
@@ -40,7 +42,8 @@ export type BranchMove = { readonly branch: BranchName; readonly from: Sha; read
 
 /**
  * Moves the checked-out branch to another commit, files included, if it is still at `from`: a commit made meanwhile
- * stays. Throws when nothing moved. Git replaces ignored files and whole directories: ask `inTheWay` first.
+ * stays. Throws when nothing moved, `busy` when something lies where it would add a file. Edits that a filter hides are
+ * replaced: ask `inTheWay` first.
  *
  * `read-tree` and `update-ref` take no options from the repository's configuration, as `merge` does, and both name the
  * commit they start from. Files first: after a crash in between, the branch is where it was and the new files are
@@ -87,9 +90,13 @@ const isIndexOf = async (git: Git, tree: Tree, commit: string): Promise<boolean>
 
 type FileMove = Omit<BranchMove, 'branch'> & Pick<CheckoutOptions, 'settings'>
 
-/** Git refuses when a tracked file that it would write differs from `from`. */
+/**
+ * Git refuses when a tracked file that it would write differs from `from`. It asks nobody about ignored files, so they
+ * are looked for last: one that appears in the milliseconds until git writes that path is still replaced.
+ */
 const moveFiles = async (git: Git, tree: Tree, { from, to, settings }: FileMove): Promise<void> => {
   await refresh(git, tree, settings === undefined ? {} : { settings })
+  await assertNothingInPlace(git, tree, { from, to })
   const args = ['read-tree', '-m', '-u', '--no-recurse-submodules', from, to]
   await git.run({ operation: 'read-tree', at: tree, args, locks: true, ...(settings && { settings }) })
 }
@@ -100,15 +107,18 @@ const putBack = async (git: Git, tree: Tree, { from, to, settings }: FileMove): 
     if (!(await isIndexOf(git, tree, 'HEAD'))) await moveFiles(git, tree, { from: to, to: from, settings })
   } catch (error) {
     throw new AppError('git-failed', `the branch didn't move, and its files did: ${toAppError(error).message}`, {
-      remedy: `run \`git status\` in ${shellWord(tree.path)}; the new files are those of ${to}`,
+      remedy: remedy`run ${shell('git status')} in ${shellWord(tree.path)}; the new files are those of ${to}`,
     })
   }
 }
 
 const moveRef = async (git: Git, tree: Tree, { branch, from, to }: BranchMove): Promise<void> => {
   const command = { update: `refs/heads/${branch}`, to, from }
-  if (!(await updateRefs(git, tree, [command], { reason: 'coppice: follow the pull request' })).ok) throw moved(branch)
+  if (!(await updateRefs(git, tree, [command], { reason: followReason })).ok) throw moved(branch)
 }
+
+/** In the branch's reflog: nobody committed anything here. */
+export const followReason = 'coppice: follow the pull request'
 
 const assertHead = async (git: Git, tree: Tree, branch: BranchName, sha: Sha): Promise<void> => {
   const [ref, head] = await Promise.all([readSymbolicRef(git, tree, 'HEAD'), resolveCommit(git, tree, 'HEAD')])

@@ -9,6 +9,7 @@ import { askRemoteHead, fetchRemote } from './fetch.ts'
 import type { Setting } from './neutral.ts'
 import type { Progress } from './progress.ts'
 import { validateRemoteUrl } from './remote-url.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 const cloneTimeoutMs = 6 * 60 * 60_000
 
@@ -46,7 +47,7 @@ export const cloneBare = async (
   const fetched = await fetchRemote(git, repo, fetch, { signal })
   if (fetched.outcome === 'unreachable') {
     throw new AppError('remote-unreachable', `clone failed: ${fetched.detail}`, {
-      remedy: 'check the address, the network, and that git itself can reach it: git ls-remote <url>',
+      remedy: remedy`check the address, the network, and that git itself can reach it: ${shell('git ls-remote <url>')}`,
     })
   }
   await setDefaultBranch(git, repo, url, run, { signal, settings })

@@ -5,6 +5,7 @@ import { commitTree, type NewCommit, showFile } from './objects.ts'
 import { withPrivateIndex } from './private-index.ts'
 import { recordFormat } from './record-format.ts'
 import { readSymbolicRef, resolveCommit, updateRefs } from './refs.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 export type FileCommit = {
   /** One file, relative to the top of the tree. */
@@ -53,7 +54,7 @@ export const commitFile = async (
 
 const noBranch = (tree: Tree): AppError =>
   new AppError('unsupported', `no branch with a commit is checked out in ${tree.path}`, {
-    remedy: "check out the worktree's branch again: git switch <branch>",
+    remedy: remedy`check out the worktree's branch again: ${shell('git switch <branch>')}`,
   })
 
 /** Uses a private index: the worktree's own may hold staged changes. */

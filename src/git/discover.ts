@@ -5,6 +5,7 @@ import { type RepoPath, toRepoPath } from '../domain/names.ts'
 import { shellWord } from '../domain/shell-word.ts'
 import { lastValue } from './config-entries.ts'
 import type { CallOptions, Git } from './door.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 export type Discovered = {
   readonly commonDir: RepoPath
@@ -53,7 +54,7 @@ const notARepository = (path: string, stderr: string): AppError => {
       'not-a-repository',
       `the repository at ${path} belongs to another user, so git refuses to use it`,
       {
-        remedy: `if you trust it: git config --global --add safe.directory ${shellWord(path)}`,
+        remedy: remedy`if you trust it: ${shell(`git config --global --add safe.directory ${shellWord(path)}`)}`,
       },
     )
   }

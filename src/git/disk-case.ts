@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
+import { shownPath } from '../domain/raw-path.ts'
 import { listDirectory } from '../process/files/list-directory.ts'
 import type { Setting } from './neutral.ts'
 
@@ -21,3 +22,6 @@ const ignoresCase = async (directory: string): Promise<boolean> => {
     return false
   }
 }
+
+/** The same text for all spellings of a raw path that some disk takes for one: case, and macOS's accented letters. */
+export const looseName = (raw: string): string => shownPath(raw).normalize('NFC').toUpperCase().toLowerCase()

@@ -10,6 +10,7 @@ import { listDirectory } from '../process/files/list-directory.ts'
 import { isPipeOrDevice, kindOf, readUntrustedSync } from '../process/files/read-untrusted.ts'
 import { createTimeSlice, type TimeSlice } from '../process/time-slice.ts'
 import { maxConfigBytes, maxIndexBytes, maxLogBytes, maxOtherBytes, maxPackedRefsBytes } from './file-limits.ts'
+import { coppice, remedy, shell } from '../domain/remedy.ts'
 
 /*
  * An agent can replace any of git's own files by a FIFO, on which git blocks forever, or by an endless file. So inspect
@@ -246,7 +247,7 @@ const unlisted = (path: string, cause: unknown): undefined => {
   if (isMissing(cause) || tryStat(`${path}/.`, statSync) === undefined) return undefined
   throw new UnusableFileError(shownPath(path), "can't be listed, so git was not started", {
     cause,
-    remedy: `make it readable: chmod u+r ${shellWord(shownPath(path))}`,
+    remedy: remedy`make it readable: ${shell(`chmod u+r ${shellWord(shownPath(path))}`)}`,
   })
 }
 
@@ -256,7 +257,7 @@ export const assertNotBlocking = (raw: string, found: Parameters<typeof kindOf>[
   const path = shownPath(raw)
   throw new UnusableFileError(path, `is ${kindOf(found)}, which would block git`, {
     holdsNothing: true,
-    remedy: `remove it and try again, then run \`coppice doctor\``,
+    remedy: remedy`remove it and try again, then run ${coppice('doctor')}`,
   })
 }
 

@@ -32,12 +32,18 @@ const alwaysThus: readonly Setting[] = [
   ['core.ignoreStat', 'false'],
   ['core.checkStat', 'default'],
   ['core.trustctime', 'true'],
+  // In git 2.39 the repository's own `true` wins over GIT_NO_REPLACE_OBJECTS, and any commit can pass for another.
+  ['core.useReplaceRefs', 'false'],
   ['core.pager', 'cat'],
   ['core.quotePath', 'false'],
   ['core.logAllRefUpdates', 'true'],
   ['gc.auto', '0'],
   ['maintenance.auto', 'false'],
   ['log.showSignature', 'false'],
+  // With it `git log` refuses our pathspecs, and nothing can be proven merged.
+  ['log.follow', 'false'],
+  // In another encoding neither our formats nor `--grep` mean what they say.
+  ['i18n.logOutputEncoding', 'UTF-8'],
   ['commit.gpgSign', 'false'],
   ['tag.gpgSign', 'false'],
   ['submodule.recurse', 'false'],

@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { AppError } from '../domain/errors.ts'
 import type { Setting } from './neutral.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /**
  * For addresses from a chat. Threats: a repository or file on this machine (`file://`, a path), a service on our
@@ -99,5 +100,5 @@ const isPrivateAddress = (address: string): boolean => {
 
 const refused = (why: string): AppError =>
   new AppError('name-invalid', `this can't be cloned from a chat: ${why}`, {
-    remedy: 'use a public https:// or ssh:// address, or add it from a terminal (coppice codebase add)',
+    remedy: remedy`use a public https:// or ssh:// address, or add it from a terminal (${coppice('codebase add')})`,
   })

@@ -5,6 +5,7 @@ import { shellWord } from '../domain/shell-word.ts'
 import { mountsInside } from '../process/files/mounts.ts'
 import { type AdminDir, readAdminDir } from './admin-dir.ts'
 import type { CallOptions, Git, Repo } from './door.ts'
+import { remedy, shell } from '../domain/remedy.ts'
 
 /**
  * Deletes git's record of one worktree whose directory is already gone, and nothing else. Never `prune`, which deletes
@@ -30,7 +31,7 @@ export const removeWorktreeRecord = async (
   const [mount] = await mountsInside([dir])
   if (mount !== undefined) {
     throw new AppError('path-taken', `something is mounted inside git's record: ${mount.path} (${mount.what})`, {
-      remedy: `umount ${shellWord(mount.path)}`,
+      remedy: remedy`${shell(`umount ${shellWord(mount.path)}`)}`,
     })
   }
   await git.run({

@@ -10,7 +10,14 @@ import type { IsolationContext } from './context.ts'
 const patienceMs = 10_000
 
 /** Steps in which git may have been started without the journal knowing its pid yet. */
-const startsGit: ReadonlySet<string> = new Set(['adding', 'taking', 'forgetting', 'cloning'])
+const startsGit: ReadonlySet<string> = new Set([
+  'adding',
+  'taking',
+  'provisioning',
+  'finishing',
+  'forgetting',
+  'cloning',
+])
 
 /**
  * Git's children outlive us: a `git worktree add` goes on writing while our lock is already free.

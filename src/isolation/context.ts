@@ -3,6 +3,7 @@ import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Settings } from '../domain/config/settings.ts'
 import type { IsolatedEnvironment } from '../domain/environment.ts'
 import type { ProcessIdentity } from '../domain/process-identity.ts'
+import type { BranchOutcome, RemovalReason } from '../domain/removal/branch-note.ts'
 import type { LeftOut } from '../domain/removal/restore-point.ts'
 import type { Logger } from '../process/log.ts'
 import type { Secrets } from '../process/redaction/redact.ts'
@@ -60,9 +61,10 @@ export type LostEnvironment = {
   readonly conversations: readonly Conversation[]
   readonly askedBy: string | undefined
   readonly trigger: RemoveOptions['trigger']
-  readonly why: string
-  /** What became of the branch, in words; undefined where it was not asked about. */
-  readonly branch: string | undefined
+  /** A string: an earlier version wrote down the words. */
+  readonly why: RemovalReason | string
+  /** What became of the branch; undefined where it was not asked about. */
+  readonly branch: BranchOutcome | undefined
   /** What its restore point does not hold. */
   readonly leftOut: readonly LeftOut[]
 }

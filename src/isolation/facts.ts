@@ -102,7 +102,7 @@ const healthOf = ({ state }: Presence): Health => {
 const withDetached = (merged: Merged, detached = 0): Merged =>
   detached > 0 && (merged.value === 'yes' || merged.value === 'empty') ? { value: 'no', own: detached } : merged
 
-const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', detail: `no branch ${branch}` })
+const gone = (branch: BranchName): Merged => ({ value: 'cannot-tell', why: { kind: 'branch-gone', branch } })
 
 /** Where each is; a place of undefined lies on another host, and nothing can be said about its files from here. */
 const placesOf = async (

@@ -9,6 +9,7 @@ import type { IsolationContext } from './context.ts'
 import { providerOf } from './served-by.ts'
 import { environmentAt } from './moved.ts'
 import { restorePointsOf } from './restore-points.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** `<ref>` is an id, a branch, a path or a work like `issue-42`. Live environments only. */
 export const findEnvironment = async (
@@ -31,7 +32,7 @@ export const findEnvironment = async (
     (await onBranch(context, codebase, ref))
   if (found !== undefined && found.codebaseId === codebase.id) return found
   throw new AppError('not-found', `${codebase.name} has no worktree ${JSON.stringify(ref)}`, {
-    remedy: 'run `coppice worktree list` for a list, or `coppice worktree restore --list` for removed ones',
+    remedy: remedy`run ${coppice('worktree list')} for a list, or ${coppice('worktree restore --list')} for removed ones`,
   })
 }
 
@@ -105,5 +106,5 @@ const nothingToRestore = (
   what: string,
 ): AppError =>
   new AppError('not-found', `${name} has nothing to restore${what}`, {
-    remedy: `removed worktrees are kept for ${settings.restoreDays} days; run \`coppice worktree restore --list\` for a list`,
+    remedy: remedy`removed worktrees are kept for ${settings.restoreDays} days; run ${coppice('worktree restore --list')} for a list`,
   })

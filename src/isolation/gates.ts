@@ -1,9 +1,10 @@
 import { join, relative } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { type GateAnswer, type GateName, cannotTell, no, yes } from '../domain/removal/gates.ts'
-import type { Uncommitted } from '../domain/removal/reason.ts'
+import type { RepositoryWork, Uncommitted } from '../domain/removal/reason.ts'
 import type { Unreachable } from '../domain/removal/unreachable.ts'
 import type { Merged } from '../domain/merge-proof.ts'
+import type { Notice } from '../domain/notice.ts'
 import { shownPath } from '../domain/raw-path.ts'
 import type { Tree } from '../domain/tree.ts'
 import { liveness } from '../process/identity.ts'
@@ -22,7 +23,7 @@ export type Contents = {
   /** Uncommitted work, one reason each. */
   readonly problems: readonly Uncommitted[]
   readonly worktrees: readonly { readonly path: string; readonly repository: string }[]
-  readonly repositories: readonly { readonly path: string; readonly work: string | undefined }[]
+  readonly repositories: readonly { readonly path: string; readonly work: RepositoryWork | undefined }[]
 }
 
 /** How whoever serves the environment looks at it. Each throws when it cannot look. */
@@ -49,7 +50,7 @@ export type Judgement<Look extends Contents> = {
   readonly answers: readonly GateAnswer[]
   readonly contents: Look | undefined
   /** What does not count and is named all the same. */
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /** Asks every gate and touches nothing. A question that cannot be answered is *cannot tell*, which counts as no. */
@@ -59,7 +60,7 @@ export const askGates = async <Look extends Contents>(
 ): Promise<Judgement<Look>> => {
   const { presence } = subject
   const tree = presence.state === 'present' ? presence.tree : undefined
-  const notices: string[] = []
+  const notices: Notice[] = []
   // First and alone: whatever looks at the files would wander off into what is mounted there.
   const mounts = await isUnmounted(tree === undefined ? [] : [tree.path, tree.gitDir])
   const [ours, use, others, files] = await Promise.all([
@@ -180,7 +181,7 @@ export const usesOf = async (
   context: IsolationContext,
   environment: Used,
   tree: Tree | undefined,
-  notices: string[] = [],
+  notices: Notice[] = [],
 ): Promise<GateAnswer[]> => {
   const reasons: GateAnswer[] = []
   for (const lease of await context.store.leases.ofEnvironments([environment.id])) {
@@ -205,13 +206,8 @@ export const usesOf = async (
     reasons.push(no('not-in-use', { kind: 'process', pid, command }))
   }
   if (unreadable.length > 0) {
-    const named = unreadable.slice(0, 5).map(({ pid, command }) => `${pid} (${command})`)
-    const rest = unreadable.length > named.length ? ` and ${unreadable.length - named.length} more` : ''
-    notices.push(
-      unreadable.length === 1
-        ? `could not inspect process ${named.join()}, which belongs to another user`
-        : `could not inspect processes ${named.join(', ')}${rest}, which belong to other users`,
-    )
+    const processes = unreadable.map(({ pid, command }) => ({ pid, command }))
+    notices.push({ kind: 'processes-not-inspected', processes })
   }
   return reasons
 }

@@ -2,6 +2,7 @@ import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import type { CodebaseId } from '../domain/names.ts'
+import type { Notice } from '../domain/notice.ts'
 import { type ProviderName, stricter } from '../domain/provider-name.ts'
 import type { RestorePoint } from '../domain/removal/restore-point.ts'
 import { freshen } from './codebases/base.ts'
@@ -82,11 +83,11 @@ const create = async (
 const freshenFor = async (
   context: IsolationContext,
   { codebase, hints, work, signal }: IsolationRequest,
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   // The PR's own refs are fetched by the plan, always; a second fetch of everything would only cost time.
   if (work.type === 'pr' || work.type === 'review' || hints.prBranch !== undefined) return []
   const fresh = await freshen(context, codebase, { maxAgeMs: context.settings.fetchFreshSeconds * 1000, signal })
-  return fresh.outcome === 'offline' ? [`couldn't fetch (${fresh.detail}): using the local copy`] : []
+  return fresh.outcome === 'offline' ? [{ kind: 'not-fetched', why: fresh.detail ?? 'no answer' }] : []
 }
 
 const adopter = async (context: Pick<IsolationContext, 'providers'>): Promise<Provider> => {

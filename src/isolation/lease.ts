@@ -8,6 +8,7 @@ import type { Lease } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { locked } from './lock/locked.ts'
 import { byProvider, presenceOf, providerOf } from './served-by.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 export type HeldLease = Lease & {
   /** Safe to call more than once. */
@@ -97,13 +98,15 @@ const usableTree = async (
   const current = await context.store.environments.get(id)
   if (current?.status !== 'active') {
     throw new AppError('not-found', `can't use ${branch}: it is ${current?.status ?? 'gone'}`, {
-      remedy: 'run `coppice worktree list` to see its status',
+      remedy: remedy`run ${coppice('worktree list')} to see its status`,
     })
   }
   const presence = await presenceOf(context, codebase, current)
   if (presence.state === 'present') return presence.tree
   const why = presence.state === 'missing' ? `${current.path} doesn't exist` : presence.detail
-  throw new AppError('not-found', `can't use ${branch}: ${why}`, { remedy: 'run `coppice doctor` for suggestions' })
+  throw new AppError('not-found', `can't use ${branch}: ${why}`, {
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
+  })
 }
 
 const prefix = 'coppice:'

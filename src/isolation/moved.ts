@@ -1,5 +1,6 @@
 import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
+import type { Notice } from '../domain/notice.ts'
 import type { Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import { isInternal, managedRoot } from './paths.ts'
@@ -61,10 +62,12 @@ export const followed = async (
   return { environment: (await context.store.environments.get(environment.id)) ?? environment, moved }
 }
 
-export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved): string =>
-  handedOver
-    ? `${branch} was moved to ${path}, outside the directories that Coppice manages: Coppice no longer manages it and won't delete it`
-    : `${branch} was moved to ${path}: using it there`
+export const movedNotice = ({ environment: { branch, path }, handedOver }: Moved): Notice => ({
+  kind: 'worktree-moved',
+  branch,
+  path,
+  handedOver,
+})
 
 /** The live environment whose mark is on the directory at `path`, wherever its row says it is. */
 export const environmentAt = async (

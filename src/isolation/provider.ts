@@ -3,12 +3,16 @@ import type { RemoveTrigger } from '../domain/journal-data.ts'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { GateAnswer } from '../domain/removal/gates.ts'
 import type { IsolationHints } from '../domain/hints.ts'
-import type { Merged } from '../domain/merge-proof.ts'
+import type { Merged, StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName, EnvironmentId, Sha } from '../domain/names.ts'
+import type { LeftAlone, Notice } from '../domain/notice.ts'
 import type { Program } from '../domain/program.ts'
+import type { Remedy } from '../domain/remedy.ts'
+import type { BranchNote, RemovalReason } from '../domain/removal/branch-note.ts'
 import type { LeftOut, RestorePoint } from '../domain/removal/restore-point.ts'
 import type { Repo, Tree } from '../domain/tree.ts'
 import type { UncommittedWork } from '../domain/removal/uncommitted.ts'
+import type { Doubt } from '../domain/trust.ts'
 import type { Work } from '../domain/work.ts'
 import type { Conversation, JournalEntry } from '../store/store.ts'
 import type { Base } from './codebases/base-branch.ts'
@@ -27,7 +31,7 @@ export type IsolationRequest = {
   /** Other identities that find this environment from now on. */
   readonly aliases: readonly Work[]
   /** Why a pull request counts as a fork's although nobody said that it is one. */
-  readonly doubt?: string | undefined
+  readonly doubt?: Doubt | undefined
   readonly signal?: AbortSignal
 }
 
@@ -42,8 +46,8 @@ export type CreateRequest = Omit<IsolationRequest, 'base'> & {
 export type Created = {
   readonly outcome: 'created'
   readonly environment: IsolatedEnvironment
-  /** Sentences for the user: offline, diverged, setup not approved, … */
-  readonly notices: readonly string[]
+  /** Offline, diverged, setup not approved, … */
+  readonly notices: readonly Notice[]
   /** A warm spare served. */
   readonly fromSpare: boolean
 }
@@ -53,15 +57,14 @@ export type LimitReached = { readonly outcome: 'limit'; readonly active: number;
 
 export type RemoveOptions = {
   readonly force?: boolean
-  /** Why: shown in reports and given to those who are told. */
   readonly trigger: RemoveTrigger
-  /** Who or what for, in words that finish "it was removed (…)": for those who are told. */
-  readonly why?: string
+  /** For those who used it (default: what the trigger says). */
+  readonly why?: RemovalReason
   /** The conversation that asks does not hold the environment against itself. */
   readonly askedBy?: string
   readonly dryRun?: boolean
   /** Why base may be out of date, from a caller that has fetched: then no branch is deleted as merged. */
-  readonly staleBase?: string | undefined
+  readonly staleBase?: StaleBase | undefined
   readonly signal?: AbortSignal
 }
 
@@ -70,12 +73,12 @@ export type Removed = {
   readonly environment: IsolatedEnvironment
   readonly restorePoint: RestorePoint | undefined
   readonly branchDeleted: boolean
-  /** Why the branch stayed or went: "merged: ancestor of origin/main", "2 commits not on main". */
-  readonly branchNote: string
+  /** Why the branch stayed or went. A string: an earlier version wrote down the words. */
+  readonly branchNote: BranchNote | string
   readonly leftOut: readonly LeftOut[]
   /** Conversations that were detached and must be notified. */
   readonly letGo: readonly Conversation[]
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 /** An adopted environment is no longer tracked: nothing on disk changed. */
 export type Released = {
@@ -102,7 +105,7 @@ export type RemoveOutcome = Removed | Released | Refused | WouldRemove
 
 export type Restored = {
   readonly environment: IsolatedEnvironment
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /**
@@ -126,7 +129,7 @@ export type Orphan = {
   /** Its directory is gone. */
   readonly missing?: true
   /** Coppice made it with another home, which may delete it. */
-  readonly otherHome?: { readonly home: string | undefined; readonly remedy: string }
+  readonly otherHome?: { readonly home: string | undefined; readonly remedy: Remedy }
 }
 
 /** What an environment for this request can be instead of a new one. */
@@ -136,10 +139,10 @@ export type Adoptable =
   | { readonly kind: 'environment'; readonly environment: IsolatedEnvironment }
 
 /** The environment as it is now, after its branch was renamed under it. */
-export type FollowedRename = { readonly environment: IsolatedEnvironment; readonly notices: readonly string[] }
+export type FollowedRename = { readonly environment: IsolatedEnvironment; readonly notices: readonly Notice[] }
 
 export type FollowedHead = {
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
   /** The tree is known to have the head that was named. False also where none was named. */
   readonly current: boolean
 }
@@ -165,7 +168,7 @@ export type Vouched = {
   readonly copied: number
   readonly linked: number
   readonly ranSetup: boolean
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /**
@@ -201,12 +204,12 @@ export type IsolationProvider<Context> = {
    * Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved.
    * Answers what the user should know.
    */
-  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly string[]>
+  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly Notice[]>
   /** Gives an environment what it was denied while it was not trusted. */
   vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
 
   /** Finishes or undoes what a crash interrupted, under the repository's lock. Answers why something was left alone. */
-  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<string | undefined>
+  settle(context: Context, codebase: Codebase, entry: JournalEntry): Promise<LeftAlone | undefined>
   /** Puts right, at a start, what only this member keeps beside its environments. */
   tidy(context: Context, codebase: Codebase): Promise<void>
   /** The codebase's repository is at another place: whatever names it by its path is written anew. */

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import { AppError } from '../domain/errors.ts'
 import { readRestoreData } from '../domain/journal-data.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import type { LeftAlone, Notice } from '../domain/notice.ts'
 import { liveness } from '../process/identity.ts'
 import type { JournalEntry } from '../store/store.ts'
 import { followLink, keepRecognisable } from './codebases/recognise.ts'
@@ -19,9 +19,9 @@ import { emptyTrash } from './trash/trash.ts'
 
 export type Reconciled = {
   /** Half-done operations that were finished or undone. */
-  readonly settled: readonly string[]
+  readonly settled: readonly Notice[]
   /** Left alone, and why: cannot tell is never treated as dead. */
-  readonly left: readonly string[]
+  readonly left: readonly Notice[]
   readonly missing: readonly IsolatedEnvironment[]
   readonly returned: readonly IsolatedEnvironment[]
   /** Somebody had moved these; their records say where they are now. */
@@ -52,34 +52,37 @@ export const settleInterrupted = async (
   context: IsolationContext,
   codebase: Codebase,
 ): Promise<Pick<Reconciled, 'settled' | 'left'>> => {
-  const settled: string[] = []
-  const left: string[] = []
+  const settled: Notice[] = []
+  const left: Notice[] = []
   for (const entry of await context.store.journal.open(context.host, codebase.id)) {
     const state = isAbandoned(entry) ? 'dead' : liveness(entry.holder)
     if (state === 'alive') continue
     if (state === 'cannot-tell') {
-      left.push(`${entry.kind}: cannot tell whether process ${entry.holder.pid} still runs`)
+      const why = { kind: 'unknown-holder', pid: entry.holder.pid } as const
+      left.push({ kind: 'left-alone', operation: entry.kind, why })
       continue
     }
     const problem = await locked(context, codebase, `settling an interrupted ${entry.kind}`, () =>
       settle(context, codebase, entry.id),
     )
-    if (problem === undefined) settled.push(`${entry.kind} ${nameOf(entry)}${await savedWork(context, entry)}`)
-    else left.push(`${entry.kind} ${nameOf(entry)}: ${problem}`)
+    const what = { operation: entry.kind, name: nameOf(entry) }
+    if (problem === undefined) settled.push({ kind: 'recovered', ...what, ...(await savedWork(context, entry)) })
+    else left.push({ kind: 'left-alone', ...what, why: problem })
   }
   return { settled, left }
 }
 
 /** A creation that was undone may have held somebody's work: where that is now. */
-const savedWork = async ({ store }: Pick<IsolationContext, 'store'>, { id, kind }: JournalEntry): Promise<string> =>
-  kind !== 'remove' && (await store.restorePoints.get(id)) !== undefined
-    ? ` (its changes are saved: coppice worktree restore ${shellWord(id)})`
-    : ''
+const savedWork = async (
+  { store }: Pick<IsolationContext, 'store'>,
+  { id, kind }: JournalEntry,
+): Promise<{ readonly saved?: string }> =>
+  kind !== 'remove' && (await store.restorePoints.get(id)) !== undefined ? { saved: id } : {}
 
 const nameOf = ({ data, environmentId, id }: JournalEntry): string =>
   typeof data['path'] === 'string' ? basename(data['path']) : (environmentId ?? id)
 
-const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<string | undefined> => {
+const settle = async (context: IsolationContext, codebase: Codebase, id: string): Promise<LeftAlone | undefined> => {
   // Looked up again under the lock: another process may have settled it meanwhile.
   const entry = await context.store.journal.get(id)
   if (entry === undefined) return undefined
@@ -89,7 +92,7 @@ const settle = async (context: IsolationContext, codebase: Codebase, id: string)
     return await (await settlerOf(context, entry)).settle(context, codebase, entry)
   } catch (error) {
     // One that cannot be settled must not keep the others from it.
-    return error instanceof Error ? error.message : String(error)
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) }
   }
 }
 

@@ -1,4 +1,5 @@
 import type { IsolatedEnvironment } from '../domain/environment.ts'
+import type { RemovalReason } from '../domain/removal/branch-note.ts'
 import type { Conversation, Store } from '../store/store.ts'
 import type { IsolationContext } from './context.ts'
 import type { RemoveOptions } from './provider.ts'
@@ -9,7 +10,7 @@ export const releaseRow = async (
   store: Store,
   environment: IsolatedEnvironment,
   { askedBy, trigger }: RemoveOptions,
-  why: string,
+  why: RemovalReason,
 ): Promise<Conversation[]> => {
   await store.environments.transition(environment.id, environment.status, 'released')
   await store.environments.dropAliases(environment.id)

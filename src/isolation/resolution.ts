@@ -1,6 +1,8 @@
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
 import type { IsolationHints } from '../domain/hints.ts'
+import type { StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName } from '../domain/names.ts'
+import type { Notice } from '../domain/notice.ts'
 import type { Work } from '../domain/work.ts'
 import type { Holder } from '../domain/holder.ts'
 
@@ -26,7 +28,7 @@ export type Resolution =
       readonly trusted: boolean
       /** The tree is at the commit that `prSha` named, or a notice says why not. False: nobody looked at it. */
       readonly prShaUsed: boolean
-      readonly notices: readonly string[]
+      readonly notices: readonly Notice[]
     }
   /** Never a reason to fall back to the shared checkout. */
   | { readonly outcome: 'limit'; readonly report: LimitReport }
@@ -40,5 +42,5 @@ export type LimitReport = {
   readonly stale: number
   readonly active: number
   /** Why nobody knows which of them are merged; undefined when that is known. */
-  readonly unknownMerged: string | undefined
+  readonly unknownMerged: StaleBase | undefined
 }

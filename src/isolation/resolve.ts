@@ -2,10 +2,11 @@ import type { ResolveRequest, Resolution } from './resolution.ts'
 import { followsHeadOf, type IsolatedEnvironment } from '../domain/environment.ts'
 import { IsolationBlockedError } from '../domain/errors.ts'
 import type { IsolationHints } from '../domain/hints.ts'
+import type { StaleBase } from '../domain/merge-proof.ts'
 import type { BranchName } from '../domain/names.ts'
-import { isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
-import { type Work, sameWork, toWork, workLabel } from '../domain/work.ts'
-import { shellWord } from '../domain/shell-word.ts'
+import type { Notice } from '../domain/notice.ts'
+import { type Doubt, isOwnMessage, isTrusted, isTrustedRun } from '../domain/trust.ts'
+import { type Work, sameWork, toWork } from '../domain/work.ts'
 import type { IsolationContext } from './context.ts'
 import { clearHolder } from './holders.ts'
 import { offerMention } from './codebases/mention.ts'
@@ -16,11 +17,12 @@ import { type Isolation } from './isolation.ts'
 import { allProviders, presenceOf, providerOf } from './served-by.ts'
 import type { Adoptable, FollowedHead } from './provider.ts'
 import { cleanupToMakeRoom, limitReport } from './room.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 type Found = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'trusted' | 'prShaUsed'>
 
 /** Its origin is settled: `isForkPR` says what is proven. `told`: what was noticed on the way, for the user. */
-type Settled = ResolveRequest & { readonly doubt: string | undefined; readonly told: string[] }
+type Settled = ResolveRequest & { readonly doubt: Doubt | undefined; readonly told: Notice[] }
 
 /**
  * Decides which environment a message is for: the conversation's own, the one of the same work, a linked one, one that can
@@ -64,14 +66,10 @@ export const resolveIsolation = async (
 }
 
 /** Where the move itself has not said why. */
-const unvouchedNotice = ({ work: { id }, hints: { prSha } }: Settled, { current, notices }: FollowedHead): string[] => {
-  if (current || notices.length > 0) return []
-  const why =
-    prSha === undefined
-      ? `the current head of PR #${id} is unknown (name it with --pr-sha)`
-      : `the worktree doesn't have the current head of PR #${id}, ${prSha.slice(0, 7)}`
-  return [`This run is untrusted: ${why}`]
-}
+const unvouchedNotice = (
+  { work: { id }, hints: { prSha } }: Settled,
+  { current, notices }: FollowedHead,
+): readonly Notice[] => (current || notices.length > 0 ? [] : [{ kind: 'run-untrusted', prNumber: id, head: prSha }])
 
 /**
  * Whoever vouched for a pull request's worktree vouched for what is said about it, until its head moves on. A message
@@ -131,7 +129,7 @@ const linkedEnvironment = async (context: IsolationContext, request: Settled): P
     const known = await context.store.environments.liveByWork(codebase.id, linked)
     const environment = known && (await usableRow(context, request, known))
     if (environment === undefined || !isTrusted(environment.trust)) continue
-    return share(context, request, environment, `Reusing worktree from ${workLabel(linked)}`, work)
+    return share(context, request, environment, linked, work)
   }
   return undefined
 }
@@ -148,33 +146,29 @@ const linkedWorks = ({ linkedIssues = [], linkedPRs = [] }: IsolationHints): Wor
 ]
 
 /** The links that were not followed, where there is something to share. */
-const offers = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<string[]> => {
-  const sentences: string[] = []
+const offers = async (context: Pick<IsolationContext, 'store'>, request: Settled): Promise<Notice[]> => {
+  const offered: Notice[] = []
   for (const linked of linkedWorks(request.hints)) {
     const environment = await context.store.environments.liveByWork(request.codebase.id, linked)
     if (environment === undefined) continue
     const { branch, trust } = environment
-    if (!mayLink(request)) {
-      sentences.push(
-        `This pull request names ${workLabel(linked)}, which has a worktree: \`/worktree link ${shellWord(branch)}\` to share it`,
-      )
-    } else if (!isTrusted(trust)) sentences.push(untrustedOffer(linked, branch))
+    if (!mayLink(request)) offered.push({ kind: 'link-not-followed', work: linked, branch })
+    else if (!isTrusted(trust)) offered.push(untrustedOffer(linked, branch))
   }
-  return sentences
+  return offered
 }
 
-const untrustedOffer = (work: Work, branch: BranchName): string =>
-  `The worktree of ${workLabel(work)} is not trusted, so it is not reused: \`/worktree link ${shellWord(branch)}\` to share it`
+const untrustedOffer = (work: Work, branch: BranchName): Notice => ({ kind: 'untrusted-not-reused', work, branch })
 
 const share = async (
   context: Pick<IsolationContext, 'store' | 'clock'>,
   { codebase }: Settled,
   environment: IsolatedEnvironment,
-  notice: string,
+  from: Work,
   work: Work,
 ): Promise<Found> => {
   await context.store.environments.addAlias(environment.id, codebase.id, work, context.clock())
-  return { outcome: 'resolved', environment, how: 'linked', notices: [notice] }
+  return { outcome: 'resolved', environment, how: 'linked', notices: [{ kind: 'reused', work: from }] }
 }
 
 /** The branch that was asked for by name is an environment's already, or somebody made a checkout for this work. */
@@ -206,7 +200,7 @@ const adoptExisting = async (
       request.told.push(untrustedOffer(environment.work, environment.branch))
       return undefined
     }
-    return share(context, request, environment, `Reusing worktree from ${workLabel(environment.work)}`, work)
+    return share(context, request, environment, environment.work, work)
   }
   const environment = await isolation.adopt(codebase, candidate.path, {
     work,
@@ -214,11 +208,12 @@ const adoptExisting = async (
     aliases: trustedLinks(request),
     forFork: !isOwnMessage(work, request.hints),
   })
-  const notice = `Adopted the worktree at ${environment.path} (branch \`${environment.branch}\`)`
-  const untrusted = isTrusted(environment.trust)
-    ? []
-    : [`It is treated like a fork. If you trust it: coppice worktree trust ${shellWord(environment.branch)}`]
-  return { outcome: 'resolved', environment, how: 'adopted', notices: [notice, ...untrusted] }
+  const { path, branch, trust } = environment
+  const notices: Notice[] = [
+    { kind: 'adopted', path, branch },
+    ...(isTrusted(trust) ? [] : [{ kind: 'adopted-untrusted', branch } as const]),
+  ]
+  return { outcome: 'resolved', environment, how: 'adopted', notices }
 }
 
 /** 5. Room: what is provably merged goes first. 6. Create. */
@@ -235,8 +230,8 @@ const makeOne = async (
   // Beside the creation: it looks at history while git writes files.
   const offer = offerMention(context, codebase, work)
   let made = await isolation.create(wanted)
-  const cleared: string[] = []
-  let stale: string | undefined
+  const cleared: Notice[] = []
+  let stale: StaleBase | undefined
   if (made.outcome === 'limit') {
     const room = await cleanupToMakeRoom(context, isolation, codebase)
     cleared.push(...room.notices)
@@ -288,7 +283,7 @@ const usableRow = async (
     case 'not-ours':
     case 'cannot-tell':
       throw new IsolationBlockedError(`can't use the worktree of ${branch}: ${presence.detail}`, {
-        remedy: 'run `coppice doctor` for suggestions',
+        remedy: remedy`run ${coppice('doctor')} for suggestions`,
       })
   }
 }

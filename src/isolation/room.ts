@@ -1,5 +1,6 @@
 import type { Codebase } from '../domain/environment.ts'
-import { describeLeftOut } from '../domain/removal/restore-point.ts'
+import type { StaleBase } from '../domain/merge-proof.ts'
+import type { Notice } from '../domain/notice.ts'
 import { isStale } from '../domain/stale.ts'
 import { freshen } from './codebases/base.ts'
 import type { IsolationContext } from './context.ts'
@@ -14,11 +15,11 @@ export const cleanupToMakeRoom = async (
   context: IsolationContext,
   isolation: Isolation,
   codebase: Codebase,
-): Promise<{ removed: number; notices: string[]; stale: string | undefined }> => {
+): Promise<{ removed: number; notices: Notice[]; stale: StaleBase | undefined }> => {
   context.progress(`${codebase.name} has reached its limit: looking for merged worktrees`)
   const fresh = await freshen(context, codebase, { maxAgeMs: 0 })
   const { base, stale } = await freshBase(context, codebase, fresh)
-  const notices: string[] = []
+  const notices: Notice[] = []
   if (stale !== undefined) return { removed: 0, notices, stale }
   for (const { environment, merged } of await mergeStatuses(context, codebase, base)) {
     // Adopted ones are left, as in the sweep: to stop tracking one unasked would make room by forgetting.
@@ -26,9 +27,7 @@ export const cleanupToMakeRoom = async (
     try {
       const outcome = await isolation.destroy(environment, { trigger: 'room' })
       if (outcome.outcome !== 'removed') continue
-      const lost = describeLeftOut(outcome.leftOut)
-      const without = lost.length === 0 ? '' : ` (not kept: ${lost.join(', ')})`
-      notices.push(`Removed merged worktree \`${environment.branch}\` to make room${without}`)
+      notices.push({ kind: 'room-made', branch: environment.branch, leftOut: outcome.leftOut })
     } catch (error) {
       // One that cannot be removed must not keep the next from making room.
       context.log.warn('a merged environment could not be removed', {
@@ -44,7 +43,7 @@ export const limitReport = async (
   context: IsolationContext,
   codebase: Codebase,
   { limit, active: count }: LimitReached,
-  unknownMerged: string | undefined,
+  unknownMerged: StaleBase | undefined,
 ): Promise<LimitReport> => {
   const all = (await mergeStatuses(context, codebase)).filter(({ environment }) => environment.status === 'active')
   const isMerged = ({ merged }: MergeStatus): boolean => unknownMerged === undefined && merged.value === 'yes'
@@ -55,15 +54,3 @@ export const limitReport = async (
 
 const looksStale = (context: Pick<IsolationContext, 'clock' | 'settings'>, { lastActivityAt }: MergeStatus): boolean =>
   isStale(lastActivityAt, context.settings.staleDays, context.clock())
-
-/** The same on every platform. */
-export const limitMessage = (report: LimitReport, staleDays: number): string =>
-  [
-    `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,
-    ` ${report.merged} merged (can be removed)   ${report.stale} stale (no activity in ${staleDays}+ days)   ${report.active} active`,
-    ...unknownMergedLine(report).map((line) => ` ${line}`),
-    ' /worktree cleanup merged · /worktree cleanup stale · /worktree list · /worktree remove <name>',
-  ].join('\n')
-
-export const unknownMergedLine = ({ unknownMerged }: LimitReport): string[] =>
-  unknownMerged === undefined ? [] : [`${unknownMerged}, so which are merged is unknown`]

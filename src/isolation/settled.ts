@@ -1,10 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Codebase, IsolatedEnvironment } from '../domain/environment.ts'
-import { IsolationBlockedError } from '../domain/errors.ts'
+import { type AppError, IsolationBlockedError } from '../domain/errors.ts'
+import type { Notice } from '../domain/notice.ts'
+import { ReasonedError } from '../domain/reasoned-error.ts'
 import { liveness } from '../process/identity.ts'
 import { isAbandoned } from './abandon.ts'
 import type { IsolationContext } from './context.ts'
 import { settleInterrupted } from './reconcile.ts'
+import { coppice, remedy } from '../domain/remedy.ts'
 
 /** As long as a setup script may take, and some more. */
 const patienceMs = 20 * 60_000
@@ -52,10 +55,14 @@ const holderOf = async (
   return (await context.store.environments.get(id))?.status === status ? 'nobody' : 'alive'
 }
 
-const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly string[] = []): IsolationBlockedError =>
-  new IsolationBlockedError(
-    left.length === 0
-      ? `${branch} is ${status}, and no process is working on it`
-      : `${branch} is ${status}: an interrupted operation couldn't be finished or undone (${left.join('; ')})`,
-    { remedy: 'run `coppice doctor --fix` to try again' },
-  )
+const stuck = ({ branch, status }: IsolatedEnvironment, left: readonly Notice[] = []): AppError =>
+  left.length === 0
+    ? new IsolationBlockedError(`${branch} is ${status}, and no process is working on it`, tryAgain)
+    : new ReasonedError(
+        'isolation-blocked',
+        `${branch} is ${status}, and an interrupted operation couldn't be finished or undone`,
+        left,
+        tryAgain,
+      )
+
+const tryAgain = { remedy: remedy`run ${coppice('doctor --fix')} to try again` }

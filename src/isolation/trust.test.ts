@@ -51,7 +51,7 @@ describe('whether scripts may run', () => {
   it('takes no for no, and remembers nothing', async () => {
     await using made = await makeDressed({ context: { approve: () => Promise.resolve(false) } })
     const answer = await mayRunScripts(made.context, made.codebase, config, own)
-    expect(answer).toEqual({ run: false, notice: expect.stringContaining('coppice codebase trust project') })
+    expect(answer).toEqual({ run: false, notice: { kind: 'scripts-not-approved', codebase: 'project' } })
     expect((await made.context.store.codebases.get(made.codebase.id))?.trustedConfig).toBeUndefined()
   })
 

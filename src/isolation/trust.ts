@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { RepoConfig } from '../domain/config/repository.ts'
 import type { Codebase } from '../domain/environment.ts'
+import type { Notice } from '../domain/notice.ts'
 import { isTrusted, type Trust } from '../domain/trust.ts'
-import { shellWord } from '../domain/shell-word.ts'
 import type { IsolationContext } from './context.ts'
 
 export type Permission =
   | { readonly run: true }
   /** No notice: there is nothing to run. */
-  | { readonly run: false; readonly notice: string | undefined }
+  | { readonly run: false; readonly notice: Notice | undefined }
 
 type Approved = Pick<RepoConfig, 'setup' | 'teardown' | 'allowForks'>
 
@@ -37,10 +37,7 @@ export const mayRunScripts = async (
   if (!hasScripts && !(forFork && config.allowForks)) return { run: false, notice: undefined }
   // The commands are base's own, but what they run (`npm ci`, `make`) is the fork's.
   if (forFork && !config.allowForks) {
-    return {
-      run: false,
-      notice: `Setup and teardown don't run in worktrees of forks (worktree.allowForks of ${codebase.name} is not set).`,
-    }
+    return { run: false, notice: { kind: 'scripts-not-for-forks', codebase: codebase.name } }
   }
   const digest = scriptsDigest(config)
   // Read anew: somebody may have approved it since this codebase was loaded.
@@ -48,10 +45,7 @@ export const mayRunScripts = async (
   if (current?.trustedConfig === digest) return { run: true }
   const commands = [...config.setup, ...config.teardown]
   const approved = await context.approve?.({ codebase: codebase.name, commands, forks: config.allowForks })
-  if (approved !== true) return { run: false, notice: notApproved(codebase.name) }
+  if (approved !== true) return { run: false, notice: { kind: 'scripts-not-approved', codebase: codebase.name } }
   await context.store.codebases.update(codebase.id, { trustedConfig: digest })
   return { run: true }
 }
-
-const notApproved = (name: string): string =>
-  `Setup and teardown of ${name} didn't run: they need approval. Approve them with: coppice codebase trust ${shellWord(name)}`

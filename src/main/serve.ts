@@ -7,6 +7,9 @@ import type { CleanupReport } from '../cleanup/report.ts'
 import type { ServeOptions, Serving, Stopped } from '../cli/cli-call.ts'
 import { exposedSecrets } from '../cli/exposed-secrets.ts'
 import type { Workplace } from '../commands/command.ts'
+import { describeNotices } from '../commands/views/notices.ts'
+import { describeRemedy } from '../commands/views/remedy.ts'
+import { asProgram } from '../commands/views/view.ts'
 import { createRunTokens } from '../runs/tokens.ts'
 import type { Codebase } from '../domain/environment.ts'
 import { AppError, isAppError } from '../domain/errors.ts'
@@ -73,7 +76,7 @@ const run = async (
   const exposed = exposedSecrets(context)
   const notices = [
     ...(exposed === undefined ? [] : [`${exposed.problem}: ${exposed.remedy}`]),
-    ...(await reconcileAll(nonInteractive)),
+    ...describeNotices(await reconcileAll(nonInteractive), asProgram),
   ]
   const locals = new Map(
     Object.entries(localPlatforms)
@@ -163,7 +166,7 @@ const exposedNotice = (names: readonly string[]): string[] =>
       ]
 
 const offNotice = ({ platform, problem, remedy }: FailedPlatform): string =>
-  `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${remedy}`}`
+  `${platform} is off: ${problem}${remedy === undefined ? '' : `; ${describeRemedy(remedy, asProgram)}`}`
 
 /** For requests still being answered after everything else has stopped. */
 const LAST_REQUESTS_MS = 2_000

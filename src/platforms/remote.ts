@@ -5,6 +5,7 @@ import { github } from './github/descriptor.ts'
 import type { Platform } from './platform.ts'
 import { slack } from './slack/descriptor.ts'
 import { telegram } from './telegram/descriptor.ts'
+import type { Remedy } from '../domain/remedy.ts'
 
 /** Platforms that need an account. To add one: a folder and a line here. */
 const descriptors = { github, slack, discord, telegram } as const
@@ -26,7 +27,7 @@ export const anyDescriptor = (name: RemotePlatformName): PlatformDescriptor<Sett
 export type FailedPlatform = {
   readonly platform: string
   readonly problem: string
-  readonly remedy: string | undefined
+  readonly remedy: Remedy | undefined
 }
 
 /** The configured ones, loaded on demand. One that fails doesn't stop the others. */

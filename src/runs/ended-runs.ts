@@ -8,6 +8,7 @@ import type { RunsContext } from './context.ts'
 import { isAnythingLeft, type Leftovers, stillThere } from './leftovers.ts'
 import { changesSinceLastLook, keepLooks, lookAtGit } from './wires/git-looks.ts'
 import { armTripwire, tripped } from './wires/tripwire.ts'
+import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /*
  * Runs whose agent has ended while something it started lives on, and runs that a crash interrupted. The tripwire stays
@@ -25,7 +26,7 @@ export type EndedRun = {
   /** Processes that are still there; undefined when an answer has named them already. */
   readonly left: Leftovers | undefined
   /** In the shared checkout. */
-  readonly changed: readonly string[]
+  readonly changed: readonly CheckoutChange[]
 }
 
 /** Looks at the ended runs of a codebase, for the run that is about to begin there. */
@@ -56,7 +57,7 @@ const endedWatches = async ({ isolation: { store, host } }: RunsContext): Promis
 type Settled = {
   readonly watch: RunWatch
   readonly left: Leftovers
-  readonly changed: readonly string[]
+  readonly changed: readonly CheckoutChange[]
   readonly record: (store: Store, reported?: boolean) => Promise<void>
 }
 

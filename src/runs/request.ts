@@ -11,6 +11,7 @@ import type { BudgetReached } from './budget.ts'
 import type { EndedRun } from './ended-runs.ts'
 import type { Leftovers } from './leftovers.ts'
 import type { Turns } from './turns.ts'
+import type { CheckoutChange } from '../domain/checkout-change.ts'
 
 /** One run of an agent: what to do, where, for whom, and who hears about it. */
 export type RunRequest = {
@@ -94,7 +95,7 @@ export type RunEnd = {
   readonly record: (store: Store) => Promise<void>
   readonly left: Leftovers
   /** Changes in the shared checkout. */
-  readonly tripped: readonly string[]
+  readonly tripped: readonly CheckoutChange[]
   /** Changes in git's own files. */
   readonly planted: readonly string[]
 }

@@ -2,10 +2,13 @@ import type { z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { faultMessage, faultReasons } from '../commands/views/failure.ts'
+import { asProgram } from '../commands/views/view.ts'
 import { type ErrorCode, toAppError } from '../domain/errors.ts'
 import type { Logger } from '../process/log.ts'
 import type { Redact } from '../process/redaction/redact.ts'
 import type { errorBody } from './schemas.ts'
+import { describeRemedy } from '../commands/views/remedy.ts'
 
 export type ErrorBody = z.infer<typeof errorBody>
 
@@ -39,7 +42,9 @@ export const errorHandler =
     if (status >= 500 && status !== 503)
       log.error('a request failed', { method: c.req.method, path: c.req.path, error })
     const remedies = remedy === undefined ? [] : [redact(remedy)]
-    const body: ErrorBody = { error: { code, message: redact(message), reasons: [], remedies } }
+    const body: ErrorBody = {
+      error: { code, message: redact(message), reasons: faultReasons(error, redact), remedies },
+    }
     return c.json(body, status, headers)
   }
 
@@ -48,7 +53,8 @@ type Described = Pick<HttpError, 'status' | 'code' | 'message' | 'remedy' | 'hea
 const describe = (error: unknown): Described => {
   if (error instanceof HttpError) return error
   if (error instanceof HTTPException) return describeHono(error)
-  const { code, message, remedy } = toAppError(error)
+  const fault = toAppError(error)
+  const { code, remedy } = fault
   const status = statuses[code] ?? 500
   // An error thrown by code that isn't ours may contain anything.
   if (code === 'unexpected' || code === 'store-failed') {
@@ -60,7 +66,13 @@ const describe = (error: unknown): Described => {
       headers: {},
     }
   }
-  return { status, code, message, remedy, headers: code === 'busy' ? { 'Retry-After': '2' } : {} }
+  return {
+    status,
+    code,
+    message: faultMessage(fault, asProgram),
+    remedy: remedy === undefined ? undefined : describeRemedy(remedy, asProgram),
+    headers: code === 'busy' ? { 'Retry-After': '2' } : {},
+  }
 }
 
 const describeHono = ({ status }: HTTPException): Described => {

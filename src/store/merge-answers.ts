@@ -30,10 +30,13 @@ export const mergeAnswerStore = (db: Kysely<Tables>): MergeAnswerStore => ({
       .where('codebase_id', '=', codebaseId)
       .where('base', '=', base)
       .execute()
-    return rows.map((row) => ({
-      question: { tip: row.tip as Sha, base, start: row.start_sha === '' ? undefined : (row.start_sha as Sha) },
-      answer: fromJson(row.answer) as Merged,
-    }))
+    return rows.flatMap((row) => {
+      const answer = fromJson(row.answer) as Merged
+      // Earlier versions kept a sentence instead of the base: such an answer is asked for again.
+      if (answer.value === 'yes' && (answer.base as string | undefined) === undefined) return []
+      const start = row.start_sha === '' ? undefined : (row.start_sha as Sha)
+      return [{ question: { tip: row.tip as Sha, base, start }, answer }]
+    })
   },
   save: (codebaseId, answers, at) =>
     inTransaction(db, async (transaction) => {

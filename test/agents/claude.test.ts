@@ -256,7 +256,10 @@ test('it says whether it is there and logged in, and what would mend that', asyn
   const { url } = await model(inTurn())
   expect(await claudeAt(url, stage).availability()).toEqual({ state: 'ready', version: expect.stringMatching(/^\d/) })
   const nobody = claudeAt(url, stage, { ownEnvironment: { ANTHROPIC_API_KEY: undefined } })
-  expect(await nobody.availability()).toMatchObject({ state: 'logged-out', remedy: 'run: claude auth login' })
+  expect(await nobody.availability()).toMatchObject({
+    state: 'logged-out',
+    remedy: ['run: ', { of: 'shell', command: 'claude auth login' }],
+  })
   const missing = claudeAt(url, stage, { command: 'no-such-claude' })
   expect(await missing.availability()).toMatchObject({
     state: 'missing',

@@ -7,6 +7,7 @@ import { startOpenAiServer } from '../helpers/model-servers/openai.ts'
 import type { Call, ModelServer, Script, Step } from '../helpers/model-servers/scripted.ts'
 import { writeIn } from '../helpers/repo.ts'
 import { codexAt, INSTALL_TIMEOUT_MS, makeStage, programs, type Stage, tell } from './stage.ts'
+import { remedyIn } from '../helpers/words.ts'
 
 /** The real Codex, in its own sandbox, against a model that follows a script and speaks the vendor's wire protocol. */
 
@@ -162,8 +163,8 @@ test.each([
     outcome: 'failed',
     text: 'I try.',
     problem: expect.stringMatching(/^Codex failed: .*\.$/),
-    remedy: expect.stringMatching(row.remedy),
   })
+  expect(remedyIn(told)).toMatch(row.remedy)
   expect(told.problem).toMatch(row.problem)
 })
 
@@ -287,7 +288,10 @@ test('it says whether it is there and logged in, and what would mend that', asyn
   const { url } = await model(inTurn())
   expect(await codexAt(url, stage).availability()).toEqual({ state: 'ready', version: expect.stringMatching(/^\d/) })
   const nobody = codexAt(url, stage, { ownEnvironment: { CODEX_API_KEY: undefined } })
-  expect(await nobody.availability()).toMatchObject({ state: 'logged-out', remedy: 'run: codex login' })
+  expect(await nobody.availability()).toMatchObject({
+    state: 'logged-out',
+    remedy: ['run: ', { of: 'shell', command: 'codex login' }],
+  })
   // once somebody has mended it, the next question finds that
   writeIn(stage.box.home, '.codex/config.toml', 'model_provider = "mine"\n')
   expect(await nobody.availability()).toMatchObject({ state: 'ready' })

@@ -123,9 +123,9 @@ describe.concurrent.each(members)('the provider $name', (member) => {
     const before = member.read(world, environment.path, 'draft')
     const refused = await world.provider.destroy(environment, { trigger: 'command' })
     if (refused.outcome !== 'refused') throw new Error(refused.outcome)
-    expect(refused.reasons.every(({ gate, answer, detail }) => gate !== undefined && answer !== 'yes' && detail)).toBe(
-      true,
-    )
+    expect(
+      refused.reasons.every(({ gate, answer, fact }) => gate !== undefined && answer !== 'yes' && fact !== undefined),
+    ).toBe(true)
     expect(await presenceOf(world.context, world.codebase, environment)).toMatchObject({ state: 'present' })
     const gone = await world.provider.destroy(environment, { trigger: 'command', force: true })
     if (gone.outcome !== 'removed' || gone.restorePoint === undefined) throw new Error(JSON.stringify(gone))

@@ -289,10 +289,13 @@ onEachEngine((engine) => {
     const { mergeAnswers } = await withCodebase(engine)
     const tip = (index: number) => aSha(index.toString(16).padStart(5, '0')[4] ?? '0')
     const question = { tip: aSha('1'), base: aSha('b'), start: undefined }
-    const merged = { value: 'yes', proof: 'squash', detail: 'in abc' } as const
+    const merged = { value: 'yes', proof: 'squash', base: 'main', commit: aSha('e') } as const
     await mergeAnswers.save(one, [{ question, answer: { value: 'no', own: 2 } }], 1)
     await mergeAnswers.save(one, [{ question, answer: merged }], 2)
     await mergeAnswers.save(one, [], 2)
+    // As earlier versions kept it: asked for again.
+    const old = { value: 'yes', proof: 'squash', detail: 'in abc' } as unknown as typeof merged
+    await mergeAnswers.save(one, [{ question: { ...question, tip: aSha('9') }, answer: old }], 2)
     expect(await mergeAnswers.find(one, aSha('b'))).toStrictEqual([{ question, answer: merged }])
     const many = Array.from({ length: 1200 }, (_, index) => ({
       question: {
@@ -312,7 +315,7 @@ onEachEngine((engine) => {
   test('merge answers from before the stricter proofs are forgotten by the upgrade', async () => {
     const store = await withCodebase(engine)
     const question = { tip: aSha('1'), base: aSha('b'), start: undefined }
-    await store.mergeAnswers.save(one, [{ question, answer: { value: 'yes', proof: 'squash', detail: 'in abc' } }], 1)
+    await store.mergeAnswers.save(one, [{ question, answer: { value: 'yes', proof: 'squash', base: 'main' } }], 1)
     await store.database.db.transaction().execute(dropMergeAnswers)
     expect(await store.mergeAnswers.find(one, aSha('b'))).toEqual([])
   })

@@ -4,6 +4,7 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import type { JournalEntry, JournalKind } from '../../src/store/store.ts'
 import { fingerprint, issue, removed } from '../isolation/scene.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
+import { said } from '../helpers/words.ts'
 
 /*
  * Recovery deletes and moves by what the journal says. Whatever is wrong with an entry, it is left alone with everything
@@ -63,7 +64,10 @@ test.each(required)('an interrupted %s with a field missing or of another kind i
     const data = { ...entry.data, [name]: value }
     await world.context.store.journal.begin({ ...entry, id, data, holder: { ...entry.holder, startTime: 'before' } })
     const { settled, left } = await settleInterrupted(world.context, world.codebase)
-    expect([settled, left.join()]).toEqual([[], expect.stringMatching(`is unreadable and was left alone: ${name}$`)])
+    expect([settled, said(left).join()]).toEqual([
+      [],
+      expect.stringMatching(`is unreadable and was left alone: ${name}$`),
+    ])
     expect((await world.context.store.journal.get(id))?.id).toBe(id)
     await world.context.store.journal.end(id)
   }

@@ -8,6 +8,7 @@ import { acquireLease } from '../../src/isolation/lease.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { said } from '../helpers/words.ts'
 
 type Operation = (context: IsolationContext, codebase: Codebase) => Promise<unknown>
 
@@ -49,7 +50,7 @@ const restore: Operation = async (context, codebase) => {
 export const recover = async (context: IsolationContext, codebase: Codebase): Promise<string[]> => {
   const clones = await settleClones(context)
   const { left } = await reconcile(context, codebase)
-  return [...clones.left, ...left]
+  return [...clones.left, ...said(left)]
 }
 
 /** Done in the killed process and in the recovering one alike; each finds its subject by name. */

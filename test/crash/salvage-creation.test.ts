@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { AppError, toAppError } from '../../src/domain/errors.ts'
@@ -12,8 +12,9 @@ import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { takeInventory } from './inventory.ts'
 import { killAt, temporaryOf } from './kill.ts'
 import { operations } from './operations.ts'
-import { makeDirty, makeScenarioWorld } from './arrange.ts'
+import { makeDirty, makeFive, makeScenarioWorld } from './arrange.ts'
 import type { World, WorldOptions } from '../helpers/world.ts'
+import { messageIn, remedyIn, said } from '../helpers/words.ts'
 
 /** Somebody finds the half-made directory and works in it before anyone has recovered. */
 const meddlings: Record<string, (path: string, git: (...args: string[]) => string) => void> = {
@@ -116,6 +117,9 @@ test('what a checkout wrote is nobody’s work, whatever it was converted to and
   await using world = await makeScenarioWorld({ options: filtered })
   addSubmodule(world)
   await killAt(world, 'create-fresh', 'create.dressed')
+  const [entry] = await world.context.store.journal.open(world.context.host)
+  // As if git had been killed in the middle of it.
+  await world.context.store.journal.advance(entry?.id ?? '', { step: 'adding' })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
   expect(readFileSync(join(path, 'lib/a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
   expect(readFileSync(join(path, 'a.txt'), 'utf8')).toBe('one\r\ntwo\r\n')
@@ -155,6 +159,27 @@ test.each([
   expect(existsSync(join(made, 'found.ts'))).toBe(false)
   for (const name of ['a.nb', 'a.low']) expect(readFileSync(join(made, name), 'utf8')).toBe('two\n')
   expect(readFileSync(join(path, file), 'utf8')).toBe(content)
+})
+
+test('a spare that an interrupted undoing had moved to the trash comes back to where it came from', async () => {
+  await using world = await makeScenarioWorld({ options: spared })
+  const { context, codebase } = world
+  await keepSpares(context, codebase)
+  const [spare] = await context.store.spares.list(codebase.id)
+  await killAt(world, 'create-fresh', 'create.spare-locked')
+  const at = (stop: string, act: () => void) => async (name: string) => {
+    if (name === stop) act()
+  }
+  const interrupt = at('undo.moved', () => {
+    throw new Error('interrupted')
+  })
+  await reconcile({ ...context, failpoint: interrupt }, codebase).catch(() => undefined)
+  expect(existsSync(spare?.path ?? '')).toBe(false)
+  let isBack: boolean | undefined
+  const look = at('undo.saved', () => (isBack = existsSync(join(spare?.path ?? '', 'README'))))
+  expect((await reconcile({ ...context, failpoint: look }, codebase)).left).toEqual([])
+  expect(isBack).toBe(true)
+  expect(await checkRecoveredOnce(world)).toEqual([])
 })
 
 const served = (isolationProvider: ProviderName): WorldOptions => ({ settings: { isolationProvider } })
@@ -201,7 +226,7 @@ test.concurrent.each([
     }
     const early = await takeInventory(world)
     let before = early
-    const { code, remedy = '' } = await failAt(world, operation, {
+    const failed = await failAt(world, operation, {
       [unlocked[operation].failpoint]: async (path) => {
         meddlings[what]?.(path, (...args) => world.box.raw(path, ...args))
         before = { ...(await takeInventory(world)), branches: early.branches }
@@ -209,8 +234,8 @@ test.concurrent.each([
     })
     const expectations = { before, mayKeep: ['issue-1', 'issue-5'], temporary: temporaryOf(world) }
     expect(await checkInvariants(world, expectations)).toEqual([])
-    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedy)?.[1]
-    expect({ code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
+    const kept = /^try again\. .+: coppice worktree restore (\S+)$/.exec(remedyIn(failed))?.[1]
+    expect({ code: failed.code, kept }).toEqual({ code: 'setup-failed', kept: expect.any(String) })
     const point = await world.context.store.restorePoints.get(kept ?? '')
     const { environment } = await world.provider.restore(point!)
     const file = join(environment.path, fileOf[what])
@@ -226,6 +251,81 @@ const fileOf = {
   'a commit': 'found.ts',
   'content that is only staged': 'found.ts',
 }
+
+/** Each leaves no byte that the commit doesn't have, and is a change all the same. */
+const withoutNewBytes = (path: string, git: (...args: string[]) => string): void => {
+  chmodSync(join(path, 'README'), 0o755)
+  rmSync(join(path, 'src/code.ts'))
+  writeIn(path, 'a.txt', 'one\r\n')
+  writeIn(path, 'a.low', '')
+  git('rm', '-q', '--cached', 'a.nb')
+  git('update-index', '--chmod=+x', '.gitignore')
+}
+const theirChanges = [
+  ' M README',
+  ' D src/code.ts',
+  ' M a.txt',
+  ' M a.low',
+  'D  a.nb',
+  '?? a.nb',
+  'MM .gitignore',
+].toSorted()
+
+test.concurrent.each([
+  ['create-fresh', 'worktree', 'failed'],
+  ['create-fresh', 'clone', 'failed'],
+  ['create-fresh', 'worktree', 'was killed'],
+  ['restore', 'worktree', 'failed'],
+] as const)(
+  'modes, deletions and shortened files in a complete checkout are kept when %s (%s) %s',
+  async (operation, by, how) => {
+    await using world = await makeScenarioWorld({ options: { ...filtered, ...served(by) } })
+    const { failpoint, leaf } = unlocked[operation]
+    if (operation === 'restore') {
+      await operations['take-up-again'](world.context, world.codebase)
+      await operations['remove-forced'](world.context, world.codebase)
+    }
+    const change = (path: string): void => withoutNewBytes(path, (...args) => world.box.raw(path, ...args))
+    if (how === 'failed') await failAt(world, operation, { [failpoint]: change })
+    else {
+      await killAt(world, operation, failpoint)
+      change(join(world.context.worktreesBase, 'project', leaf))
+      await reconcile(world.context, world.codebase)
+    }
+    const points = await world.context.store.restorePoints.list(world.codebase.id)
+    const newest = points.toSorted((a, b) => a.createdAt - b.createdAt).at(-1)
+    const { environment } = await world.provider.restore(newest!)
+    const status = world.box.raw(environment.path, 'status', '--porcelain').split('\n')
+    expect(status.toSorted()).toEqual(theirChanges)
+    expect(readFileSync(join(environment.path, 'a.txt'), 'utf8')).toBe('one\r\n')
+  },
+)
+
+const sparse: WorldOptions = { prepare: (repo) => void repo.git('sparse-checkout', 'set', 'docs') }
+const dirtyFive = async (world: World): Promise<void> => {
+  const { path } = await makeFive(world)
+  writeIn(path, 'new.ts', 'new\n')
+  chmodSync(join(path, 'README'), 0o755)
+  rmSync(join(path, 'src/code.ts'))
+  world.box.raw(path, 'rm', '-q', '--cached', 'a.nb')
+  await operations['remove-forced'](world.context, world.codebase)
+}
+
+test.concurrent.each([
+  ['create-fresh', 'filters', filtered, undefined],
+  ['create-fresh', 'a sparse checkout', sparse, undefined],
+  ['restore', 'changes', filtered, dirtyFive],
+] as const)(
+  'when %s fails in a repository with %s, nothing of it is taken for work',
+  async (operation, _what, options, arrange) => {
+    await using world = await makeScenarioWorld({ options })
+    await arrange?.(world)
+    const list = () => world.context.store.restorePoints.list(world.codebase.id)
+    const before = await list()
+    const { remedy } = await failAt(world, operation, {})
+    expect([remedy, await list()]).toEqual(['try again', before])
+  },
+)
 
 /** Stands in the directory until it is told to go. */
 const stepInto = async (path: string): Promise<{ pid: number | undefined; leave: () => Promise<unknown> }> => {
@@ -246,7 +346,7 @@ test.concurrent.each([
   const path = String(entry?.data['path'])
   const { pid, leave } = await stepInto(path)
   const { left } = await reconcile(world.context, world.codebase)
-  expect(left.join()).toContain(`process ${pid} (cat) is inside it`)
+  expect(said(left).join()).toContain(`process ${pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await leave()
   expect((await reconcile(world.context, world.codebase)).left).toEqual([])
@@ -257,11 +357,11 @@ test.concurrent.each([
 test('a failed creation is left to the process that works in it, and the next one undoes it', async () => {
   await using world = await makeScenarioWorld({})
   let visitor: Awaited<ReturnType<typeof stepInto>> | undefined
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': async (path) => void (visitor = await stepInto(path)),
   })
   const path = join(world.context.worktreesBase, 'project', 'issue-1')
-  expect(remedy).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
+  expect(messageIn(failed)).toContain(`${path}: process ${visitor?.pid} (cat) is inside it`)
   expect(existsSync(join(path, 'README'))).toBe(true)
   await visitor?.leave()
   // In the same process, which is alive and yet does not work on it any more.
@@ -312,7 +412,7 @@ test.concurrent.each([
   const { at, write } = lateWrites[what]!
   let [file, content]: string[] = []
   let trash = ''
-  const { remedy } = await failAt(world, 'create-fresh', {
+  const failed = await failAt(world, 'create-fresh', {
     'create.dressed': (path) => writeIn(path, 'found.ts', 'found\n'),
     [at]: async (path) => {
       const [entry] = await store.journal.open(world.context.host)
@@ -320,7 +420,7 @@ test.concurrent.each([
       ;[file, content] = write(world, path, trash)
     },
   })
-  expect(remedy).toContain('The unfinished worktree is still at')
+  expect(messageIn(failed)).toContain('The unfinished worktree is still at')
   const path = join(worktreesBase, 'project', 'issue-1')
   const isTaken = existsSync(join(path, 'theirs.ts'))
   if (isTaken) renameSync(path, world.box.path('theirs'))

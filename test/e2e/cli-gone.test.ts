@@ -21,6 +21,7 @@ import { type CliWorld, type EnvironmentJson, main, makeCliWorld, project } from
 import { asOrdinaryUser } from '../helpers/ordinary-user.ts'
 import type { TestRepo } from '../helpers/repo.ts'
 import { makeContext } from '../helpers/world.ts'
+import { remedyIn } from '../helpers/words.ts'
 
 /** An environment in which `coppice` is a command, as doctor's remedies call it. */
 const withCoppice = (world: CliWorld): Record<string, string> => {
@@ -251,15 +252,18 @@ describe('doctor names a remedy that works', () => {
       const known = new Set((await look()).map(({ detail }) => detail))
       break_(record(repo, made.environment), path, world)
       // A FIFO also keeps doctor from looking at the records of others, and that is told too.
-      const isNew = ({ detail, remedy = '' }: Finding): boolean =>
-        !known.has(detail) && remedy !== 'fix that, then run `coppice doctor` again'
+      const isNew = (finding: Finding): boolean =>
+        !known.has(finding.detail) && remedyIn(finding) !== 'fix that, then run `coppice doctor` again'
       const found = (await look()).filter(isNew)
       expect({ name, found: found.length }).toEqual({ name, found: name.startsWith("a stranger's missing") ? 2 : 1 })
       const says = name.includes('token') ? /has lost its mark|is of another worktree/ : /./
       expect({ name, detail: found[0]?.detail }).toEqual({ name, detail: expect.stringMatching(says) })
-      const apply = ({ remedy = '' }: (typeof found)[number]): string => {
+      const apply = (one: (typeof found)[number]): string => {
         // The last of several ways; each ends with its command.
-        const command = remedy.split(/: (?=coppice |git |printf |mv |rm )/).at(-1) ?? ''
+        const command =
+          remedyIn(one)
+            .split(/: (?=coppice |git |printf |mv |rm )/)
+            .at(-1) ?? ''
         const { stderr } = spawnSync('sh', ['-c', command], { cwd: world.box.root, env, encoding: 'utf8' })
         return `${command}\n${stderr}`
       }

@@ -17,6 +17,7 @@ import {
   worktrees,
 } from '../crash/inventory.ts'
 import type { World } from './world.ts'
+import { said } from './words.ts'
 
 export type Expectations = {
   /** Taken before the fault. */
@@ -48,7 +49,7 @@ export const checkInvariants = async (world: World, expectations: Expectations):
 export const checkRecoveredOnce = async (world: World): Promise<string[]> => {
   const before = await stateOf(world)
   const again = await reconcile(world.context, world.codebase)
-  const problems = [...again.settled.map((what) => `settled ${what}`), ...again.left.map((what) => `left ${what}`)]
+  const problems = said([...again.settled, ...again.left])
   if ((await stateOf(world)) !== before) problems.push('changed something')
   return problems.map((problem) => `G9: the second recovery ${problem}`)
 }

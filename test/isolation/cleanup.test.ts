@@ -12,6 +12,11 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, branchExists, conversation, fingerprint, inside, issue, removed, resolved } from './scene.ts'
+import { said } from '../helpers/words.ts'
+import { asProgram } from '../../src/commands/views/view.ts'
+import { describeRemovalReason } from '../../src/commands/views/merged.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
+import { limitMessage } from '../../src/commands/views/limit.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -91,7 +96,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     land(world, tree)
     const report = await sweep(world)
     expect(names(report.removed)).toEqual(['issue-42'])
-    expect(report.removed[0]?.why).toMatch(proof)
+    expect(describeRemovalReason(report.removed[0]?.why ?? '')).toMatch(proof)
     expect(report.removed[0]).toMatchObject({ branchDeleted: true })
     expect(report.removed[0]?.restorePoint).toBeDefined()
     expect(existsSync(environment.path)).toBe(false)
@@ -104,7 +109,7 @@ describe.concurrent('the sweep removes what is merged, by each proof', () => {
     world.repo.git('push', '-q', 'origin', `${tip}:main`)
     world.repo.git('update-ref', 'refs/remotes/origin/main', world.repo.sha('main'))
     const report = await sweep(world, { dryRun: true })
-    expect(report.removed[0]?.why).toBe('merged: ancestor of origin/main')
+    expect(describeRemovalReason(report.removed[0]?.why ?? '')).toBe('merged: ancestor of origin/main')
   })
 })
 
@@ -297,7 +302,7 @@ describe.concurrent('work that somebody merely looks at is not merged', () => {
     const tip = world.repo.git('rev-parse', 'refs/heads/issue-42')
     const report = await sweep(world)
     expect(report).toMatchObject({ removed: [], errors: [] })
-    expect(report.notices.join()).toContain(says ?? '')
+    expect(said(report.notices).join()).toContain(says ?? '')
     await removed(world, environment)
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42')).toBe(tip)
   })
@@ -355,9 +360,9 @@ describe.concurrent('the sweep', () => {
     inside(world, environment).write('draft', 'draft\n')
     const before = fingerprint(environment.path)
     const report = await sweep(withSettings(world, { staleDays: 0 }))
-    expect(
-      report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map((r) => r.detail)]),
-    ).toEqual([['issue-1', ['1 untracked']]])
+    expect(report.skipped.map(({ environment: { branch }, reasons }) => [branch, reasons.map(describeReason)])).toEqual(
+      [['issue-1', ['1 untracked']]],
+    )
     expect(fingerprint(environment.path)).toBe(before)
   })
 
@@ -412,7 +417,7 @@ describe.concurrent('the sweep', () => {
     for (const n of [1, 2, 3]) await issue(world, n)
     const report = await sweep(world)
     expect(names(report.errors)).toEqual(['issue-2'])
-    expect(report.errors[0]?.error).toContain('teardown')
+    expect(report.errors[0]?.error.message).toContain('teardown')
     expect(names(report.removed).sort()).toEqual(['issue-1', 'issue-3'])
   })
 
@@ -541,7 +546,9 @@ describe.concurrent('the sweep', () => {
     tree.commit('two', '2\n')
     const report = await sweep(world)
     expect(report.removed).toEqual([])
-    expect(report.skipped[0]?.reasons).toMatchObject([{ detail: 'next is checked out in it, not issue-42' }])
+    expect(report.skipped[0]?.reasons).toMatchObject([
+      { fact: { kind: 'other-branch', head: 'next', branch: 'issue-42' } },
+    ])
     expect(existsSync(environment.path)).toBe(true)
   })
 
@@ -631,7 +638,8 @@ describe.concurrent('on a stale base', () => {
     expect(names((await sweep(world, { dryRun: true })).removed)).toEqual(['issue-1', 'issue-2'])
     spoil(world)
     const full = await ask(world, 'issue', 3)
-    expect(full).toMatchObject({ outcome: 'limit', report: { merged: 0, unknownMerged: expect.stringMatching(why) } })
+    expect(full).toMatchObject({ outcome: 'limit', report: { merged: 0 } })
+    expect(full.outcome === 'limit' && limitMessage(full.report, 14)).toMatch(why)
     const old = withSettings(world, { staleDays: 1 })
     world.box.env['GIT_COMMITTER_DATE'] = '2001-01-01T00:00:00Z'
     inside(world, idle).git('commit', '-q', '--amend', '--no-edit')
@@ -639,13 +647,12 @@ describe.concurrent('on a stale base', () => {
     await world.context.store.environments.update(idle.id, { lastActivityAt: 1 })
     for (const dryRun of [true, false]) {
       const report = await sweep(old, { dryRun })
-      expect(report.removed).toMatchObject([
-        { environment: { branch: 'issue-2' }, why: expect.stringMatching(/^no activity/) },
-      ])
+      expect(report.removed).toMatchObject([{ environment: { branch: 'issue-2' }, why: { kind: 'idle-since' } }])
       expect(report.removed[0]?.branchDeleted).toBe(false)
-      expect(report.notices.join('\n')).toMatch(why)
-      expect(report.notices.join('\n')).toContain('nothing is removed as merged; issue-1')
-      expect(reportJson(report, () => 'project').notices).toEqual(report.notices)
+      const notices = said(report.notices)
+      expect(notices.join('\n')).toMatch(why)
+      expect(notices.join('\n')).toContain('nothing is removed as merged; issue-1')
+      expect(reportJson(report, () => 'project', asProgram).notices).toEqual(notices)
     }
     const { branchDeleted, branchNote } = await removed(world, fresh)
     expect(branchDeleted).toBe(false)
@@ -670,7 +677,7 @@ describe.concurrent('on a stale base', () => {
     renameSync(world.box.path('origin.git'), world.box.path('offline.git'))
     const ticket = await conversation(world, { platform: 'github', environmentId: fresh.id })
     const closed = await onConversationClosed(world.context, world.provider, ticket)
-    const branchNote = "couldn't fetch origin, so whether it is merged is unknown"
+    const branchNote = { kind: 'stale-base', why: { kind: 'remote-not-fetched', remote: 'origin' } }
     expect(closed).toMatchObject({ removal: { outcome: 'removed', branchDeleted: false, branchNote } })
     expect(branchExists(world, 'issue-1')).toBe(true)
   })
@@ -731,7 +738,7 @@ describe.concurrent('a closed conversation', () => {
     inside(world, environment).write('draft', 'draft\n')
     expect(await close()).toMatchObject({
       outcome: 'asked',
-      removal: { outcome: 'refused', reasons: [{ detail: '1 untracked' }] },
+      removal: { outcome: 'refused', reasons: [{ fact: { kind: 'untracked', count: 1 } }] },
     })
     expect(inside(world, environment).read('draft')).toBe('draft\n')
   })

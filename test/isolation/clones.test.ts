@@ -18,6 +18,7 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName } from '../../src/domain/names.ts'
+import type { RemedyPart } from '../../src/domain/remedy.ts'
 import { toWork } from '../../src/domain/work.ts'
 import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
@@ -526,78 +527,73 @@ describe.concurrent('a clone whose directory is gone', () => {
 })
 
 describe.concurrent('a clone that could not be made', () => {
-  test('is saved with what somebody did in it meanwhile, or left to them', async () => {
-    await using world = await open()
-    let work: (at: Inside) => void = () => undefined
+  const fail = async (world: World, number: number, work: (at: Inside) => void) => {
+    const path = world.box.path(`trees/project/issue-${number}`)
     const context: IsolationContext = {
       ...world.context,
       failpoint: async (name) => {
         if (name !== 'create.attached') return
-        const { path } = (await world.context.store.environments.live(world.codebase.id))[0] ?? { path: '' }
         work(inside(world, { path }))
         throw new Error('failed')
       },
     }
-    const attempt = async (number: number) => {
-      const failing = ask({ ...world, context, provider: createIsolation(context) }, 'issue', number)
-      await expect(failing).rejects.toThrow('failed')
-      const [point] = await world.context.store.restorePoints.list(world.codebase.id)
-      gc(world)
-      return { point, path: world.box.path(`trees/project/issue-${number}`) }
-    }
-    const nothing = await attempt(1)
-    expect([nothing.point, existsSync(nothing.path)]).toEqual([undefined, false])
+    const failing = ask({ ...world, context, provider: createIsolation(context) }, 'issue', number)
+    await expect(failing).rejects.toThrow('failed')
+    const points = await world.context.store.restorePoints.list(world.codebase.id)
+    return { point: points.find(({ contents }) => contents.environment.path === path), isLeft: existsSync(path) }
+  }
 
+  test('is saved with what somebody did in it meanwhile, or left to them', async () => {
+    await using world = await open()
     const hook = '.git/hooks/pre-commit'
-    const saved: readonly ((at: Inside) => (back: Inside) => unknown)[] = [
-      (at) => {
-        at.write('found', 'x')
-        return (back) => back.read('found') === 'x'
-      },
-      (at) => {
-        const sha = at.commit('mine', 'x')
-        at.git('switch', '-q', '--orphan', 'empty')
-        return (back) => back.git('log', '--all', '--format=%H').includes(sha)
-      },
-      (at) => {
-        at.git('tag', '-a', '-m', 'words', 'v1')
-        return (back) => back.git('cat-file', 'tag', 'v1').includes('words')
-      },
-      (at) => {
-        at.write(hook, 'mine')
-        return (back) => back.read(hook) === 'mine'
-      },
-      (at) => {
-        at.git('config', 'alias.x', 'log')
-        return (back) => back.git('config', 'alias.x') === 'log'
-      },
+    const rows: readonly (readonly [(at: Inside) => void, 'nothing' | 'saved' | 'left'])[] = [
+      [() => undefined, 'nothing'],
+      [(at) => at.write('found', 'x'), 'saved'],
+      [(at) => at.git('tag', '-a', '-m', 'words', 'v1'), 'saved'],
+      [(at) => at.write(hook, 'mine'), 'saved'],
+      [(at) => at.git('config', 'alias.x', 'log'), 'saved'],
+      [
+        (at) => {
+          at.commit('mine', 'x')
+          at.git('switch', '-q', '--orphan', 'empty')
+        },
+        'saved',
+      ],
+      [(at) => at.git('worktree', 'add', '-q', world.box.path('outside')), 'left'],
+      [
+        (at) => {
+          at.commit('mine', 'x')
+          rmSync(join(at.path, '.git/HEAD'))
+          for (const name of readdirSync(at.path)) if (name !== '.git') rmSync(join(at.path, name))
+        },
+        'left',
+      ],
     ]
-    for (const [i, leave] of saved.entries()) {
-      let isBack: (back: Inside) => unknown = () => false
-      work = (at) => void (isBack = leave(at))
-      const { point } = await attempt(i + 2)
-      if (point === undefined) throw new Error(`nothing was saved of ${i}`)
-      const { environment } = await world.provider.restore(point)
-      expect([i, isBack(inside(world, environment))]).toEqual([i, true])
-      await removed(world, environment, { force: true })
-      for (const { id } of await world.context.store.restorePoints.list(world.codebase.id)) {
-        await world.context.store.restorePoints.remove(id)
-      }
+    for (const [i, [work, expected]] of rows.entries()) {
+      const { point, isLeft } = await fail(world, i + 1, work)
+      expect([i, point !== undefined, isLeft]).toEqual([i, expected === 'saved', expected === 'left'])
     }
+  })
 
-    const left: readonly ((at: Inside) => void)[] = [
-      (at) => at.git('worktree', 'add', '-q', world.box.path('outside')),
-      (at) => {
-        at.commit('mine', 'x')
-        at.git('switch', '-q', '--orphan', 'empty')
-        rmSync(join(at.path, '.git/HEAD'))
-      },
-    ]
-    for (const [i, leave] of left.entries()) {
-      work = leave
-      const { point, path } = await attempt(i + 20)
-      expect([point, existsSync(join(path, '.git/objects'))]).toEqual([undefined, true])
-    }
+  test('comes back with its branches, tags, hooks and settings', async () => {
+    await using world = await open()
+    let mine = ''
+    const { point } = await fail(world, 1, (at) => {
+      mine = at.commit('mine', 'x')
+      at.git('tag', '-a', '-m', 'words', 'v1')
+      at.write('.git/hooks/pre-commit', 'mine')
+      at.git('config', 'alias.x', 'log')
+      at.git('switch', '-q', '--orphan', 'empty')
+    })
+    if (point === undefined) throw new Error('nothing was saved')
+    gc(world)
+    const back = inside(world, (await world.provider.restore(point)).environment)
+    expect(back.git('rev-parse', 'issue-1', 'v1^{commit}').split('\n')).toEqual([mine, mine])
+    expect([
+      back.git('cat-file', 'tag', 'v1'),
+      back.read('.git/hooks/pre-commit'),
+      back.git('config', 'alias.x'),
+    ]).toEqual([expect.stringContaining('words'), 'mine', 'log'])
   })
 })
 
@@ -635,7 +631,7 @@ describe.concurrent('a name that is chosen in a clone means nothing else in the 
     [
       'nothing yet',
       (_world, at) => at.git('branch', '-M', 'topic'),
-      /the clone's branch issue-1 is kept as topic/,
+      /issue-1 was renamed in the clone: the clone's branch is kept as topic/,
       'refs/heads/topic',
     ],
     [
@@ -749,7 +745,10 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     at.commit('two', '2')
     change(world, at)
     const [status] = await look(world)
-    expect(status?.merged).toMatchObject({ value: 'cannot-tell', detail: expect.stringMatching(reason) as string })
+    expect(status?.merged).toMatchObject({
+      value: 'cannot-tell',
+      why: { message: expect.stringMatching(reason) as string },
+    })
     expect(await messageOf(removed(world, made, { force: true }))).toMatch(reason)
     expect(existsSync(join(made.path, 'two'))).toBe(true)
     gc(world)
@@ -782,7 +781,7 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
     truncateSync(git(made, 'packed-refs'), 17 * 1024 * 1024)
     expect((await look(world))[0]?.merged).toMatchObject({
       value: 'cannot-tell',
-      detail: expect.stringMatching(/too large/) as string,
+      why: { message: expect.stringMatching(/too large/) as string },
     })
     expect((await refusal(world, made)).join()).toMatch(/packed-refs is too large/)
   })
@@ -842,7 +841,11 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
           ({ state }) => state === 'problem',
         )
         if (problems.length === 0) break
-        const command = /: ((?:git|mv|printf) .*)$/.exec(problems[0]?.remedy ?? '')?.[1]
+        const way = problems[0]?.remedy
+        const parts = Array.isArray(way) ? (way as readonly RemedyPart[]) : []
+        const command = parts.flatMap((part) =>
+          typeof part === 'object' && part.of === 'shell' ? part.command : [],
+        )[0]
         if (command === undefined || round > 2) throw new Error(`${i}: ${JSON.stringify(problems)}`)
         execFileSync('sh', ['-c', command], { env: world.box.env })
       }

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { markerProgram, writeIn } from '../helpers/repo.ts'
@@ -61,7 +62,7 @@ const review = async () => {
     const head = tree.git('rev-parse', 'HEAD')
     return { notices: notices.join(), isMoved: head === target, isLeft: head === first }
   }
-  return { tree, move, branch: environment.branch }
+  return { tree, move, number, id: environment.id, branch: environment.branch }
 }
 
 type Asking = { readonly context?: World['context']; readonly signal?: AbortSignal }
@@ -201,15 +202,15 @@ const rows: Record<string, Row> = {
 }
 
 describe('a pull request that moved on or was rewritten never replaces', () => {
-  test.each(Object.entries(rows))('%s', async (_what, { lay, kept, change }) => {
+  // What is in the way doesn't depend on how the head moved: the rows take turns.
+  const cases = Object.entries(rows).map(([what, row], i) => ({ ...row, what, how: hows[i % 2] ?? 'rewritten' }))
+  test.each(cases)('$what ($how)', async ({ lay, kept, change, how }) => {
     const { tree, move } = await review()
     lay(tree)
     const content = tree.read(kept)
-    for (const how of hows) {
-      const { notices, isLeft } = await move(how, change)
-      expect({ how, isLeft, kept: tree.read(kept) }).toEqual({ how, isLeft: true, kept: content })
-      expect(notices).toContain('it would overwrite or delete')
-    }
+    const { notices, isLeft } = await move(how, change)
+    expect({ isLeft, kept: tree.read(kept) }).toEqual({ isLeft: true, kept: content })
+    expect(notices).toContain('it would overwrite or delete')
   })
 })
 
@@ -270,12 +271,27 @@ describe('while a pull request is followed', () => {
     }
   })
 
-  test.each(hows)('whoever asked can stop it, and nothing moves: %s', async (how) => {
-    const { tree, move } = await review()
+  test('whoever asked can stop it, even while the remote doesn’t answer, and nothing moves', async () => {
+    const { tree, move, number } = await review()
     const head = tree.git('rev-parse', 'HEAD')
+    const ref = world.box.path('origin.git', 'refs/pull', String(number), 'head')
     const stop = new AbortController()
-    const asking = { context: { ...world.context, progress: () => stop.abort() }, signal: stop.signal }
-    await expect(move(how, fileAt('two'), asking)).rejects.toThrow(/abort|cancel/i)
+    /** Opened once the remote's git reads it; from then on that git waits. */
+    const silence = async (): Promise<FileHandle> => {
+      rmSync(ref)
+      execFileSync('mkfifo', [ref])
+      const silent = await open(ref, 'w')
+      stop.abort()
+      return silent
+    }
+    let silent: Promise<FileHandle> | undefined
+    const asking = { context: { ...world.context, progress: () => void (silent ??= silence()) }, signal: stop.signal }
+    try {
+      await expect(move('moved on', fileAt('two'), asking)).rejects.toThrow(/abort|cancel/i)
+    } finally {
+      await (await silent)?.close()
+      rmSync(ref, { force: true })
+    }
     expect([tree.git('rev-parse', 'HEAD'), tree.git('status', '--short')]).toEqual([head, ''])
   })
 
@@ -318,11 +334,19 @@ test('a file that was only touched is no change', async () => {
 })
 
 test('a review that was moved on is still one without commits of its own, and follows a rewrite', async () => {
-  const { tree, move } = await review()
+  const { tree, move, id } = await review()
+  const { environments } = world.context.store
+  const { startSha } = (await environments.get(id))!
+  /** As after a crash between a move and its record. */
+  const forget = () => environments.update(id, { startSha })
   expect(await move('moved on', fileAt('two'))).toMatchObject({ isMoved: true })
+  await forget()
   expect(await move('moved on', fileAt('three'))).toMatchObject({ isMoved: true })
+  await forget()
   expect(await move('rewritten', fileAt('four'))).toMatchObject({ isMoved: true })
   tree.commit('mine', 'mine\n')
+  expect(await move('rewritten', fileAt('five'))).toMatchObject({ isMoved: false })
+  await forget()
   expect(await move('rewritten', fileAt('five'))).toMatchObject({ isMoved: false })
   expect(tree.read('mine')).toBe('mine\n')
 })

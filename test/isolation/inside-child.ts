@@ -20,6 +20,7 @@ import { canMount } from '../helpers/with-mounts.ts'
 import { makeContext, makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ignoreFile, type Kind, keepable, kinds, unmountAll } from './inside-kinds.ts'
 import { conversation, inside, issue, remove, resolved } from './scene.ts'
+import { messageIn, remedyIn } from '../helpers/words.ts'
 
 /** Every way to remove against everything that must outlive it: what became of it, by way and kind. */
 export type Seen = { readonly outcome: string; readonly isWhole: boolean }
@@ -288,7 +289,7 @@ if (canMount) {
     const isWhole = kinds[0]?.plant(world, at)
     const findings = await examineHome(world.context, [world.codebase])
     more['doctor'] = findings
-      .map(({ detail, remedy }) => `${detail} → ${remedy}`)
+      .map((finding) => `${finding.detail} → ${remedyIn(finding)}`)
       .join('\n')
       .replaceAll(world.box.root, '')
     kinds.find(({ name }) => name === 'a tmpfs')?.plant(world, at)
@@ -356,7 +357,7 @@ if (canMount) {
       mkdirSync(world.box.path('elsewhere'))
       execFileSync('mount', ['--bind', world.box.path('elsewhere'), join(directory, '.trash')])
       const refused = await remove(world, back, { force: true }).catch((error: unknown) => toAppError(error))
-      const said = refused instanceof AppError ? `${refused.message} → ${refused.remedy}` : outcomeOf(refused)
+      const said = refused instanceof AppError ? `${messageIn(refused)} → ${remedyIn(refused)}` : outcomeOf(refused)
       more['nowhere to move it'] = said.replaceAll(world.box.root, '')
       more['kept on a mount'] =
         `${inside(world, back).read('precious').trim()} ${(await context.store.environments.get(back.id))?.status}`

@@ -100,6 +100,30 @@ describe('a repository that was renamed', () => {
     expect(branches).toEqual(['issue-2', 'issue-1'])
   })
 
+  test.each([
+    [
+      'is recognised after its disk got another number',
+      (_dev: string, ino: string, birth: string) => `999999:${ino}:${birth}`,
+      true,
+    ],
+    // Where no births are known, the same inode on another disk says nothing.
+    [
+      'is not taken for one of another disk that has its inode',
+      (_dev: string, ino: string) => `999999:${ino}:0`,
+      false,
+    ],
+    ['is not taken for an older one that had its inode', (dev: string, ino: string) => `${dev}:${ino}:1`, false],
+  ])('%s', async (_what, record, isRecognised) => {
+    await using world = await marked()
+    const { id, repoInode = '' } = world.codebase
+    const [dev = '', ino = '', birth = ''] = repoInode.split(':')
+    await world.context.store.codebases.update(id, { repoInode: record(dev, ino, birth) })
+    // Its old place is empty, and yet nobody knows whether it is gone: it may be a link to a disk that isn't mounted.
+    renameSync(world.repo.path, world.box.path('new'))
+    symlinkSync(world.box.path('not-mounted/project'), world.repo.path)
+    expect((await at(world, world.box.path('new'))).id === id).toBe(isRecognised)
+  })
+
   test('with the directory above it is recognised too', async () => {
     await using world = await marked()
     mkdirSync(world.box.path('code'))

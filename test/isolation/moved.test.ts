@@ -16,6 +16,7 @@ import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
 import { openStore } from '../../src/store/open.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import { inside, issue, messageOf, remove, removed, resolved } from './scene.ts'
+import { remedyIn } from '../helpers/words.ts'
 
 const move = (world: World, { path }: IsolatedEnvironment, to: string, ...flags: string[]): string => {
   mkdirSync(dirname(to), { recursive: true })
@@ -77,7 +78,7 @@ describe('a worktree moved inside a managed root', () => {
     expect((await resolved(world, 'issue', 1)).environment.path).toBe(to)
     expect(await remove(world, made, { force: true })).toMatchObject({
       outcome: 'refused',
-      reasons: [{ gate: 'not-in-use', detail: 'locked by another tool: mine' }],
+      reasons: [{ gate: 'not-in-use', fact: { kind: 'lock', reason: 'mine' } }],
     })
   })
 
@@ -243,7 +244,10 @@ describe('adopting', () => {
     cpSync(at('copied'), world.box.path('copy'), { recursive: true })
     const adoptedOnAdvice = async (place: string): Promise<string> => {
       const refused = await claim(world, place).then(() => undefined, toAppError)
-      const command = refused?.remedy?.split(/: (?=printf |rm )/).at(-1) ?? 'false'
+      const command =
+        remedyIn(refused)
+          .split(/: (?=printf |rm )/)
+          .at(-1) ?? 'false'
       spawnSync('sh', ['-c', command], { cwd: world.box.root })
       return (await claim(world, place)).branch
     }
@@ -281,7 +285,7 @@ describe('adopting', () => {
     const { codebase } = await addCodebase(other, world.repo.path, '/')
     const about = (await examineCodebase(other, codebase)).find(({ detail }) => detail.includes(one.path))
     expect(about?.detail).toContain('is a worktree of another Coppice home')
-    expect(about?.remedy).toMatch(/to track it here, delete that home's mark first: rm .*issue-1\/coppice$/)
+    expect(remedyIn(about)).toMatch(/to track it here, delete that home's mark first: rm .*issue-1\/coppice$/)
     const to = move(world, one, world.box.path('first/worktrees/project/issue-1'))
     expect(await messageOf(inHome('other', to))).toContain(`another Coppice home (${world.box.path('first')})`)
     rmSync(join(world.repo.commonDir, 'worktrees/issue-1/coppice'))
@@ -414,9 +418,12 @@ describe('worktrees that were moved with mv to where another one was', () => {
   })
 
   const followAdvice = async ({ context, codebase, box }: World): Promise<void> => {
-    for (const { state, remedy = '' } of await examineCodebase(context, codebase)) {
-      const command = remedy.split(/: (?=git |printf |mv )/).at(-1) ?? ''
-      if (state === 'problem' && /^(?:git|printf|mv) /.test(command) && !command.includes('<new path>')) {
+    for (const finding of await examineCodebase(context, codebase)) {
+      const command =
+        remedyIn(finding)
+          .split(/: (?=git |printf |mv )/)
+          .at(-1) ?? ''
+      if (finding.state === 'problem' && /^(?:git|printf|mv) /.test(command) && !command.includes('<new path>')) {
         spawnSync('sh', ['-c', command], { cwd: box.root })
       }
     }

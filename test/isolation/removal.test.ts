@@ -25,6 +25,7 @@ import {
   resolved,
 } from './scene.ts'
 import { untilSleeps } from '../helpers/shell.ts'
+import { inWords, said } from '../helpers/words.ts'
 
 const hour = 60 * 60 * 1000
 const day = 24 * hour
@@ -436,7 +437,7 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     const before = world.repo.git('for-each-ref', '--format=%(refname)', 'refs/heads').split('\n')
     const dry = await sweepOf(world, { dryRun: true })
     expect((await world.context.store.environments.get(merged.id))?.branch).toBe('issue-42')
-    expect(dry.notices.join('\n')).toContain(branch)
+    expect(said(dry.notices).join('\n')).toContain(branch)
     expect((await findEnvironment(world.context, world.codebase, branch, '/')).id).toBe(merged.id)
     const facts = await listWithFacts(world.context, world.codebase)
     expect(facts.map(({ environment, ahead }) => [environment.branch, ahead])).toEqual([
@@ -479,7 +480,7 @@ describe.concurrent('a branch that was renamed in its environment', () => {
     const gone = await removed(world, environment)
     expect(gone).toMatchObject({ branchDeleted: false, branchNote: 'branch issue-42 was already gone' })
     expect(world.repo.git('rev-parse', 'refs/heads/issue-42/x')).toBe(tip)
-    const { environment: back, notices } = await world.provider.restore(gone.restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(gone.restorePoint))
     expect([back.branch, notices.join()]).toEqual([
       'issue-42-restored',
       "branch issue-42 can't exist beside issue-42/x: restored as issue-42-restored",

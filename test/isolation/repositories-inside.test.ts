@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, issue, refusal, remove, removed, thereAndBack } from './scene.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 const prepare = {
   remote: true,
@@ -251,7 +252,7 @@ test('whatever cannot be asked about itself keeps the tree, and nothing else doe
   for (const [what, plant, detail] of oddities) {
     plant(tree, world)
     const outcome = await remove(world, environment, { dryRun: true })
-    const said = outcome.outcome === 'refused' ? outcome.reasons.map((reason) => reason.detail).join('\n') : ''
+    const said = outcome.outcome === 'refused' ? outcome.reasons.map(describeReason).join('\n') : ''
     const isExpected = detail === undefined ? said === '' : said.includes(detail)
     if (!isExpected) unexpected[what] = said
     rmSync(join(tree.path, 'ign'), { recursive: true })

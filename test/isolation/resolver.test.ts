@@ -4,7 +4,7 @@ import { presenceOf } from '../../src/isolation/served-by.ts'
 import { describe, expect, test } from 'vitest'
 import { toBranchName, toCodebaseId } from '../../src/domain/names.ts'
 import { toWork } from '../../src/domain/work.ts'
-import { limitMessage } from '../../src/isolation/room.ts'
+import { limitMessage } from '../../src/commands/views/limit.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { makeContext, makeWorld, type World } from '../helpers/world.ts'
 import {
@@ -387,7 +387,7 @@ describe.concurrent('6. creation', () => {
     inside(world, thread).commit('a', 'a\n', 'begin #42')
     const { notices } = await resolved(world, 'issue', 42)
     expect(notices).toContain(
-      `Commits on \`${thread.branch}\` mention #42: \`/worktree link ${thread.branch}\` to share it`,
+      `Commits on \`${thread.branch}\` mention #42: \`coppice worktree link ${thread.branch} --conversation <platform:id>\` to share it`,
     )
     expect((await resolved(world, 'issue', 4)).notices).toEqual([])
   })

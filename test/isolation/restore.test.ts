@@ -35,6 +35,7 @@ import {
   resolved,
   thereAndBack,
 } from './scene.ts'
+import { inWords } from '../helpers/words.ts'
 
 const day = 24 * 60 * 60 * 1000
 
@@ -322,7 +323,7 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     tree.write('sub/target/app', 'made again')
     const { restorePoint, leftOut } = await removed(world, environment)
     expect(leftOut.map(({ path }) => path).sort()).toEqual(['large.dat', 'node_modules/', 'sub/target/'])
-    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     const there = inside(world, back)
     expect([there.has('small.dat'), there.has('medium.dat'), there.has('large.dat')]).toEqual([true, true, false])
     expect(notices.join('\n')).toContain('large.dat')
@@ -365,7 +366,7 @@ describe.concurrent('a restore brings back, byte for byte,', () => {
     server.close()
     const kept = all.filter((one) => !one.startsWith('node_modules'))
     expect(names(leftOut)).toEqual([...kept, 'node_modules/: can be regenerated', 'tracked: a FIFO'].sort())
-    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     expect(notices).toContain('not restored: new/deep/pipe (a FIFO)')
     expect(inside(world, back).git('status', '--short')).toBe(' D tracked')
   })
@@ -454,7 +455,7 @@ describe.concurrent('restore', () => {
     tree.write('README', 'changed\n')
     const { restorePoint } = await removed(world, environment, { force: true })
     world.repo.git('branch', '-f', 'issue-42', 'main')
-    const restored = await world.provider.restore(restorePoint)
+    const restored = inWords(await world.provider.restore(restorePoint))
     expect(restored.environment.branch).toBe('issue-42-restored')
     expect(restored.notices.join()).toContain('restored as issue-42-restored')
     expect(inside(world, restored.environment).git('rev-parse', 'HEAD')).toBe(mine)
@@ -468,7 +469,7 @@ describe.concurrent('restore', () => {
     tree.commit('a', 'a\n')
     const { restorePoint } = await removed(world, environment)
     const elsewhere = world.repo.worktree('elsewhere', 'issue-42')
-    const restored = await world.provider.restore(restorePoint)
+    const restored = inWords(await world.provider.restore(restorePoint))
     expect(restored.environment.branch).toBe('issue-42-restored')
     expect(world.box.raw(elsewhere.path, 'symbolic-ref', '--short', 'HEAD')).toBe('issue-42')
   })
@@ -490,7 +491,7 @@ describe.concurrent('restore', () => {
     for (const other of others) world.repo.git('branch', other)
     world.repo.git('pack-refs', '--all')
     world.repo.git('tag', expected)
-    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     expect(back.branch).toBe(expected)
     expect(notices.join()).toBe(
       name === expected ? '' : `branch ${name} can't exist beside ${others[0]}: restored as ${expected}`,
@@ -530,7 +531,7 @@ describe.concurrent('restore', () => {
     const { restorePoint } = await removed(world, environment)
     mkdirSync(environment.path)
     writeFileSync(join(environment.path, 'stranger'), 'x')
-    const restored = await world.provider.restore(restorePoint)
+    const restored = inWords(await world.provider.restore(restorePoint))
     expect(restored.environment.path).not.toBe(environment.path)
     expect(readFileSync(join(environment.path, 'stranger'), 'utf8')).toBe('x')
   })
@@ -539,7 +540,7 @@ describe.concurrent('restore', () => {
     await using world = await makeWorld()
     const { environment } = await resolved(world, 'issue', 42, { hints: { linkedPRs: [99] } })
     const { restorePoint } = await removed(world, environment)
-    const restored = await world.provider.restore(restorePoint)
+    const restored = inWords(await world.provider.restore(restorePoint))
     expect((await resolved(world, 'pr', 99)).environment.id).toBe(restored.environment.id)
     expect((await resolved(world, 'issue', 42)).environment.id).toBe(restored.environment.id)
   })
@@ -602,7 +603,7 @@ describe.concurrent('restore', () => {
     expect(await messageOf(world.provider.restore(restorePoint))).toContain('cut')
     expect(branchExists(world, 'issue-42')).toBe(false)
     broken = false
-    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     expect(notices).toEqual(['also restored branch issue-42'])
     expect(inside(world, back).git('symbolic-ref', '--short', 'HEAD')).toBe('other')
     expect(repo.git('rev-parse', 'issue-42')).toBe(repo.git('rev-parse', 'main'))
@@ -669,7 +670,7 @@ describe.concurrent('restore', () => {
       tree.write('draft', 'draft\n')
       const { restorePoint } = await removed(world, environment, { force: true })
       armed = true
-      const { environment: back, notices } = await world.provider.restore(restorePoint)
+      const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
       expect(notices).toEqual([])
       expect(inside(world, back).read('only.log')).toBe('nowhere else\n')
       expect(inside(world, back).read('draft')).toBe('draft\n')
@@ -694,7 +695,7 @@ describe.concurrent('restore', () => {
     for (const sha of blobs) rmSync(join(world.repo.commonDir, 'objects', sha.slice(0, 2), sha.slice(2)))
     const directory = join(world.context.home, 'restore', restorePoint.id)
     rmSync(join(directory, 'ignored/a.log'))
-    const { environment: back, notices } = await world.provider.restore(restorePoint)
+    const { environment: back, notices } = inWords(await world.provider.restore(restorePoint))
     const gone = 'its content is missing from the repository'
     expect([...notices].sort()).toEqual(
       [`README (${gone})`, 'a.log (missing from the restore point)', `copy (${gone})`, `mine (${gone})`].map(
@@ -731,7 +732,7 @@ describe.concurrent('restore', () => {
     expect(world.repo.git('worktree', 'list').split('\n')).toHaveLength(1)
     expect(branchExists(world, 'issue-42')).toBe(true)
     broken = false
-    const restored = await world.provider.restore(restorePoint)
+    const restored = inWords(await world.provider.restore(restorePoint))
     expect(inside(world, restored.environment).read('draft')).toBe('draft\n')
   })
 

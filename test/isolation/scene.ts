@@ -13,7 +13,9 @@ import type { Resolution, ResolveRequest } from '../../src/isolation/resolution.
 import type { Conversation } from '../../src/store/store.ts'
 import type { RestorePoint } from '../../src/domain/removal/restore-point.ts'
 import { writeIn } from '../helpers/repo.ts'
+import { inWords, messageIn, noteInWords } from '../helpers/words.ts'
 import type { World } from '../helpers/world.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 /** Short words for what nearly every test here does. */
 
@@ -35,7 +37,8 @@ export const holder = ({ id, environmentId }: Pick<Conversation, 'id' | 'environ
   environmentId,
 })
 
-export type Resolved = Extract<Resolution, { outcome: 'resolved' }>
+/** With its notices in words. */
+export type Resolved = Omit<Extract<Resolution, { outcome: 'resolved' }>, 'notices'> & { readonly notices: string[] }
 
 export const resolved = async (
   world: World,
@@ -45,7 +48,7 @@ export const resolved = async (
 ): Promise<Resolved> => {
   const answer = await ask(world, type, id, more)
   if (answer.outcome !== 'resolved') throw new Error(`not resolved: ${JSON.stringify(answer)}`)
-  return answer
+  return inWords(answer)
 }
 
 export const issue = async (world: World, number: number): Promise<IsolatedEnvironment> =>
@@ -103,10 +106,15 @@ export const refusal = async (
   const outcome = await remove(world, environment, options)
   if (outcome.outcome !== 'refused') throw new Error(`it was not refused but ${outcome.outcome}`)
   if (!existsSync(environment.path)) throw new Error('it was refused, and the directory is gone all the same')
-  return outcome.reasons.map(({ gate, answer, detail }) => `${gate} ${answer}: ${detail}`)
+  return outcome.reasons.map((reason) => `${reason.gate} ${reason.answer}: ${describeReason(reason)}`)
 }
 
-export type Gone = Removed & { readonly restorePoint: RestorePoint }
+/** With its notices and the note about its branch in words. */
+export type Gone = Omit<Removed, 'notices' | 'branchNote'> & {
+  readonly restorePoint: RestorePoint
+  readonly notices: string[]
+  readonly branchNote: string
+}
 
 export const removed = async (
   world: World,
@@ -118,7 +126,7 @@ export const removed = async (
   const { restorePoint } = outcome
   if (restorePoint === undefined) throw new Error('removed without a restore point')
   if (existsSync(environment.path)) throw new Error('removed, and the directory is still there')
-  return { ...outcome, restorePoint }
+  return { ...inWords(outcome), restorePoint, branchNote: noteInWords(outcome.branchNote) }
 }
 
 /** Removes by force and brings it back: whatever was there must be there again. */
@@ -202,7 +210,7 @@ export const messageOf = async (promise: Promise<unknown>): Promise<string> => {
   try {
     await promise
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    return messageIn(error)
   }
   throw new Error('it did not fail')
 }

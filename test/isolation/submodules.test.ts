@@ -9,6 +9,7 @@ import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { type TestRepo, writeIn } from '../helpers/repo.ts'
 import { makeWorld, type World } from '../helpers/world.ts'
 import { type Inside, inside, issue, refusal, remove, removed, resolved, thereAndBack } from './scene.ts'
+import { inWords } from '../helpers/words.ts'
 
 describe.concurrent('submodules', () => {
   /** As `worktree list` shows it: never clean where a removal would be refused. */
@@ -170,7 +171,7 @@ describe.concurrent('submodules', () => {
       expect(tree.has('lib/lib.c')).toBe(false)
       const lib = inside(world, { path: join(tree.path, 'lib') })
       work(tree, lib)
-      const { notices } = await vouchFor(world.context, world.codebase, environment)
+      const { notices } = inWords(await vouchFor(world.context, world.codebase, environment))
       expect(tree.read('other/deep/deep.c')).toBe('int x;\n')
       return { tree, lib, notices }
     }

@@ -16,6 +16,7 @@ import { vouchFor } from '../../src/isolation/providers/checkout/vouch.ts'
 import { followPullRequest } from '../../src/isolation/providers/checkout/follow.ts'
 import { makeWorld, type World, type WorldOptions } from '../helpers/world.ts'
 import { ask, conversation, inside, issue, messageOf, program, remove, removed, resolved, holder } from './scene.ts'
+import { inWords } from '../helpers/words.ts'
 
 /*
  * Every way to a worktree against every origin that a pull request can have: what is copied, what runs, and which
@@ -452,7 +453,7 @@ describe.concurrent('links', () => {
     expect(pull.environment.id).not.toBe(ours.id)
     expect(gets(world, pull)).toEqual(nothing)
     expect(pull.notices).toContain(
-      'This pull request names issue #50, which has a worktree: `/worktree link issue-50` to share it',
+      'This pull request names issue #50, which has a worktree: `coppice worktree link issue-50 --conversation <platform:id>` to share it',
     )
     const later = await resolved(world, 'issue', 51)
     expect(later.environment.id).not.toBe(pull.environment.id)
@@ -495,7 +496,7 @@ describe.concurrent('links', () => {
       expect(found).toMatchObject({ how: 'created', environment: { branch: named.prBranch } })
       expect(gets(world, found)).toEqual(all)
       expect(found.notices).toContain(
-        'The worktree of PR #98 is not trusted, so it is not reused: `/worktree link pr-98-review` to share it',
+        'The worktree of PR #98 is not trusted, so it is not reused: `coppice worktree link pr-98-review --conversation <platform:id>` to share it',
       )
       expect(await world.context.store.environments.aliases(found.environment.id)).toEqual([])
     }
@@ -778,7 +779,7 @@ test('vouching for a worktree whose setup nobody approved says what it got and w
   const commit = strange(world, 'theirs')
   world.repo.git('push', '-q', 'origin', `${commit}:refs/pull/7/head`)
   const { environment } = await resolved(world, 'pr', 7)
-  expect(await vouchFor(world.context, world.codebase, environment)).toEqual({
+  expect(inWords(await vouchFor(world.context, world.codebase, environment))).toEqual({
     wasTrusted: false,
     commit,
     copied: 1,

@@ -12,6 +12,8 @@ import { reconcile } from '../../src/isolation/reconcile.ts'
 import { resolveIsolation } from '../../src/isolation/resolve.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { keepSpares } from '../../src/isolation/providers/worktree/spare.ts'
+import { said } from '../helpers/words.ts'
+import { describeReason } from '../../src/commands/views/reasons.ts'
 
 /** One thing that Coppice is asked to do, as plain JSON: the same in this process and in one that gets killed. */
 export type Operation =
@@ -102,8 +104,8 @@ const run = async (context: IsolationContext, operation: Operation): Promise<Out
       return { said: 'spared' }
     case 'reconcile': {
       const { settled, left } = await reconcile(context, codebase)
-      if (left.length > 0) throw new Error(`left alone: ${left.join('; ')}`)
-      return { said: settled.length === 0 ? 'nothing' : 'settled', detail: settled.join(', ') }
+      if (left.length > 0) throw new Error(said(left).join('; '))
+      return { said: settled.length === 0 ? 'nothing' : 'settled', detail: said(settled).join(', ') }
     }
   }
 }
@@ -119,6 +121,6 @@ const removal = (outcome: RemoveOutcome): Outcome =>
     ? {
         said: 'refused',
         gates: outcome.reasons.map(({ gate }) => gate),
-        detail: outcome.reasons.map(({ gate, detail }) => `${gate}: ${detail}`).join('; '),
+        detail: outcome.reasons.map((reason) => `${reason.gate}: ${describeReason(reason)}`).join('; '),
       }
     : { said: outcome.outcome }

@@ -11,6 +11,7 @@ import { type ProgramEnd, runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
 import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 export type ClaudeAgentOptions = {
   /** A program on PATH, or a path. */
@@ -93,7 +94,7 @@ const texts = {
   setting: 'COPPICE_CLAUDE_COMMAND (agent.claude.command in config.yaml)',
 }
 
-const LOG_IN = 'Run claude on the server and log in (/login), or set ANTHROPIC_API_KEY.'
+const LOG_IN = 'Start Claude Code on the server and log in (/login), or set ANTHROPIC_API_KEY.'
 
 const reportedFailure = ({ message: said, apiStatus }: ClaudeEnding): Failure => ({
   problem: `Claude Code failed: ${asClause(said)}.`,
@@ -110,7 +111,11 @@ const availability = async (installed: InstalledProgram): Promise<AgentAvailabil
   }
   // Versions without this command count as logged in; if they aren't, the run says so.
   if (!/"loggedIn":\s*false/.test(login)) return { state: 'ready', version }
-  return { state: 'logged-out', problem: 'Claude Code is not logged in', remedy: 'run: claude auth login' }
+  return {
+    state: 'logged-out',
+    problem: 'Claude Code is not logged in',
+    remedy: remedy`run: ${shell('claude auth login')}`,
+  }
 }
 
 /** Keys, endpoints and behaviour. Not all of CLAUDE_CODE_*: if we run inside a session, its tokens are there. */

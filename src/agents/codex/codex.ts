@@ -15,6 +15,7 @@ import { runAgentProgram } from '../program.ts'
 import { createReply } from '../reply.ts'
 import { resumable } from '../resumable.ts'
 import { notInstalled, TRY_LATER } from '../texts.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 export type CodexAgentOptions = {
   /** A program on PATH, or a path. */
@@ -108,7 +109,7 @@ const texts = {
 const reportedFailure = ({ message: said }: Extract<CodexEnding, { readonly failed: true }>): Failure => ({
   problem: `Codex failed: ${asClause(said)}.`,
   remedy: /\b40[13]\b|api key|log ?in|unauthorized/i.test(said)
-    ? 'Run codex login on the server, or set CODEX_API_KEY.'
+    ? remedy`Run ${shell('codex login')} on the server, or set CODEX_API_KEY.`
     : TRY_LATER,
 })
 
@@ -124,7 +125,7 @@ const availability = async (installed: InstalledProgram): Promise<AgentAvailabil
   const loggedOut = /not logged in/i.test(`${login?.stdout ?? ''}${login?.stderr ?? ''}`)
   if (!loggedOut || customProvider || installed.granted['CODEX_API_KEY'] !== undefined)
     return { state: 'ready', version }
-  return { state: 'logged-out', problem: 'Codex is not logged in', remedy: 'run: codex login' }
+  return { state: 'logged-out', problem: 'Codex is not logged in', remedy: remedy`run: ${shell('codex login')}` }
 }
 
 /** A custom model provider in Codex's configuration needs no login. */

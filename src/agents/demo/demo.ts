@@ -23,6 +23,7 @@ import {
   withNote,
   readOnlyReply,
 } from './text.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type DemoAgentOptions = {
   readonly git: Git
@@ -143,7 +144,7 @@ const environmentAt = async (git: Git, directory: string, signal: AbortSignal): 
   const record = gitDir === undefined ? undefined : await readAdminDir(gitDir)
   if (gitDir === undefined || dirname(gitDir) !== join(commonDir, 'worktrees') || record?.worktreePath !== path) {
     throw new AppError('unsupported', `${directory} isn't an isolated worktree, so nothing was committed there`, {
-      remedy: 'create one: /worktree create <branch>',
+      remedy: remedy`create one: ${coppice('worktree create <branch>')}`,
     })
   }
   return { commonDir, gitDir, path }
@@ -164,11 +165,11 @@ const branchAt = async (directory: string): Promise<string | undefined> => {
 
 const failedResult = (error: unknown): AgentResult => {
   if (isAppError(error, 'cancelled')) return { outcome: 'cancelled', text: '' }
-  const { message, remedy } = toAppError(error)
+  const fault = toAppError(error)
   return {
     outcome: 'failed',
     text: '',
-    problem: `The demo agent couldn't commit: ${message}.`,
-    remedy: `${remedy ?? 'see /status for the path of the worktree, and send the message again'}.`,
+    problem: `The demo agent couldn't commit: ${fault.message}.`,
+    remedy: fault.remedy ?? remedy`see ${coppice('status')} for the path of the worktree, and send the message again`,
   }
 }

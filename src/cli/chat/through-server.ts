@@ -3,6 +3,7 @@ import type { Change } from '../../conversations/changes.ts'
 import { AppError } from '../../domain/errors.ts'
 import type { HistoryEntry } from '../../platforms/history.ts'
 import { answersTo, type Exchange } from './exchange.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type ServerAddress = { readonly url: string; readonly token: string }
 
@@ -67,7 +68,7 @@ const caller = (
     }).catch((cause: unknown) => {
       throw new AppError('unexpected', `no response from the server at ${url}`, {
         cause,
-        remedy: 'check that it is running; if you stop it, `coppice chat` does the work itself',
+        remedy: remedy`check that it is running; if you stop it, ${coppice('chat')} does the work itself`,
       })
     })
     const answer: unknown = await response.json().catch(() => undefined)

@@ -15,6 +15,7 @@ import { plainMarkdown } from '../chat/plain-markdown.ts'
 import { exchangeThrough } from '../chat/through-server.ts'
 import { exchangeHere } from '../chat/without-server.ts'
 import type { CliCall } from '../cli-call.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type ChatResult = {
   readonly conversationId: string
@@ -29,7 +30,7 @@ export type ChatResult = {
 
 const run = async (call: CliCall): Promise<ChatResult> => {
   const text = call.words.join(' ')
-  if (text.trim() === '') throw usage('the message is empty', 'usage: coppice chat "fix the login bug"')
+  if (text.trim() === '') throw usage('the message is empty', remedy`usage: ${coppice('chat "fix the login bug"')}`)
   const { context } = await call.open()
   const named = textOf(call.values, 'conversation')
   const conversationId = named ?? `cli-${context.ids().slice(0, 8)}`

@@ -5,6 +5,7 @@ import { type CodebaseRemoved, removeCodebase } from '../../isolation/codebases/
 import { type Call, command, isSet } from '../../commands/command.ts'
 import { codebaseJson } from '../../commands/views/json.ts'
 import { tilde, type View } from '../../commands/views/view.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 const run = async (call: Call): Promise<CodebaseRemoved> => {
   const { context } = await call.open()
@@ -13,7 +14,7 @@ const run = async (call: Call): Promise<CodebaseRemoved> => {
   const codebase = await context.store.codebases.byName(context.host, name)
   if (codebase === undefined) {
     throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
-      remedy: 'run `coppice codebase list` for a list',
+      remedy: remedy`run ${coppice('codebase list')} for a list`,
     })
   }
   return removeCodebase(context, codebase, { force: isSet(call.values, 'force') })

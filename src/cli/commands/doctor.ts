@@ -11,8 +11,10 @@ import { type Call, command, isSet, standsIn, type Workplace } from '../../comma
 import { type Finding, fix, problem } from '../doctor/finding.ts'
 import { examineMachine } from '../doctor/machine.ts'
 import { examineCodebase, examineHome } from '../doctor/records.ts'
-import { exitCodes } from '../../commands/views/failure.ts'
-import { printable, type View } from '../../commands/views/view.ts'
+import { exitCodes, faultMessage } from '../../commands/views/failure.ts'
+import { describeNotices } from '../../commands/views/notices.ts'
+import { asProgram, printable, type View } from '../../commands/views/view.ts'
+import { describeRemedy } from '../../commands/views/remedy.ts'
 
 export type DoctorResult = { readonly findings: readonly Finding[]; readonly fixed: readonly string[] }
 
@@ -33,8 +35,10 @@ const run = async (call: Call): Promise<DoctorResult> => {
 /** What has just been tried is not advised again. */
 const withoutRepeated = (findings: readonly Finding[], failed: readonly Finding[]): Finding[] => {
   const tried = new Set(failed.map(({ about }) => about))
-  return findings.filter((one) => failed.includes(one) || !tried.has(one.about) || one.remedy?.endsWith(fix) !== true)
+  return findings.filter((one) => failed.includes(one) || !tried.has(one.about) || !advisesFix(one))
 }
+
+const advisesFix = ({ remedy = '' }: Finding): boolean => describeRemedy(remedy, asProgram).endsWith(fix)
 
 /** All of them, wherever one stands: what is wrong is seldom where one looks. */
 const codebasesOf = async (call: Call, { context }: Workplace): Promise<Codebase[]> => {
@@ -65,21 +69,28 @@ const repair = async (context: IsolationContext, codebases: readonly Codebase[])
         ...(repoPath === codebase.repoPath
           ? []
           : [`${name}: the repository was moved to ${repoPath}; updated its path`]),
-        ...settled.map((what) => `${name}: recovered from an interrupted ${what}`),
-        ...moved.map((one) => `${name}: ${movedNotice(one)}`),
+        ...describeNotices([...settled, ...moved.map(movedNotice)], asProgram).map((what) => `${name}: ${what}`),
         ...returned.map(({ branch }) => `${name}: ${branch} is back`),
         ...(dropped > 0 ? [`${name}: dropped ${counted(dropped, 'lease')} of dead processes`] : []),
       )
-      failed.push(...left.map((what) => problem(name, what, `fix that, then run: ${fix}`)))
+      failed.push(...describeNotices(left, asProgram).map((what) => problem(name, what, `fix that, then run: ${fix}`)))
     } catch (error) {
-      const { message, remedy } = toAppError(error)
-      failed.push(problem(name, `couldn't repair it: ${message}`, remedy ?? 'run it again with --verbose for details'))
+      const fault = toAppError(error)
+      const { remedy } = fault
+      failed.push(
+        problem(
+          name,
+          `couldn't repair it: ${faultMessage(fault, asProgram)}`,
+          remedy ?? 'run it again with --verbose for details',
+        ),
+      )
     }
   }
   return { fixed, failed }
 }
 
-const toText = ({ findings, fixed }: DoctorResult, { paint }: View): string => {
+const toText = ({ findings, fixed }: DoctorResult, view: View): string => {
+  const { paint } = view
   const signs = { ok: paint('green', 'ok     '), note: paint('cyan', 'note   '), problem: paint('red', 'problem') }
   const longest = Math.max(...findings.map(({ about }) => about.length))
   const problems = findings.filter(({ state }) => state === 'problem').length
@@ -87,7 +98,9 @@ const toText = ({ findings, fixed }: DoctorResult, { paint }: View): string => {
     ...fixed.map((what) => `${paint('green', 'fixed  ')}  ${printable(what)}`),
     ...findings.flatMap(({ state, about, detail, remedy }) => [
       `${signs[state]}  ${about.padEnd(longest)}  ${printable(detail)}`,
-      ...(remedy === undefined ? [] : [`${' '.repeat(11 + longest)}${paint('dim', `→ ${printable(remedy)}`)}`]),
+      ...(remedy === undefined
+        ? []
+        : [`${' '.repeat(11 + longest)}${paint('dim', `→ ${printable(describeRemedy(remedy, view))}`)}`]),
     ]),
     problems === 0 ? paint('green', 'No problems found.') : paint('red', `${counted(problems, 'problem')}.`),
   ].join('\n')
@@ -98,14 +111,14 @@ const isHealthy = ({ findings }: DoctorResult): boolean => findings.every(({ sta
 export const doctor = command<DoctorResult>({
   run,
   toText,
-  toJson: (result) => ({
+  toJson: (result, view) => ({
     healthy: isHealthy(result),
     fixed: result.fixed,
     findings: result.findings.map(({ state, about, detail, remedy }) => ({
       state,
       about,
       detail,
-      remedy: remedy ?? null,
+      remedy: remedy === undefined ? null : describeRemedy(remedy, view),
     })),
   }),
   exitCode: (result) => (isHealthy(result) ? exitCodes.done : exitCodes.failed),

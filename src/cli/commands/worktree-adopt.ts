@@ -15,6 +15,7 @@ import { resolveTargetForWrite } from '../../commands/target.ts'
 import { environmentJson } from '../../commands/views/json.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { tilde } from '../../commands/views/view.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 export type AdoptResult = { readonly environment: IsolatedEnvironment; readonly codebase: string }
 
@@ -37,7 +38,7 @@ const pathOf = async (call: Call): Promise<string> => {
   const known = await environmentNamed(call, ref)
   if (known !== undefined && existsSync(known.path)) return known.path
   throw new AppError('not-adoptable', `no worktree found for "${ref}"`, {
-    remedy: 'run `git worktree list` to see them',
+    remedy: remedy`run ${shell('git worktree list')} to see them`,
   })
 }
 
@@ -67,12 +68,12 @@ const assertLinked = async (context: Pick<IsolationContext, 'git'>, path: string
       isMain
         ? `${path} is the repository's main working tree, which Coppice doesn't track`
         : `${path} is not a linked worktree`,
-      { remedy: `run \`git -C ${shellWord(path)} worktree list\` for a list` },
+      { remedy: remedy`run ${shell(`git -C ${shellWord(path)} worktree list`)} for a list` },
     )
   }
   if (record.head === undefined || !('branch' in record.head)) {
     throw new AppError('not-adoptable', `${path} has no branch checked out`, {
-      remedy: `check one out first: git -C ${shellWord(path)} switch -c <branch>`,
+      remedy: remedy`check one out first: ${shell(`git -C ${shellWord(path)} switch -c <branch>`)}`,
     })
   }
 }

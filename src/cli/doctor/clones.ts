@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { isAppError, UnusableFileError } from '../../domain/errors.ts'
+import { coppice, remedy, shell } from '../../domain/remedy.ts'
 import { shellWord, writeLine } from '../../domain/shell-word.ts'
 import type { Tree } from '../../domain/tree.ts'
 import { type Head, readHead } from '../../git/admin-dir.ts'
@@ -54,16 +55,16 @@ const brokenHead = (
     ? problem(
         name,
         `${branch}: ${file} is not a file`,
-        `move it aside and write it again: mv ${shellWord(file)} ${shellWord(`${path}.HEAD.away`)} && ${write}`,
+        remedy`move it aside and write it again: ${shell(`mv ${shellWord(file)} ${shellWord(`${path}.HEAD.away`)} && ${write}`)}`,
         file,
       )
-    : problem(name, `${branch}: ${file} is missing or broken`, `write it again: ${write}`, file)
+    : problem(name, `${branch}: ${file} is missing or broken`, remedy`write it again: ${shell(write)}`, file)
 }
 
 const otherLender = (codebase: Codebase, { branch }: IsolatedEnvironment, { gitDir }: Tree): Finding => {
   const file = join(gitDir, 'objects/info/alternates')
   const write = writeLine(file, join(repoOf(codebase).commonDir, 'objects'))
-  return problem(codebase.name, `${branch}: ${file} was changed`, `write it again: ${write}`, file)
+  return problem(codebase.name, `${branch}: ${file} was changed`, remedy`write it again: ${shell(write)}`, file)
 }
 
 const unreadableRefs = async (
@@ -77,13 +78,14 @@ const unreadableRefs = async (
   const broken = /missing object \S+ for (refs\/\S+)/.exec(why)?.[1]
   if (broken === `refs/heads/${branch}`) return goneBranch(context, codebase, environment, tree)
   const packed = join(tree.gitDir, 'packed-refs')
-  const remedy =
+  const at = `git -C ${shellWord(path)}`
+  const way =
     broken !== undefined
-      ? `it leads to nothing, so delete it: git -C ${shellWord(path)} update-ref -d ${shellWord(broken)}`
+      ? remedy`it leads to nothing, so delete it: ${shell(`${at} update-ref -d ${shellWord(broken)}`)}`
       : why.includes('packed-refs')
-        ? `move it aside, then run \`coppice doctor\` again: mv ${shellWord(packed)} ${shellWord(`${path}.packed-refs.away`)}`
-        : `run \`git -C ${shellWord(path)} for-each-ref\` and fix what git reports`
-  return [problem(codebase.name, `${branch}: git can't read its refs: ${why}`, remedy)]
+        ? remedy`move it aside, then run ${coppice('doctor')} again: ${shell(`mv ${shellWord(packed)} ${shellWord(`${path}.packed-refs.away`)}`)}`
+        : remedy`run ${shell(`${at} for-each-ref`)} and fix what git reports`
+  return [problem(codebase.name, `${branch}: git can't read its refs: ${why}`, way)]
 }
 
 /** The repository has what was seen of it last. */
@@ -102,7 +104,7 @@ const goneBranch = async (
     problem(
       codebase.name,
       `${branch}: its branch is missing or broken`,
-      `make it again where it was seen last (${log} may know a later commit): git -C ${shellWord(path)} update-ref ${shellWord(`refs/heads/${branch}`)} ${tip.sha}`,
+      remedy`make it again where it was seen last (${log} may know a later commit): ${shell(`git -C ${shellWord(path)} update-ref ${shellWord(`refs/heads/${branch}`)} ${tip.sha}`)}`,
     ),
   ]
 }

@@ -1,4 +1,5 @@
 import { UnusableFileError } from '../../domain/errors.ts'
+import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 
 export const fix = 'coppice doctor --fix'
 
@@ -8,23 +9,23 @@ export type Finding = {
   readonly about: string
   readonly detail: string
   /** What to do about it. */
-  readonly remedy?: string
+  readonly remedy?: Remedy
   /** The file that is in the way of every look, so that it is reported once. */
   readonly file?: string | undefined
 }
 
 export const ok = (about: string, detail: string): Finding => ({ state: 'ok', about, detail })
-export const note = (about: string, detail: string, remedy?: string): Finding => ({
+export const note = (about: string, detail: string, way?: Remedy): Finding => ({
   state: 'note',
   about,
   detail,
-  ...(remedy !== undefined && { remedy }),
+  ...(way !== undefined && { remedy: way }),
 })
-export const problem = (about: string, detail: string, remedy: string, file?: string): Finding => ({
+export const problem = (about: string, detail: string, way: Remedy, file?: string): Finding => ({
   state: 'problem',
   about,
   detail,
-  remedy,
+  remedy: way,
   file,
 })
 
@@ -35,6 +36,6 @@ export const look = async (about: string, question: () => Promise<Finding[]>): P
   } catch (error) {
     const file = error instanceof UnusableFileError ? error.path : undefined
     const why = error instanceof Error ? error.message : String(error)
-    return [problem(about, `couldn't check: ${why}`, 'fix that, then run `coppice doctor` again', file)]
+    return [problem(about, `couldn't check: ${why}`, remedy`fix that, then run ${coppice('doctor')} again`, file)]
   }
 }

@@ -11,6 +11,7 @@ import { presenceOf } from '../../isolation/served-by.ts'
 import { repoOf } from '../../isolation/codebases/repo-of.ts'
 import { readUntrustedTextSync } from '../../process/files/read-untrusted.ts'
 import { type Finding, problem } from './finding.ts'
+import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
 
 /** Whether git can use the repository and its worktrees at all: when it cannot, every other command sends people here. */
 export const examineRepository = async (
@@ -28,8 +29,9 @@ export const examineRepository = async (
     return []
   } catch (error) {
     if (!isAppError(error)) throw error
-    const remedy = error.remedy ?? `run \`git -C ${shellWord(placeOf(codebase))} status\` and fix what git reports`
-    return [problem(codebase.name, `git cannot read ${placeOf(codebase)}: ${error.message}`, remedy)]
+    const way =
+      error.remedy ?? remedy`run ${shell(`git -C ${shellWord(placeOf(codebase))} status`)} and fix what git reports`
+    return [problem(codebase.name, `git cannot read ${placeOf(codebase)}: ${error.message}`, way)]
   }
 }
 
@@ -56,10 +58,13 @@ const unusableFile = async (
   }
 }
 
-const remedyFor = (codebase: Codebase, { remedy }: AppError, file: UnusableFileError | undefined): string => {
-  if (file?.holdsNothing !== true) return remedy ?? 'restore the file from a backup'
+const remedyFor = (codebase: Codebase, fault: AppError, file: UnusableFileError | undefined): Remedy => {
+  if (file?.holdsNothing !== true) return fault.remedy ?? 'restore the file from a backup'
   const next = nextStep(codebase, file.path)
-  return `delete it${next === undefined ? ', then run `coppice doctor` again' : ` and ${next.what}`}: rm ${shellWord(file.path)}${next === undefined ? '' : ` && ${next.how}`}`
+  const path = shellWord(file.path)
+  return next === undefined
+    ? remedy`delete it, then run ${coppice('doctor')} again: ${shell(`rm ${path}`)}`
+    : remedy`delete it and ${next.what}: ${shell(`rm ${path} && ${next.how}`)}`
 }
 
 const nextStep = (codebase: Codebase, file: string): { what: string; how: string } | undefined => {

@@ -3,6 +3,7 @@ import type { AppError } from '../../domain/errors.ts'
 import type { CommandWords, Grammar, Values } from '../command.ts'
 import { nearest } from './suggest.ts'
 import { usage } from './usage.ts'
+import { type Remedy, remedy, shell } from '../../domain/remedy.ts'
 
 export type Parsed<Row extends CommandWords = CommandWords> =
   | { readonly kind: 'version' }
@@ -94,9 +95,9 @@ const withRow = <Row extends CommandWords>(
   if (values['help'] === true) return { kind: 'help', of: row }
   const words = positionals.slice(by.length)
   const [least, most] = row.words
-  const remedy = remedyFor(grammar, row)
-  if (words.length < least) throw usage(`missing required argument: ${firstArgument(row)}`, remedy)
-  if (words.length > most) throw usage(`unexpected argument ${JSON.stringify(words[most])}`, remedy)
+  const help = remedyFor(grammar, row)
+  if (words.length < least) throw usage(`missing required argument: ${firstArgument(row)}`, help)
+  if (words.length > most) throw usage(`unexpected argument ${JSON.stringify(words[most])}`, help)
   return { kind: 'command', row, words, values }
 }
 
@@ -120,20 +121,20 @@ const read = (
   }
 }
 
-const optionProblem = (error: unknown, known: Grammar['everywhere'], remedy: string): AppError => {
+const optionProblem = (error: unknown, known: Grammar['everywhere'], help: Remedy): AppError => {
   const message = error instanceof Error ? error.message : String(error)
   const given = /Unknown option '(-{1,2}[^']*)'/.exec(message)?.[1]
-  if (given === undefined) return valueProblem(message, known, remedy)
+  if (given === undefined) return valueProblem(message, known, help)
   const guess = nearest(given.replace(/^-+/, ''), Object.keys(known))
-  return usage(`unknown option ${given}`, guess === undefined ? remedy : `did you mean \`--${guess}\`?`)
+  return usage(`unknown option ${given}`, guess === undefined ? help : `did you mean \`--${guess}\`?`)
 }
 
 /** Node's own sentences about an option that wants a value or has one too many, in ours. */
-const valueProblem = (message: string, known: Grammar['everywhere'], remedy: string): AppError => {
+const valueProblem = (message: string, known: Grammar['everywhere'], help: Remedy): AppError => {
   const name = /Option '(?:-\w, )?--([\w-]+)/.exec(message)?.[1]
-  if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, remedy)
+  if (name === undefined) return usage(message.split(/[.\n]/)[0] ?? message, help)
   const called = known[name]?.value ?? 'value'
-  if (message.includes('does not take an argument')) return usage(`--${name} doesn't take a value`, remedy)
+  if (message.includes('does not take an argument')) return usage(`--${name} doesn't take a value`, help)
   return message.includes('ambiguous')
     ? usage(
         `--${name} needs a value, but the next argument looks like an option`,
@@ -150,7 +151,7 @@ const unknownCommand = (
 ): AppError =>
   usage(
     `unknown command ${quoted(grammar, words)}`,
-    guess === undefined ? listAll(grammar, group) : `did you mean \`${grammar.say(guess)}\`?`,
+    guess === undefined ? listAll(grammar, group) : remedy`did you mean ${shell(grammar.say(guess))}?`,
   )
 
 /** `foo` on the command line, `/foo` in a chat. */
@@ -159,7 +160,7 @@ const quoted = ({ say }: Grammar, words: string): string => JSON.stringify(say(w
 /** `<path or name>` is one argument. */
 const firstArgument = ({ usage: text }: CommandWords): string => /^(?:<[^>]*>|\S+)/.exec(text)?.[0] ?? text
 
-const listAll = ({ help }: Grammar, group?: string): string => `run \`${help(group)}\` for a list of commands`
+const listAll = ({ help }: Grammar, group?: string): Remedy => remedy`run ${shell(help(group))} for a list of commands`
 
-const remedyFor = (grammar: Grammar, row: CommandWords | undefined): string =>
-  row === undefined ? listAll(grammar) : `run \`${grammar.help(row.name)}\` for usage`
+const remedyFor = (grammar: Grammar, row: CommandWords | undefined): Remedy =>
+  row === undefined ? listAll(grammar) : remedy`run ${shell(grammar.help(row.name))} for usage`

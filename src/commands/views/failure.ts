@@ -1,6 +1,9 @@
-import { AppError, type ErrorCode, isAppError, toAppError } from '../../domain/errors.ts'
-import type { GateAnswer } from '../../domain/removal/gates.ts'
-import { sentence, withFullStop } from '../../domain/words.ts'
+import { type AppError, type ErrorCode, toAppError } from '../../domain/errors.ts'
+import { type Reason, reasonsOf } from '../../domain/reasoned-error.ts'
+import { withFullStop } from '../../domain/words.ts'
+import { describeNotice, leftAlone } from './notices.ts'
+import { describeReason, type ReasonJson, reasonJson } from './reasons.ts'
+import { describeRemedy, remedySentence } from './remedy.ts'
 import type { View } from './view.ts'
 
 /** A refusal or a failure as programs read it. */
@@ -8,7 +11,7 @@ export type FailureJson = {
   readonly error: {
     readonly code: string
     readonly message: string
-    readonly reasons: readonly GateAnswer[]
+    readonly reasons: readonly ReasonJson[]
     readonly remedies: readonly string[]
   }
 }
@@ -27,29 +30,44 @@ const special: Partial<Record<ErrorCode, number>> = {
 
 export const exitCodeOf = ({ code }: AppError): number => special[code] ?? exitCodes.failed
 
-export const failureJson = ({ code, message, remedy }: AppError, redact: (text: string) => string): FailureJson => ({
-  error: { code, message: redact(message), reasons: [], remedies: remedy === undefined ? [] : [redact(remedy)] },
-})
+export const failureJson = (
+  error: AppError,
+  view: Pick<View, 'say'>,
+  redact: (text: string) => string,
+): FailureJson => {
+  const { code, remedy } = error
+  const remedies = remedy === undefined ? [] : [redact(describeRemedy(remedy, view))]
+  return { error: { code, message: redact(faultMessage(error, view)), reasons: faultReasons(error, redact), remedies } }
+}
+
+/** Those of its reasons that a gate gave. */
+export const faultReasons = (error: unknown, redact: (text: string) => string): ReasonJson[] =>
+  reasonsOf(error).flatMap((reason) =>
+    'gate' in reason ? [{ ...reasonJson(reason), detail: redact(describeReason(reason)) }] : [],
+  )
+
+/** The message with its reasons. */
+export const faultMessage = (error: AppError, view: Pick<View, 'say' | 'chat'>): string => {
+  const reasons = reasonsOf(error).map((reason) => inWords(reason, view))
+  return reasons.length === 0 ? error.message : `${error.message}: ${[...new Set(reasons)].join(', ')}`
+}
+
+const inWords = (reason: Reason, view: Pick<View, 'say' | 'chat'>): string => {
+  if ('gate' in reason) return describeReason(reason)
+  return 'kind' in reason ? describeNotice(reason, view) : leftAlone(reason.left)
+}
 
 /** One sentence of what happened and one of what to do; never a stack. */
 export const failureText = (
-  { code, message, remedy }: AppError,
+  error: AppError,
+  view: Pick<View, 'say' | 'chat'>,
   more = 'Run it again with --verbose for details, or run `coppice doctor`.',
 ): string => {
   // A message may begin with a name, which is written as it is.
-  const what = withFullStop(message)
-  if (remedy !== undefined) return `${what}\n${sentence(remedy)}`
+  const { code, remedy } = error
+  const what = withFullStop(faultMessage(error, view))
+  if (remedy !== undefined) return `${what}\n${remedySentence(remedy, view)}`
   return code === 'unexpected' || code === 'git-failed' ? `${what}\n${more}` : what
-}
-
-/** An error knows nothing of how commands are said here; those in its remedy stand in backticks or after a colon. */
-export const withWordsOf = (error: unknown, say: View['say']): unknown => {
-  if (!isAppError(error) || error.remedy === undefined) return error
-  const end = error.remedy.lastIndexOf('`') + 1
-  const remedy =
-    error.remedy.slice(0, end).replaceAll(/`coppice ([^`]+)`/g, (_all, text: string) => `\`${say(text)}\``) +
-    error.remedy.slice(end).replace(/: coppice (.+)$/s, (_all, text: string) => `: ${say(text)}`)
-  return remedy === error.remedy ? error : new AppError(error.code, error.message, { cause: error, remedy })
 }
 
 /** For --verbose: the whole chain of causes. */

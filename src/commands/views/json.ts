@@ -3,6 +3,10 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import type { Merged } from '../../domain/merge-proof.ts'
 import type { EnvironmentFacts } from '../../isolation/facts.ts'
 import { isClean } from '../../domain/removal/uncommitted.ts'
+import { faultMessage } from './failure.ts'
+import { describeNotices } from './notices.ts'
+import { reasonJson } from './reasons.ts'
+import type { View } from './view.ts'
 
 /*
  * The shapes that programs read. Fields are listed by hand, so that a new field in a record never
@@ -43,20 +47,23 @@ export const mergedJson = (merged: Merged): { value: boolean | null; proof: stri
   proof: merged.value === 'yes' ? merged.proof : null,
 })
 
-export const reportJson = (report: CleanupReport, nameOf: NameOf) => ({
+export const reportJson = (report: CleanupReport, nameOf: NameOf, view: Pick<View, 'say' | 'chat'>) => ({
   removed: report.removed.map(({ environment, leftOut }) => ({
     ...environmentJson(environment, nameOf),
     leftOut: leftOut.map(({ path, reason }) => ({ path, reason })),
   })),
   skipped: report.skipped.map(({ environment, reasons }) => ({
     environment: environmentJson(environment, nameOf),
-    reasons: reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
+    reasons: reasons.map(reasonJson),
   })),
   missing: report.missing.map((environment) => environmentJson(environment, nameOf)),
   orphans: report.orphans.map(({ path, branch }) => ({ path, branch: branch ?? null })),
-  errors: report.errors.map(({ environment, error }) => ({ environment: environmentJson(environment, nameOf), error })),
+  errors: report.errors.map(({ environment, error }) => ({
+    environment: environmentJson(environment, nameOf),
+    error: faultMessage(error, view),
+  })),
   dryRun: report.dryRun,
-  notices: [...report.notices],
+  notices: describeNotices(report.notices, view),
 })
 
 export const codebaseJson = (codebase: Codebase) => ({

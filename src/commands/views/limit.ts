@@ -1,8 +1,20 @@
-import { limitMessage, unknownMergedLine } from '../../isolation/room.ts'
 import type { LimitReport } from '../../isolation/resolution.ts'
 import { counted } from '../../domain/words.ts'
 import type { FailureJson } from './failure.ts'
+import { describeStaleBase } from './merged.ts'
 import { type View } from './view.ts'
+
+/** The same on every platform. */
+export const limitMessage = (report: LimitReport, staleDays: number): string =>
+  [
+    `You have ${report.count} active worktrees for **${report.codebase}** (limit reached).`,
+    ` ${report.merged} merged (can be removed)   ${report.stale} stale (no activity in ${staleDays}+ days)   ${report.active} active`,
+    ...unknownMergedLine(report).map((line) => ` ${line}`),
+    ' /worktree cleanup merged · /worktree cleanup stale · /worktree list · /worktree remove <name>',
+  ].join('\n')
+
+const unknownMergedLine = ({ unknownMerged }: LimitReport): string[] =>
+  unknownMerged === undefined ? [] : [`${describeStaleBase(unknownMerged)}, so which are merged is unknown`]
 
 /** The limit message in the words of whoever speaks. */
 export const limitText = (report: LimitReport, staleDays: number, { say, paint, chat }: View): string =>

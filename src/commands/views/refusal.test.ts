@@ -62,7 +62,12 @@ test('a worktree inside is to be removed or moved by the repository it belongs t
 test('a repository inside can be moved out, or removed by force and restored', () => {
   const name = 'node_modules/lib'
   const path = `/trees/app/issue-42/${name}`
-  const reason = no('no-repository-inside', { kind: 'repository-inside', path, name, work: '1 commit on no remote' })
+  const reason = no('no-repository-inside', {
+    kind: 'repository-inside',
+    path,
+    name,
+    work: { kind: 'commits', count: 1 },
+  })
   expect(say(reason).split('\n')).toEqual([
     'Cannot remove worktree `issue-42`: it contains a repository: node_modules/lib (1 commit on no remote).',
     ' 1. Keep the repository:  push its commits, or move it out: mv /trees/app/issue-42/node_modules/lib <path>',

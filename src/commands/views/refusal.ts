@@ -2,13 +2,14 @@ import { join } from 'node:path'
 import type { GateName } from '../../domain/removal/gates.ts'
 import { refusals } from '../../domain/removal/gates.ts'
 import type { Fact, Uncommitted } from '../../domain/removal/reason.ts'
-import { describeLeftOut } from '../../domain/removal/restore-point.ts'
+import { describeLeftOut } from './left-out.ts'
 import type { Refused } from '../../isolation/provider.ts'
 import type { FailureJson } from './failure.ts'
 import { shellPath } from './shell.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { counted } from '../../domain/words.ts'
 import { ignoredFirst, type Way, waysToKeep } from './keep-commits.ts'
+import { describeReasons, reasonJson } from './reasons.ts'
 import { unhide } from './unhide.ts'
 import { code, printable, type View } from './view.ts'
 
@@ -31,7 +32,7 @@ export const refusalText = (refusal: Refusal, view: View): string => {
   const ways = waysOut(refusal, view).map((way) => ({ ...way, title: onOneLine(way.title) }))
   const longest = Math.max(...ways.map(({ title }) => title.length))
   return [
-    `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(detailsOf(refusal))}.`,
+    `Cannot remove worktree \`${refusal.environment.branch}\`: ${onOneLine(describeReasons(refusal.reasons))}.`,
     ...ways.map((way, i) => ` ${i + 1}. ${`${way.title}:`.padEnd(longest + 1)}  ${asTyped(way, view)}`),
   ].join('\n')
 }
@@ -49,13 +50,11 @@ const asTyped = ({ how, isSentence }: Way, view: View): string =>
 export const refusalJson = (refusal: Refusal, view: View): FailureJson => ({
   error: {
     code: 'refused',
-    message: `cannot remove worktree ${refusal.environment.branch}: ${detailsOf(refusal)}`,
-    reasons: refusal.reasons.map(({ gate, answer, detail }) => ({ gate, answer, detail })),
+    message: `cannot remove worktree ${refusal.environment.branch}: ${describeReasons(refusal.reasons)}`,
+    reasons: refusal.reasons.map(reasonJson),
     remedies: waysOut(refusal, view).map(({ title, how }) => `${title}: ${how}`),
   },
 })
-
-const detailsOf = ({ reasons }: Refusal): string => [...new Set(reasons.map(({ detail }) => detail))].join(', ')
 
 const waysOut = (refusal: Refusal, view: View): Way[] => {
   const { reasons, environment, forced, restoreDays } = refusal

@@ -1,9 +1,11 @@
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
-import { describeLeftOut } from '../../domain/removal/restore-point.ts'
+import { describeLeftOut } from './left-out.ts'
 import { counted } from '../../domain/words.ts'
 import type { Call } from '../command.ts'
-import { exitCodes } from './failure.ts'
+import { exitCodes, faultMessage } from './failure.ts'
 import { type NameOf, reportJson } from './json.ts'
+import { describeRemovalReason } from './merged.ts'
+import { describeReasons } from './reasons.ts'
 import { aligned, type Cell, tilde, type View } from './view.ts'
 
 export type CleanupResult = {
@@ -22,13 +24,16 @@ export const tellNotices = (call: Call, { notices }: CleanupReport): void => {
 export const cleanupExit = ({ parts, failed }: CleanupResult): number =>
   parts.some(({ report }) => report.errors.length > 0) || failed.length > 0 ? exitCodes.failed : exitCodes.done
 
-/** What went and why, and why the rest did not. Of which codebase, where there are several. */
 /** One report of all codebases. */
-export const cleanupJson = ({ parts, nameOf, dryRun }: CleanupResult): ReturnType<typeof reportJson> => {
+export const cleanupJson = (
+  { parts, nameOf, dryRun }: CleanupResult,
+  view: Pick<View, 'say' | 'chat'>,
+): ReturnType<typeof reportJson> => {
   const reports = parts.map(({ report }) => report)
-  return reportJson(joinReports(reports, dryRun), nameOf)
+  return reportJson(joinReports(reports, dryRun), nameOf, view)
 }
 
+/** What went and why, and why the rest did not. Of which codebase, where there are several. */
 export const cleanupText = ({ parts, failed, restoreDays, dryRun }: CleanupResult, view: View): string => {
   const codebases = [...parts.map(({ codebase }) => codebase), ...failed.map(({ codebase }) => codebase)]
   const several = codebases.length > 1
@@ -54,21 +59,25 @@ const rowsOf = ({ removed, skipped, missing, errors, orphans, dryRun }: CleanupR
     [
       cell(dryRun ? 'would remove' : 'removed', 'green'),
       cell(branch, 'bold'),
-      { text: `${why}${branchDeleted ? ', branch deleted' : ''}` },
+      { text: `${describeRemovalReason(why)}${branchDeleted ? ', branch deleted' : ''}` },
     ],
     ...describeLeftOut(leftOut).map((line) => [{ text: '' }, { text: '' }, cell(`not kept: ${line}`, 'dim')]),
   ]),
   ...skipped.map(({ environment: { branch }, reasons }) => [
     cell('kept', 'yellow'),
     cell(branch, 'bold'),
-    { text: reasons.map(({ detail }) => detail).join(', ') },
+    { text: describeReasons(reasons) },
   ]),
   ...missing.map(({ branch, path }) => [
     cell('missing', 'yellow'),
     cell(branch, 'bold'),
     { text: `${tilde(path, view)} doesn't exist` },
   ]),
-  ...errors.map(({ environment: { branch }, error }) => [cell('failed', 'red'), cell(branch, 'bold'), { text: error }]),
+  ...errors.map(({ environment: { branch }, error }) => [
+    cell('failed', 'red'),
+    cell(branch, 'bold'),
+    { text: faultMessage(error, view) },
+  ]),
   ...orphans.map(({ path, branch }) => [
     cell('untracked', 'dim'),
     { text: branch ?? '(no branch)' },

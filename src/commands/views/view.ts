@@ -20,6 +20,14 @@ export type Paint = (style: Style, text: string) => string
 export const coloured: Paint = (style, text) => (text === '' ? '' : styleText(style, text, { validateStream: false }))
 export const plain: Paint = (_style, text) => text
 
+/** For programs: no formatting, absolute paths, command-line wording. */
+export const asProgram: Omit<View, 'now'> = {
+  paint: plain,
+  userHome: undefined,
+  say: (command) => `coppice ${command}`,
+  columns: undefined,
+}
+
 /** In a chat only what is bold stands out. */
 export const markdown: Paint = (style, text) => (style === 'bold' && text !== '' ? `**${text}**` : text)
 

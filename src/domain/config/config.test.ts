@@ -173,7 +173,7 @@ describe('a mistake in the home config names the file, the line, the key and wha
       settings(undefined, { COPPICE_DATABASE_URL: 'mysql://u:secret@h/db' }),
     ]) {
       const error = await failure(promise)
-      expect(`${error.message} ${error.remedy}`).not.toContain('secret')
+      expect(`${error.message} ${JSON.stringify(error.remedy)}`).not.toContain('secret')
     }
   })
 

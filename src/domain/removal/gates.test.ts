@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { gateNames, refusals, type Answer, type GateAnswer, type GateName } from './gates.ts'
 
-const answer = (gate: GateName, value: Answer): GateAnswer => ({ gate, answer: value, detail: '' })
+const answer = (gate: GateName, value: Answer): GateAnswer => ({ gate, answer: value })
 const neverForced: readonly GateName[] = ['ours', 'no-mount', 'not-in-use', 'no-worktree-inside']
 
 describe.each(gateNames)('the gate %s', (gate) => {

@@ -1,4 +1,4 @@
-import { describeFact, type Fact } from './reason.ts'
+import type { Fact } from './reason.ts'
 
 /** The questions removal asks before it touches anything. *Cannot tell* counts as no. */
 export const gateNames = [
@@ -22,20 +22,11 @@ export type GateAnswer = {
   readonly answer: Answer
   /** What was found; undefined for a `yes`. */
   readonly fact?: Fact
-  /** The fact in words. */
-  readonly detail: string
 }
 
-export const yes = (gate: GateName): GateAnswer => ({ gate, answer: 'yes', detail: '' })
-export const no = (gate: GateName, fact: Fact): GateAnswer => because(gate, 'no', fact)
-export const cannotTell = (gate: GateName, fact: Fact): GateAnswer => because(gate, 'cannot-tell', fact)
-
-const because = (gate: GateName, answer: Answer, fact: Fact): GateAnswer => ({
-  gate,
-  answer,
-  fact,
-  detail: describeFact(fact),
-})
+export const yes = (gate: GateName): GateAnswer => ({ gate, answer: 'yes' })
+export const no = (gate: GateName, fact: Fact): GateAnswer => ({ gate, answer: 'no', fact })
+export const cannotTell = (gate: GateName, fact: Fact): GateAnswer => ({ gate, answer: 'cannot-tell', fact })
 
 /**
  * What --force may override: work that the restore point keeps, and other conversations' holds.

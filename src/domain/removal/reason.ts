@@ -1,7 +1,6 @@
-import { describeUnreachable, type Unreachable } from './unreachable.ts'
-import { counted } from '../words.ts'
+import type { Unreachable } from './unreachable.ts'
 
-/** What a gate found, as a value: remedies are made from it, and so is the sentence about it. */
+/** What a gate found, as a value: remedies and sentences about it are made in commands/views. */
 export type Fact =
   | { readonly kind: 'other-host' }
   | { readonly kind: 'adopted' }
@@ -16,13 +15,27 @@ export type Fact =
   | Unreachable
   /** `repository`: the one that it belongs to. */
   | { readonly kind: 'worktree-inside'; readonly path: string; readonly name: string; readonly repository: string }
-  | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: string }
+  | { readonly kind: 'repository-inside'; readonly path: string; readonly name: string; readonly work: RepositoryWork }
   /** A file that the configuration says to keep, and that differs from its source. */
   | { readonly kind: 'kept-file'; readonly path: string }
   | { readonly kind: 'unknown'; readonly why: string }
   | { readonly kind: 'unknown-lease'; readonly purpose: string }
   | { readonly kind: 'unknown-files' }
   | { readonly kind: 'unknown-instance' }
+
+/** What a repository holds that nothing else has, or why nobody knows. */
+export type RepositoryWork =
+  /** It shares something with other directories. */
+  | { readonly kind: 'borrows-objects' | 'has-worktrees' | 'partial-clone' }
+  | { readonly kind: 'operation'; readonly operation: string }
+  | { readonly kind: 'commits' | 'changed' | 'untracked'; readonly count: number }
+  /** One that leads to no commit, such as a tag on a file. */
+  | { readonly kind: 'ref'; readonly ref: string }
+  | { readonly kind: 'name-not-utf8' | 'copied-worktree' | 'too-many' }
+  | { readonly kind: 'leads-nowhere'; readonly path: string }
+  | { readonly kind: 'unknown'; readonly message: string }
+  /** In a repository inside of it. */
+  | { readonly kind: 'inside'; readonly name: string; readonly work: RepositoryWork }
 
 export type Use =
   | { readonly kind: 'lease'; readonly purpose: string; readonly pid: number }
@@ -45,74 +58,3 @@ export type Uncommitted =
   | { readonly kind: 'changed-meanwhile' }
 
 export type SubmoduleProblem = 'is at another commit' | 'has changes' | 'has files but no .git'
-
-export const describeFact = (fact: Fact): string => {
-  switch (fact.kind) {
-    case 'other-host':
-      return 'it is on another host'
-    case 'adopted':
-      return 'it was adopted, not created'
-    case 'another-worktree':
-      return fact.why
-    case 'outside-root':
-      return `${fact.path} is outside the directories that Coppice manages`
-    case 'mount':
-      return `something is mounted inside it: ${fact.name} (${fact.what})`
-    case 'lease':
-      return `in use: ${fact.purpose} (process ${fact.pid})`
-    case 'lock':
-      return lockedBy(fact.reason)
-    case 'you':
-      return 'you are inside it: leave it first'
-    case 'process':
-      return `process ${fact.pid} (${fact.command}) is inside it`
-    case 'conversation':
-      return `${fact.platform}:${fact.conversationId} is using it`
-    case 'changed':
-      return `${counted(fact.count, 'file')} changed`
-    case 'untracked':
-      return `${fact.count} untracked`
-    case 'hidden': {
-      const count = counted(fact.paths.length, 'file')
-      return `${count} changed, but hidden by assume-unchanged, skip-worktree or timestamps: ${fact.paths.slice(0, 3).join(', ')}`
-    }
-    case 'operation':
-      return inProgress(fact.operation)
-    case 'submodule':
-      return `submodule ${fact.path} ${fact.problem}`
-    case 'other-branch':
-      return `${fact.head} is checked out in it, not ${fact.branch}`
-    case 'directory-gone':
-      return "its directory is gone (unmounted?), so its files can't be checked"
-    case 'changed-meanwhile':
-      return 'it changed while it was being removed'
-    case 'worktree-inside':
-      return `it contains a worktree: ${fact.name}`
-    case 'repository-inside':
-      return `it contains a repository: ${fact.name} (${fact.work})`
-    case 'kept-file':
-      return `${fact.path} differs from its source`
-    case 'unknown':
-      return `cannot tell: ${fact.why}`
-    case 'unknown-lease':
-      return `cannot tell whether "${fact.purpose}" still runs`
-    case 'unknown-files':
-      return "its files can't be checked"
-    case 'unknown-instance':
-      return 'cannot tell whether it is still the same worktree'
-    case 'detached-head':
-    case 'own-ref':
-    case 'clone-ref':
-    case 'more-clone-refs':
-    case 'clone-worktrees':
-    case 'submodule-commits':
-    case 'submodule-refs':
-    case 'submodule-worktrees':
-      return describeUnreachable(fact)
-  }
-}
-
-export const lockedBy = (reason: string): string => `locked by another tool${reason === '' ? '' : `: ${reason}`}`
-
-export const inProgress = (operation: string): string =>
-  `${operation === 'am' ? 'an' : 'a'} ${operation} is in progress`

@@ -67,12 +67,3 @@ export type Permissions = {
 export type LargeFile = { readonly path: string; readonly oid: string }
 
 export type LeftOut = { readonly path: string; readonly reason: string }
-
-const MOST_LINES = 5
-
-/** A line for each thing that was not kept; a long list ends with how many more there are. */
-export const describeLeftOut = (leftOut: readonly LeftOut[]): string[] => {
-  const shown = leftOut.slice(0, MOST_LINES).map(({ path, reason }) => `${path} (${reason})`)
-  const more = leftOut.length - shown.length
-  return more > 0 ? [...shown, `and ${more} more`] : shown
-}

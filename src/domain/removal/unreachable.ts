@@ -1,5 +1,4 @@
 import type { Sha } from '../names.ts'
-import { counted } from '../words.ts'
 
 /** What would be lost with a worktree's record: what only it or the git directories of its submodules have. */
 export type Unreachable =
@@ -58,51 +57,4 @@ export type SubmoduleWorktree = {
   /** Undefined where git's record of it is broken. */
   readonly path: string | undefined
   readonly isLocked: boolean
-}
-
-export const describeUnreachable = (lost: Unreachable): string => {
-  switch (lost.kind) {
-    case 'detached-head':
-      return `${counted(lost.commits, 'commit')} on a detached HEAD that no branch has`
-    case 'own-ref':
-      return lost.commits === undefined
-        ? `${lost.ref} holds an object that no tag has`
-        : `${counted(lost.commits, 'commit')} in ${lost.ref} that no branch has`
-    case 'clone-ref':
-      return lost.ref === 'refs/stash'
-        ? 'a stash that only this clone has'
-        : lost.ref.startsWith('refs/')
-          ? `${lost.ref} holds what only this clone has`
-          : `an older stash that only this clone has: ${lost.ref}`
-    case 'more-clone-refs':
-      return `and ${counted(lost.count, 'more ref')} ${lost.count === 1 ? 'holds' : 'hold'} what only this clone has`
-    case 'submodule-commits':
-      return describeCommits(lost)
-    case 'submodule-refs': {
-      const { refs, submodule } = lost
-      if (refs.length === 1) return `${refs.join()} in submodule ${submodule.name} was not pushed`
-      const more = refs.length > 3 ? ', …' : ''
-      return `${refs.length} refs in submodule ${submodule.name} were not pushed: ${refs.slice(0, 3).join(', ')}${more}`
-    }
-    case 'clone-worktrees':
-      return `${counted(lost.worktrees.length, 'worktree')} made from this clone`
-    case 'submodule-worktrees':
-      return `submodule ${lost.submodule.name} has worktrees of its own`
-  }
-}
-
-const describeCommits = ({
-  commits,
-  submodule: { name },
-  tips,
-  hasMoreTips,
-  askedForTags,
-}: UnpushedCommits): string => {
-  const count = counted(commits, 'commit')
-  const areAll = (at: UnpushedTip['at']): boolean => !hasMoreTips && tips.every((tip) => tip.at === at)
-  const unasked = askedForTags === 'no-answer' ? ' (its remote did not answer without credentials)' : ''
-  if (areAll('tag')) return `${count} that only tags in submodule ${name} have${unasked}`
-  if (areAll('stash')) return `${count} that only the stash of submodule ${name} has`
-  if (areAll('reflog')) return `${count} that only the reflog of submodule ${name} has`
-  return `${count} in submodule ${name} that no remote has${unasked}`
 }

@@ -124,7 +124,9 @@ describe('findBase', () => {
       await started('issue-1', 'main')
       await expect(find(codebase())).rejects.toMatchObject({
         code: 'base-not-found',
-        remedy: expect.stringContaining('init.defaultBranch') as string,
+        remedy: expect.arrayContaining([
+          { of: 'shell', command: expect.stringContaining('init.defaultBranch') as string },
+        ]) as unknown,
       })
       lab.box.raw(repo.path, 'config', '--global', 'init.defaultBranch', 'develop')
       expect(await find(codebase())).toMatchObject({ name: 'develop' })

@@ -12,6 +12,7 @@ import type { IsolationContext } from '../context.ts'
 import { defaultBranch } from './default-branch.ts'
 import { locked } from '../lock/locked.ts'
 import { repoOf } from './repo-of.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 export type BaseOptions = CallOptions & {
   /** Asks git for refs in another way: somebody who needs more of them can have all with one process. */
@@ -256,16 +257,16 @@ const assertCommits = async (
   const refs = await listRefs(git, repoOf(codebase), ['refs/heads', 'refs/remotes'], options)
   if (refs.length > 0 || (await resolveCommit(git, repoOf(codebase), 'HEAD', options)) !== undefined) return
   throw new AppError('no-commits', `${codebase.name} has no commits yet, so there is nothing to start from`, {
-    remedy: 'make a first commit (git commit --allow-empty -m "first") and try again',
+    remedy: remedy`make a first commit (${shell('git commit --allow-empty -m "first"')}) and try again`,
   })
 }
 
 export const baseNotFound = (codebase: Codebase, named: string): AppError =>
   new AppError('base-not-found', `no branch, tag or commit ${JSON.stringify(named)} in ${codebase.name}`, {
-    remedy: 'use one from `git branch --all`, or omit --base and worktree.base',
+    remedy: remedy`use one from ${shell('git branch --all')}, or omit --base and worktree.base`,
   })
 
 const noUsualBase = (codebase: Codebase): AppError =>
   new AppError('base-not-found', `couldn't tell which branch of ${codebase.name} is its default branch`, {
-    remedy: 'set it with `git config --global init.defaultBranch <branch>`, or rename it to main',
+    remedy: remedy`set it with ${shell('git config --global init.defaultBranch <branch>')}, or rename it to main`,
   })

@@ -13,6 +13,7 @@ import { type Added, type AddOptions, assertGithub, githubOf, register, withoutS
 import { presentCodebase, recogniseCodebase } from './recognise.ts'
 import type { IsolationContext } from '../context.ts'
 import { assertRepository } from './repository-place.ts'
+import { coppice, remedy, shell } from '../../domain/remedy.ts'
 
 /** Registers a repository: one on this machine by its path, any other by its URL. The same one again is returned. */
 export const addCodebase = async (
@@ -53,8 +54,8 @@ export const resolveCodebase = async (
     throw new AppError('not-found', `unknown codebase ${JSON.stringify(name)}`, {
       remedy:
         names.length === 0
-          ? 'register one with `coppice codebase add <path or URL>`'
-          : `registered: ${names.join(', ')}. Add another with \`coppice codebase add <path or URL>\``,
+          ? remedy`register one with ${coppice('codebase add <path or URL>')}`
+          : remedy`registered: ${names.join(', ')}. Add another with ${coppice('codebase add <path or URL>')}`,
     })
   }
 }
@@ -133,7 +134,7 @@ export const assertCommits = async (
   if ((await resolveCommit(git, repo, 'HEAD')) !== undefined) return
   if ((await listRefs(git, repo, ['refs/heads', 'refs/remotes'])).length > 0) return
   throw new AppError('no-commits', `${own} has no commits yet, so there is nothing to start from`, {
-    remedy: 'make a first commit (git commit --allow-empty -m "first") and try again',
+    remedy: remedy`make a first commit (${shell('git commit --allow-empty -m "first"')}) and try again`,
   })
 }
 

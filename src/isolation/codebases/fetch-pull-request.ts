@@ -1,7 +1,8 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { type BranchName, type Sha, isSha } from '../../domain/names.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import type { Notice } from '../../domain/notice.ts'
+import type { CallOptions } from '../../git/door.ts'
 import { meaningfulLine } from '../../git/failure.ts'
 import { fetchRemote } from '../../git/fetch.ts'
 import { resolveCommit, updateRefs } from '../../git/refs.ts'
@@ -17,9 +18,10 @@ export const fetchPullRequestHead = async (
   remote: string,
   number: number,
   wanted: string | undefined,
+  options: CallOptions = {},
 ): Promise<{ sha: Sha | undefined; problem: string | undefined }> => {
   const ref = pullRequestRef(number)
-  const problem = await fetch(context, codebase, remote, [`+refs/pull/${number}/head:${ref}`])
+  const problem = await fetch(context, codebase, remote, [`+refs/pull/${number}/head:${ref}`], options)
   const repo = repoOf(codebase)
   if (wanted === undefined) return { sha: await resolveCommit(context.git, repo, ref), problem }
   if (!isSha(wanted)) {
@@ -28,7 +30,7 @@ export const fetchPullRequestHead = async (
   const known = await resolveCommit(context.git, repo, wanted)
   if (known !== undefined) return { sha: known, problem }
   // The head moved on or was rewritten: the forge still serves the named commit by its id.
-  const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`])
+  const exact = await fetch(context, codebase, remote, [`+${wanted}:${ref}`], options)
   const sha = await resolveCommit(context.git, repo, wanted)
   if (sha === undefined) throw prNotFound(number, `${remote} doesn't have commit ${short(wanted)}`, exact ?? problem)
   return { sha, problem: undefined }
@@ -39,10 +41,11 @@ const fetch = async (
   codebase: Codebase,
   remote: string,
   refspecs: readonly string[],
+  options: CallOptions,
 ): Promise<string | undefined> => {
   context.progress(`fetching from ${remote}`)
   const repo = repoOf(codebase)
-  const result = await fetchRemote(context.git, repo, { remote, refspecs })
+  const result = await fetchRemote(context.git, repo, { remote, refspecs }, options)
   return result.outcome === 'fetched' ? undefined : result.detail
 }
 
@@ -53,7 +56,7 @@ export type FetchedBranch = {
   /** Undefined when the branch is not there or the remote does not answer. */
   readonly sha: Sha | undefined
   readonly problem: string | undefined
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /**
@@ -65,14 +68,15 @@ export const fetchBranch = async (
   codebase: Codebase,
   remote: string,
   { number, branch }: { readonly number: number; readonly branch: BranchName },
+  options: CallOptions = {},
 ): Promise<FetchedBranch> => {
   const repo = repoOf(codebase)
   const own = pullRequestBranchRef(number)
-  const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${own}`])
+  const problem = await fetch(context, codebase, remote, [`+refs/heads/${branch}:${own}`], options)
   const sha = problem === undefined ? await resolveCommit(context.git, repo, own) : undefined
   if (sha === undefined) {
-    const notices = problem === undefined ? [] : [`couldn't fetch ${branch} (${problem}): using the local copy`]
-    return { sha, problem, notices }
+    const failed = { kind: 'not-fetched', of: { branch }, why: problem ?? '' } as const
+    return { sha, problem, notices: problem === undefined ? [] : [failed] }
   }
   const tracking = `refs/remotes/${remote}/${branch}`
   const commands = [
@@ -82,12 +86,8 @@ export const fetchBranch = async (
   const moved = await updateRefs(context.git, repo, commands, { reason: `fetch ${remote}` })
   if (moved.ok) return { sha, problem, notices: [] }
   const blocker = /'refs\/remotes\/([^']+)' exists; cannot create/.exec(moved.stderr)?.[1]
-  const why = `git can't create the tracking ref ${remote}/${branch}`
-  const notice =
-    blocker === undefined
-      ? `${why}: ${meaningfulLine(moved.stderr)}`
-      : `${why} while ${blocker} exists. Run \`git remote prune ${shellWord(remote)}\``
-  return { sha, problem, notices: [notice] }
+  const why = meaningfulLine(moved.stderr)
+  return { sha, problem, notices: [{ kind: 'tracking-ref-not-created', remote, branch, blocker, why }] }
 }
 
 export const prNotFound = (number: number, why: string, problem: string | undefined): AppError =>

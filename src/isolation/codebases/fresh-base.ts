@@ -1,6 +1,6 @@
 import type { RepoConfig } from '../../domain/config/repository.ts'
 import type { Codebase } from '../../domain/environment.ts'
-import { shellWord } from '../../domain/shell-word.ts'
+import type { StaleBase } from '../../domain/merge-proof.ts'
 import type { CallOptions } from '../../git/door.ts'
 import { askRemoteBranch } from '../../git/remote-refs.ts'
 import { remoteNames } from '../../git/remote.ts'
@@ -13,8 +13,8 @@ import { repoOf } from './repo-of.ts'
 export type FreshBase = {
   readonly base: Base
   readonly config: RepoConfig
-  /** Why base can prove nothing merged ("couldn't fetch origin"); undefined when it can. */
-  readonly stale: string | undefined
+  /** Why base can prove nothing merged; undefined when it can. */
+  readonly stale: StaleBase | undefined
 }
 
 /** Base after a fetch, and whether it can prove anything: on a stale base nothing is removed as merged. */
@@ -39,24 +39,24 @@ const whyStale = async (
   { base, config }: Omit<FreshBase, 'stale'>,
   { outcome }: Fresh,
   options: CallOptions,
-): Promise<string | undefined> => {
-  if (outcome === 'offline') return `couldn't fetch ${codebase.remote ?? 'origin'}`
+): Promise<StaleBase | undefined> => {
+  if (outcome === 'offline') return { kind: 'remote-not-fetched', remote: codebase.remote ?? 'origin' }
   const noTarget = whyNoMergeTarget(codebase, base)
   if (noTarget !== undefined || outcome === 'no-remote') return noTarget
   const repo = repoOf(codebase)
   const remote = (await remoteNames(git, repo)).find((name) => base.ref.startsWith(`refs/remotes/${name}/`))
-  if (remote === undefined) return `${base.name} isn't on any configured remote`
+  if (remote === undefined) return { kind: 'base-of-no-remote', base: base.name }
   const branch = base.ref.slice(`refs/remotes/${remote}/`.length)
   try {
     const { sha, head } = await askRemoteBranch(git, repo, remote, branch, options)
-    if (sha === undefined) return `${remote} no longer has branch ${branch}`
+    if (sha === undefined) return { kind: 'base-gone', remote, branch }
     if (config.base === undefined && head !== undefined && head !== branch) {
-      return `the default branch of ${remote} is ${head}, not ${branch} (git remote set-head ${shellWord(remote)} --auto)`
+      return { kind: 'other-default-branch', remote, head, branch }
     }
-    return sha === base.sha ? undefined : `${base.name} is not what ${remote} has now`
+    return sha === base.sha ? undefined : { kind: 'base-moved', base: base.name, remote }
   } catch (error) {
     if (options.signal?.aborted === true) throw error
     log.info('the remote could not be asked for base', { codebase: codebase.name, error })
-    return `couldn't ask ${remote} for ${base.name}`
+    return { kind: 'base-not-asked', base: base.name, remote }
   }
 }

@@ -1,14 +1,14 @@
 import type { Codebase } from '../../domain/environment.ts'
+import type { Notice } from '../../domain/notice.ts'
 import { isTrusted } from '../../domain/trust.ts'
 import { type Work, isNumbered, sameWork } from '../../domain/work.ts'
-import { shellWord } from '../../domain/shell-word.ts'
 import { commitsMentioning } from '../../git/history.ts'
 import { baseAndConfig } from './base-and-config.ts'
 import type { IsolationContext } from '../context.ts'
 import { repoOf } from './repo-of.ts'
 
 /** A numbered work that is new: one look for commits on other environments' branches that already speak of it. */
-export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<string[]> => {
+export const offerMention = async (context: IsolationContext, codebase: Codebase, work: Work): Promise<Notice[]> => {
   if (!isNumbered(work.type)) return []
   try {
     const live = await context.store.environments.live(codebase.id)
@@ -20,9 +20,7 @@ export const offerMention = async (context: IsolationContext, codebase: Codebase
     const branches = others.map((other) => other.branch)
     const options = { except: [base.sha] }
     const [first] = await commitsMentioning(context.git, repoOf(codebase), branches, `#${work.id}`, options)
-    return first === undefined
-      ? []
-      : [`Commits on \`${first}\` mention #${work.id}: \`/worktree link ${shellWord(first)}\` to share it`]
+    return first === undefined ? [] : [{ kind: 'mentioned-on-branch', branch: first, number: work.id }]
   } catch (error) {
     // An offer, not a need: the environment is made whether or not history can be read.
     context.log.warn('history could not be searched for mentions', { error: String(error) })

@@ -2,6 +2,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import type { IsolationHints } from '../../domain/hints.ts'
 import { branchNameProblem, type Sha } from '../../domain/names.ts'
+import type { Doubt } from '../../domain/trust.ts'
 import { type Work, toWork } from '../../domain/work.ts'
 import { askRemoteRefs } from '../../git/remote-refs.ts'
 import { baseAndConfig } from './base-and-config.ts'
@@ -12,7 +13,7 @@ export type SettledOrigin = {
   /** `isForkPR` is the answer now. It stays undefined where nothing speaks for or against: that is not trusted either. */
   readonly hints: IsolationHints
   /** Why it is not taken for our own although nobody said that it is a fork's. */
-  readonly doubt: string | undefined
+  readonly doubt: Doubt | undefined
 }
 
 /**
@@ -31,14 +32,14 @@ export const settleOrigin = async (
   // The forge knows whose it is, and not always on which branch.
   if (hints.isForkPR === false && hints.prBranch !== undefined) return { hints, doubt: undefined }
   const { remote } = codebase
-  if (remote === undefined) return unknown(hints, `${codebase.name} has no remote that could say where it comes from`)
+  if (remote === undefined) return unknown(hints, { kind: 'no-remote', codebase: codebase.name })
   const { id: number } = toWork('pr', work.id)
   const head = `refs/pull/${number}/head`
   let refs: ReadonlyMap<string, Sha>
   try {
     refs = await askRemoteRefs(context.git, repoOf(codebase), remote, { only: ['refs/heads/*', head], signal })
   } catch (error) {
-    return unknown(hints, `couldn't ask where it comes from: ${toAppError(error).message}`)
+    return unknown(hints, { kind: 'origin-unknown', message: toAppError(error).message })
   }
   const base = await baseAndConfig(context, codebase)
   return judge(hints, refs, { remote, head, baseBranch: base.base.branch })
@@ -56,18 +57,18 @@ const judge = (
     const tip = branchNameProblem(hints.prBranch) === undefined ? refs.get(`refs/heads/${hints.prBranch}`) : undefined
     // A remote without pull request refs has nothing that could contradict the name.
     if (tip !== undefined && (at === undefined || at === tip)) return asOwn(hints, hints.prBranch, tip)
-    if (at === undefined) return unknown(hints, `${remote} has no branch ${hints.prBranch}`)
-    return asFork(hints, `its head ${short(at)} is not the tip of ${remote}/${hints.prBranch}`)
+    if (at === undefined) return unknown(hints, { kind: 'no-such-branch', remote, branch: hints.prBranch })
+    return asFork(hints, { kind: 'not-a-tip', head: at, remote, branch: hints.prBranch })
   }
-  if (at === undefined) return unknown(hints, `${remote} has no head for it`)
+  if (at === undefined) return unknown(hints, { kind: 'no-head', remote })
   // Base's own tip proves nothing about a pull request: every fork has it.
   const branches = [...refs]
     .filter(([name, sha]) => name.startsWith('refs/heads/') && sha === at && name !== `refs/heads/${baseBranch}`)
     .map(([name]) => name.slice('refs/heads/'.length))
   const [branch, another] = branches
-  if (branch === undefined) return asFork(hints, `its head ${short(at)} is not the tip of a branch on ${remote}`)
+  if (branch === undefined) return asFork(hints, { kind: 'not-a-tip', head: at, remote })
   if (another === undefined) return asOwn(hints, branch, at)
-  return asFork(hints, `several branches on ${remote} are at ${short(at)}: name the right one with --pr-branch`)
+  return asFork(hints, { kind: 'several-branches', head: at, remote })
 }
 
 /** A commit that the caller named is believed only if it is where the branch stands. */
@@ -76,11 +77,9 @@ const asOwn = ({ prSha, ...hints }: IsolationHints, prBranch: string, tip: Sha):
   doubt: undefined,
 })
 
-const unknown = ({ isForkPR: _claimed, ...hints }: IsolationHints, doubt: string): SettledOrigin => ({ hints, doubt })
+const unknown = ({ isForkPR: _claimed, ...hints }: IsolationHints, doubt: Doubt): SettledOrigin => ({ hints, doubt })
 
-const asFork = (hints: IsolationHints, doubt: string): SettledOrigin => ({
+const asFork = (hints: IsolationHints, doubt: Doubt): SettledOrigin => ({
   hints: { ...hints, isForkPR: true },
   doubt,
 })
-
-const short = (sha: string): string => sha.slice(0, 7)

@@ -23,7 +23,7 @@ export const releaseCodebase = async (
   const spares = await context.store.spares.list(codebase.id)
   await context.store.transaction(async (store) => {
     for (const environment of live) {
-      await releaseRow(context, store, environment, { trigger: 'command' }, 'its repository is gone')
+      await releaseRow(context, store, environment, { trigger: 'command' }, { kind: 'repository-gone' })
     }
     for (const spare of spares) await store.spares.claim(spare.id)
     for (const entry of await store.journal.open(context.host, codebase.id)) await store.journal.end(entry.id)

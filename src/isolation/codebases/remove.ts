@@ -17,6 +17,7 @@ import { restorePointsOf } from '../restore-points.ts'
 import { repositoryGone, repositoryState } from './repository-place.ts'
 import { scriptsDigest } from '../trust.ts'
 import { allProviders } from '../served-by.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 export type Trusted = {
   readonly codebase: Codebase
@@ -86,7 +87,7 @@ const inUse = ({ name }: Codebase, branches: readonly string[]): AppError => {
   const shown = branches.slice(0, 3).join(', ')
   const more = branches.length > 3 ? ` and ${branches.length - 3} more` : ''
   return new AppError('codebase-in-use', `${name} still has worktrees: ${shown}${more}`, {
-    remedy: `remove each first: coppice worktree remove ${branches[0] === undefined ? '<branch>' : shellWord(branches[0])} --codebase ${shellWord(name)}`,
+    remedy: remedy`remove each first: ${coppice(`worktree remove ${branches[0] === undefined ? '<branch>' : shellWord(branches[0])} --codebase ${shellWord(name)}`)}`,
   })
 }
 

@@ -4,6 +4,7 @@ import type { Codebase } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
 import { isMissing } from '../../domain/missing.ts'
 import { shellWord } from '../../domain/shell-word.ts'
+import { coppice, type Remedy, remedy } from '../../domain/remedy.ts'
 
 /** Is a codebase's repository where its record says? Only *gone* means that somebody deleted or moved it. */
 export type RepositoryState =
@@ -61,10 +62,10 @@ export const replacedPath = ({ repoPath, id }: Pick<Codebase, 'repoPath' | 'id'>
 
 const replacedMark = (id: string): string => `.was-${id.slice(0, 8)}`
 
-export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): string =>
+export const goneRemedy = ({ name }: Placed, { state }: RepositoryState): Remedy =>
   state === 'gone'
-    ? `put it back, or tell Coppice where you moved it (\`coppice codebase add <new path>\`); to stop tracking it and keep the files of its worktrees: coppice codebase remove ${shellWord(name)}`
-    : `mount its disk or make it readable, or tell Coppice where you moved it (\`coppice codebase add <new path> --name ${shellWord(name)}\`); if it is gone for good: coppice codebase remove ${shellWord(name)} --force`
+    ? remedy`put it back, or tell Coppice where you moved it (${coppice('codebase add <new path>')}); to stop tracking it and keep the files of its worktrees: ${coppice(`codebase remove ${shellWord(name)}`)}`
+    : remedy`mount its disk or make it readable, or tell Coppice where you moved it (${coppice(`codebase add <new path> --name ${shellWord(name)}`)}); if it is gone for good: ${coppice(`codebase remove ${shellWord(name)} --force`)}`
 
 /**
  * Where a repository really is. Its record has a path without links, so another answer means that it, or a directory

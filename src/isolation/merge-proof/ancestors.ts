@@ -1,5 +1,5 @@
 import { toAppError } from '../../domain/errors.ts'
-import type { Merged } from '../../domain/merge-proof.ts'
+import type { MergeDoubt, Merged } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
 import { branchReflog } from '../../git/reflog.ts'
 import { firstParentsDownTo, notReachableFrom } from '../../git/reachable.ts'
@@ -34,7 +34,7 @@ export const landedOrEmpty = async (inquiry: Inquiry, questions: readonly Branch
 
 const neverMoved = ({ tip, start, borrowed }: BranchQuestion): boolean => tip === start && borrowed !== true
 
-const landed = ({ base }: Inquiry): Merged => ({ value: 'yes', proof: 'ancestor', detail: `ancestor of ${base.name}` })
+const landed = ({ base }: Inquiry): Merged => ({ value: 'yes', proof: 'ancestor', base: base.name })
 
 const byReflog = async (inquiry: Inquiry, questions: readonly BranchQuestion[]): Promise<Answered[]> => {
   const { git, repo, base, signal } = inquiry
@@ -63,11 +63,11 @@ const judge = (
   work: OwnWork | { readonly failed: string },
   elsewhere: ReadonlySet<Sha>,
 ): Merged => {
-  if ('failed' in work) return cannotTell(`couldn't read the reflog of ${branch}: ${work.failed}`)
+  if ('failed' in work) return cannotTell({ kind: 'reflog-unreadable', branch, message: work.failed })
   if (work.made.some((sha) => !elsewhere.has(sha))) return landed(inquiry)
-  if (borrowed === true) return cannotTell(`${branch} came with commits of others, and nothing says which`)
+  if (borrowed === true) return cannotTell({ kind: 'commits-of-others', branch })
   if (work.complete) return { value: 'empty' }
-  return cannotTell(`the reflog of ${branch} doesn't show whether it had commits of its own`)
+  return cannotTell({ kind: 'reflog-silent', branch })
 }
 
-const cannotTell = (detail: string): Merged => ({ value: 'cannot-tell', detail })
+const cannotTell = (why: MergeDoubt): Merged => ({ value: 'cannot-tell', why })

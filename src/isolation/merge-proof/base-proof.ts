@@ -1,5 +1,6 @@
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
+import type { MergeDoubt, StaleBase } from '../../domain/merge-proof.ts'
 import type { BranchName, Sha } from '../../domain/names.ts'
 import { branchReflog } from '../../git/reflog.ts'
 import type { CallOptions, Git, Repo } from '../../git/door.ts'
@@ -20,9 +21,9 @@ const heads = 'refs/heads/'
 export const whyNoMergeTarget = (
   { remote }: Codebase,
   { ref, name }: Pick<Base, 'ref' | 'name'>,
-): string | undefined => {
-  if (remote === undefined) return ref.startsWith(heads) ? undefined : `base ${name} is not a local branch`
-  return ref.startsWith('refs/remotes/') ? undefined : `base ${name} isn't a remote branch`
+): StaleBase | undefined => {
+  if (remote === undefined) return ref.startsWith(heads) ? undefined : { kind: 'base-not-local', base: name }
+  return ref.startsWith('refs/remotes/') ? undefined : { kind: 'base-not-remote', base: name }
 }
 
 /** Branches that Coppice made for these environments. */
@@ -45,19 +46,19 @@ export const doubtsAbout = async (
   base: Base,
   questions: readonly BranchQuestion[],
   options: CallOptions = {},
-): Promise<ReadonlyMap<BranchName, string>> => {
-  const all = (why: string) => new Map(questions.map(({ branch }) => [branch, why]))
+): Promise<ReadonlyMap<BranchName, MergeDoubt>> => {
+  const all = (why: MergeDoubt) => new Map(questions.map(({ branch }) => [branch, why]))
   if (questions.length === 0) return new Map()
   const noTarget = whyNoMergeTarget(codebase, base)
   if (noTarget !== undefined) return all(noTarget)
   if (codebase.remote !== undefined) return new Map()
   try {
     const branch = base.ref.slice(heads.length)
-    if ((await branchesMade(context, codebase)).has(branch)) return all(`base ${branch} was created for a worktree`)
+    if ((await branchesMade(context, codebase)).has(branch)) return all({ kind: 'base-of-worktree', base: branch })
     return await createdFrom(context, codebase, base, questions, options)
   } catch (error) {
     if (options.signal?.aborted === true) throw error
-    return all(toAppError(error).message)
+    return all({ kind: 'failed', message: toAppError(error).message })
   }
 }
 
@@ -67,36 +68,36 @@ const createdFrom = async (
   base: Base,
   questions: readonly BranchQuestion[],
   options: CallOptions,
-): Promise<ReadonlyMap<BranchName, string>> => {
+): Promise<ReadonlyMap<BranchName, MergeDoubt>> => {
   const { git } = context
   const repo = repoOf(codebase)
   const branch = base.ref.slice(heads.length)
-  const doubted = (some: readonly BranchQuestion[], why: string) => new Map(some.map((one) => [one.branch, why]))
+  const doubted = (some: readonly BranchQuestion[], kind: BaseDoubt) =>
+    new Map(some.map((one) => [one.branch, { kind, base: branch }]))
   const [first, ...later] = await branchReflog(repo, branch)
   // The earliest commit that base is known to have been on.
   const earliest = first?.from ?? first?.to
   if (first === undefined || earliest === undefined) {
     const unmerged = await withoutMergeCommit(context, codebase, base, questions, options)
-    return doubted(unmerged, `base ${branch} has no reflog that says when it was created`)
+    return doubted(unmerged, 'base-without-reflog')
   }
   const isWhole = first.from === undefined
   if (isWhole && later.every(({ to }) => to === first.to)) {
-    return doubted(questions, `nothing has been merged into ${branch} since it was created`)
+    return doubted(questions, 'base-untouched')
   }
   const tips = questions.map(({ tip }) => tip)
   const outside = await notReachableFrom(git, repo, earliest, tips, options)
   const inside = questions.filter(({ tip }) => !outside.has(tip))
   const entered = questions.filter(({ tip }) => outside.has(tip))
   return new Map([
-    ...doubted(await withOwnCommit(git, repo, earliest, entered, options), `base ${branch} was created from it`),
+    ...doubted(await withOwnCommit(git, repo, earliest, entered, options), 'base-created-from-it'),
     ...(isWhole
-      ? doubted(inside, `base ${branch} was created from it`)
-      : doubted(
-          await withoutMergeCommit(context, codebase, base, inside, options),
-          `the reflog of base ${branch} begins after it was merged`,
-        )),
+      ? doubted(inside, 'base-created-from-it')
+      : doubted(await withoutMergeCommit(context, codebase, base, inside, options), 'base-reflog-too-short')),
   ])
 }
+
+type BaseDoubt = 'base-without-reflog' | 'base-untouched' | 'base-created-from-it' | 'base-reflog-too-short'
 
 /** Those with this commit among their own: base was created from an earlier state of them. */
 const withOwnCommit = async (

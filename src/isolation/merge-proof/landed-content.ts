@@ -1,4 +1,4 @@
-import type { MergeProof } from '../../domain/merge-proof.ts'
+import type { Proven } from '../../domain/merge-proof.ts'
 import type { Sha } from '../../domain/names.ts'
 import { type Change, changesBetween } from '../../git/changes.ts'
 import { type MergedTree, mergeTrees, pathsWithMergeDriver } from '../../git/merge-trees.ts'
@@ -7,9 +7,8 @@ import { inPairs } from '../map-concurrent.ts'
 import type { BranchQuestion, Inquiry } from './merge-question.ts'
 import { squashOf } from './squash.ts'
 
-export type Proof = { readonly proof: MergeProof; readonly detail: string }
 /** `proof` undefined: asked, and not proven. */
-export type Tried = { readonly proof: Proof | undefined } | { readonly failed: unknown }
+export type Tried = { readonly proof: Proven | undefined } | { readonly failed: unknown }
 
 /** Branches that have gone apart from base: did their content get there by another way? */
 export const contentLanded = async (
@@ -72,16 +71,16 @@ const mergeAll = async (
 
 type Evidence = { readonly forks: readonly Sha[]; readonly merge: MergedTree; readonly baseTree: Sha | undefined }
 
-const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evidence): Promise<Proof | undefined> => {
+const prove = async (inquiry: Inquiry, tip: Sha, { forks, merge, baseTree }: Evidence): Promise<Proven | undefined> => {
   const { base } = inquiry
   const own = await pathsOf(inquiry, tip, forks)
   if (own === undefined) return undefined
   if (merge.clean && merge.tree === baseTree && (await mergedByText(inquiry, tip, own))) {
-    return { proof: 'merge-changes-nothing', detail: `merging it into ${base.name} changes nothing` }
+    return { proof: 'merge-changes-nothing', base: base.name }
   }
   const [fork] = forks
   const squash = fork && (await squashOf(inquiry, { fork, tip, paths: own }))
-  return squash && { proof: 'squash', detail: `squash of ${squash.slice(0, 7)} on ${base.name}` }
+  return squash && { proof: 'squash', base: base.name, commit: squash }
 }
 
 const listBytes = 16 * 1024 * 1024

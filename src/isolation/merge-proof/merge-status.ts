@@ -82,6 +82,6 @@ const mergedOf = (
   problem: string | undefined,
   answers: ReadonlyMap<BranchName, Merged>,
 ): Merged => {
-  if (problem !== undefined) return { value: 'cannot-tell', detail: problem }
-  return answers.get(branch) ?? { value: 'cannot-tell', detail: `branch ${branch} is gone` }
+  if (problem !== undefined) return { value: 'cannot-tell', why: { kind: 'failed', message: problem } }
+  return answers.get(branch) ?? { value: 'cannot-tell', why: { kind: 'branch-gone', branch } }
 }

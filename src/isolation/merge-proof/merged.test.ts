@@ -9,7 +9,8 @@ import { type Sha, toBranchName } from '../../domain/names.ts'
 import type { Git } from '../../git/door.ts'
 import type { Base } from '../codebases/base-branch.ts'
 import { type BranchQuestion, isItsOwnBase, questionAbout } from './merge-question.ts'
-import { describeProof, mergedMany, type MergedOptions } from './merged.ts'
+import { describeMerged } from '../../commands/views/merged.ts'
+import { mergedMany, type MergedOptions } from './merged.ts'
 
 let lab: Dressed
 let repo: TestRepo
@@ -108,7 +109,7 @@ describe('ancestor', () => {
     branchWith('work', ['a', 'a\n'], ['b', 'b\n'])
     repo.git('merge', '-q', '--no-ff', '-m', 'merge', 'work')
     repo.commit('other', 'x\n')
-    expect(await ask('work')).toEqual({ value: 'yes', proof: 'ancestor', detail: 'ancestor of main' })
+    expect(await ask('work')).toEqual({ value: 'yes', proof: 'ancestor', base: 'main' })
     rmSync(join(repo.commonDir, 'logs'), { recursive: true })
     expect(await ask('work')).toMatchObject({ value: 'yes', proof: 'ancestor' })
   })
@@ -143,7 +144,7 @@ describe('ancestor', () => {
     branchWith('work', ['a', 'a\n'])
     repo.git('merge', '-q', '--ff-only', 'work')
     rmSync(join(repo.commonDir, 'logs', 'refs', 'heads', 'work'))
-    expect(await ask('work')).toMatchObject({ value: 'cannot-tell', detail: expect.stringContaining('reflog') })
+    expect(await ask('work')).toMatchObject({ value: 'cannot-tell', why: { kind: 'reflog-silent' } })
   })
 
   it('cannot be told from empty when the branch was moved in a way the reflog does not explain', async () => {
@@ -188,7 +189,7 @@ describe('same tree', () => {
     branchWith('work', ['a', 'a\n'], ['b', 'b\n'])
     squash('work')
     expect(repo.git('cherry', 'main', 'work')).toContain('+ ')
-    expect(await ask('work')).toEqual({ value: 'yes', proof: 'same-tree', detail: 'same content as main' })
+    expect(await ask('work')).toEqual({ value: 'yes', proof: 'same-tree', base: 'main' })
   })
 
   it('proves a branch whose own commits cancel out', async () => {
@@ -216,6 +217,22 @@ describe('same tree', () => {
   })
 })
 
+const hostileSettings = [
+  ['merge.default', 'union'],
+  ['merge.renames', 'copies'],
+  ['merge.directoryRenames', 'true'],
+  ['merge.renormalize', 'true'],
+  ['diff.algorithm', 'patience'],
+  ['diff.renames', 'copies'],
+  ['diff.noprefix', 'true'],
+  ['diff.relative', 'true'],
+  ['diff.external', 'true'],
+  ['log.follow', 'true'],
+  ['log.diffMerges', 'off'],
+  ['i18n.logOutputEncoding', 'UTF-16'],
+  ['core.useReplaceRefs', 'true'],
+] as const
+
 describe('merging changes nothing', () => {
   it('proves a rebased-and-merged branch and a squashed one after base has moved on', async () => {
     branchWith('work', ['a', 'a\n'], ['lines', numbered(40, { 5: 'five' })])
@@ -225,7 +242,7 @@ describe('merging changes nothing', () => {
     expect(await ask('work')).toEqual({
       value: 'yes',
       proof: 'merge-changes-nothing',
-      detail: 'merging it into main changes nothing',
+      base: 'main',
     })
   })
 
@@ -272,6 +289,20 @@ describe('merging changes nothing', () => {
     expect(existsSync(marker)).toBe(true)
   })
 
+  it('is the same whatever the settings say about merges, differences, logs and history', async () => {
+    branchWith('landed', ['lines', numbered(40, { 20: 'landed' })])
+    branchWith('open', ['lines', numbered(40).replace('line 5\n', '')])
+    squash('landed')
+    repo.commit('lines', numbered(40, { 5: 'theirs', 20: 'landed' }))
+    for (const [key, value] of hostileSettings) repo.git('config', key, value)
+    // Each makes plain git find the open branch in main.
+    const [main, open] = [repo.sha('main'), repo.sha('open')]
+    repo.git('update-ref', `refs/replace/${open}`, main)
+    writeFileSync(join(repo.commonDir, 'info', 'grafts'), `${main} ${start} ${open}\n`)
+    expect(await ask('landed')).toMatchObject({ value: 'yes' })
+    expect(await ask('open')).toEqual({ value: 'no', own: 1 })
+  })
+
   it("believes no merge driver of the user's own either", async () => {
     lab.box.raw(repo.path, 'config', '--global', 'merge.ours.driver', 'true')
     branchWith('work', ['lines', numbered(40, { 5: 'mine' })])
@@ -316,7 +347,8 @@ describe('squash', () => {
     expect(await ask('work')).toEqual({
       value: 'yes',
       proof: 'squash',
-      detail: `squash of ${landed.slice(0, 7)} on main`,
+      base: 'main',
+      commit: landed,
     })
   })
 
@@ -325,7 +357,7 @@ describe('squash', () => {
     repo.commit('lines', `new\n${numbered(40)}`)
     const landed = squash('work')
     repo.commit('lines', `new\n${numbered(40, { 20: 'TWENTY' })}`)
-    expect(await ask('work')).toMatchObject({ proof: 'squash', detail: `squash of ${landed.slice(0, 7)} on main` })
+    expect(await ask('work')).toMatchObject({ proof: 'squash', base: 'main', commit: landed })
   })
 
   it('is found as the first-parent difference of a merge', async () => {
@@ -340,7 +372,7 @@ describe('squash', () => {
     repo.git('merge', '-q', '--no-ff', '-m', 'merge', 'copy')
     const landed = repo.sha()
     repo.commit('lines', numbered(40, { 5: 'FIVE', 6: 'SIX' }))
-    expect(await ask('work')).toMatchObject({ proof: 'squash', detail: `squash of ${landed.slice(0, 7)} on main` })
+    expect(await ask('work')).toMatchObject({ proof: 'squash', base: 'main', commit: landed })
   })
 
   it('takes two indentations of one Python line for two patches', async () => {
@@ -370,7 +402,7 @@ describe('squash', () => {
     repo.commit('bin', binary(1))
     const landed = repo.commit('bin', binary(2))
     repo.commit('bin', binary(5))
-    expect(await ask('work')).toMatchObject({ proof: 'squash', detail: `squash of ${landed.slice(0, 7)} on main` })
+    expect(await ask('work')).toMatchObject({ proof: 'squash', base: 'main', commit: landed })
   })
 
   it('takes a change of mode for part of the patch', async () => {
@@ -424,7 +456,7 @@ describe('squash', () => {
     expect(await ask('work')).toEqual({ value: 'no', own: 1 })
     const again = repo.commit('lines', numbered(40, { 5: 'five', 30: 'thirty' }), 'do mind')
     repo.commit('lines', numbered(40, { 5: 'FIVE', 30: 'thirty' }))
-    expect(await ask('work')).toMatchObject({ proof: 'squash', detail: `squash of ${again.slice(0, 7)} on main` })
+    expect(await ask('work')).toMatchObject({ proof: 'squash', base: 'main', commit: again })
   })
 
   const block = (name: string, added = ''): string => `${name} {\n  a\n  b\n  c\n  d\n${added}  e\n  f\n  g\n  h\n}\n`
@@ -493,7 +525,7 @@ describe('no', () => {
     branchWith('work', ['a', 'a\n'], ['b', 'b\n'])
     const answer = await ask('work')
     expect(answer).toEqual({ value: 'no', own: 2 })
-    expect(describeProof(answer, baseAt())).toBe('2 commits not on main')
+    expect(describeMerged(answer, 'main')).toBe('2 commits not on main')
   })
 
   it('is the answer for unrelated histories, unless the content is the same', async () => {
@@ -559,7 +591,7 @@ describe('base', () => {
     expect(await ask('work')).toMatchObject({ value: 'no' })
     const answer = await ask('work', { base: remote })
     expect(answer).toMatchObject({ value: 'yes', proof: 'ancestor' })
-    expect(describeProof(answer, remote)).toBe('merged: ancestor of origin/main')
+    expect(describeMerged(answer, 'main')).toBe('merged: ancestor of origin/main')
   })
 })
 
@@ -606,7 +638,7 @@ describe('cannot tell', () => {
     branchWith('work', ['a', 'a\n'])
     repo.git('merge', '-q', '--ff-only', 'work')
     expect(await ask('work', { git: failing('rev-list') })).toMatchObject({ value: 'cannot-tell' })
-    expect(describeProof(await ask('work', { git: failing('rev-list') }), baseAt())).toMatch(/^cannot tell whether/)
+    expect(describeMerged(await ask('work', { git: failing('rev-list') }), 'main')).toMatch(/^cannot tell whether/)
     const log = join(repo.commonDir, 'logs', 'refs', 'heads', 'work')
     rmSync(log)
     mkdirSync(log)

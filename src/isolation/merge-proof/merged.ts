@@ -1,8 +1,7 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { AppError, toAppError } from '../../domain/errors.ts'
-import type { Merged } from '../../domain/merge-proof.ts'
+import type { Merged, Proven } from '../../domain/merge-proof.ts'
 import { type BranchName, type Sha, toRepoPath } from '../../domain/names.ts'
-import { counted } from '../../domain/words.ts'
 import type { AheadBehind } from '../../git/ahead-behind.ts'
 import type { CallOptions } from '../../git/door.ts'
 import { countAheadBehind } from '../../git/history.ts'
@@ -12,7 +11,7 @@ import type { Base } from '../codebases/base-branch.ts'
 import { doubtsAbout } from './base-proof.ts'
 import type { IsolationContext } from '../context.ts'
 import { inPairs } from '../map-concurrent.ts'
-import { contentLanded, type Proof } from './landed-content.ts'
+import { contentLanded } from './landed-content.ts'
 import { type BranchQuestion, type Inquiry, isItsOwnBase } from './merge-question.ts'
 
 /** Asks the forge about the branch; undefined when it knows nothing. */
@@ -57,8 +56,8 @@ export const mergedMany = async (
   }
   const landed = questions.filter(({ branch }) => answers.get(branch)?.value === 'yes')
   const doubts = await doubtsAbout(context, codebase, base, landed, { signal })
-  for (const [branch, detail] of doubts) answers.set(branch, { value: 'cannot-tell', detail })
-  if (forge !== undefined) await askForge(forge, questions, answers)
+  for (const [branch, why] of doubts) answers.set(branch, { value: 'cannot-tell', why })
+  if (forge !== undefined) await askForge(forge, questions, base, answers)
   return answers
 }
 
@@ -96,7 +95,7 @@ const askTogether = async (inquiry: Inquiry, questions: readonly BranchQuestion[
   const settled: Found[] = []
   for (const question of outside) {
     const same = trees.get(question.tip) === baseTree
-    if (same) settled.push(yes(question, { proof: 'same-tree', detail: `same content as ${base.name}` }))
+    if (same) settled.push(yes(question, { proof: 'same-tree', base: base.name }))
     // Base has nothing that the branch lacks: merging it is a fast-forward to another tree, and there is no squash.
     else if (positionOf(positions, question).behind === 0) settled.push(no(question, aheadOf(question)))
     else open.push(question)
@@ -115,7 +114,7 @@ const positionOf = <P>(positions: ReadonlyMap<Sha, P>, { branch, tip }: BranchQu
   return position
 }
 
-const yes = (question: BranchQuestion, proof: Proof): Found => ({
+const yes = (question: BranchQuestion, proof: Proven): Found => ({
   question,
   answer: { value: 'yes', ...proof },
   lasting: true,
@@ -123,9 +122,12 @@ const yes = (question: BranchQuestion, proof: Proof): Found => ({
 
 const no = (question: BranchQuestion, own: number): Found => ({ question, answer: { value: 'no', own }, lasting: true })
 
-const ownBase = ({ name }: Base): Merged => ({ value: 'cannot-tell', detail: `base is its own branch ${name}` })
+const ownBase = ({ name }: Base): Merged => ({ value: 'cannot-tell', why: { kind: 'own-base', base: name } })
 
-const cannotTell = (error: unknown): Merged => ({ value: 'cannot-tell', detail: toAppError(error).message })
+const cannotTell = (error: unknown): Merged => ({
+  value: 'cannot-tell',
+  why: { kind: 'failed', message: toAppError(error).message },
+})
 
 const keyOf = ({ tip, start }: { readonly tip: Sha; readonly start: Sha | undefined }): string =>
   `${tip} ${start ?? ''}`
@@ -159,6 +161,7 @@ const keep = async (
 const askForge = async (
   forge: Forge,
   questions: readonly BranchQuestion[],
+  base: Base,
   answers: Map<BranchName, Merged>,
 ): Promise<void> => {
   const open = questions.filter(({ branch }) => {
@@ -169,21 +172,6 @@ const askForge = async (
     // A forge that cannot be reached takes no answer away that git has given.
     const said = await forge(question).catch(() => undefined)
     if (said?.merged !== true || said.headSha !== question.tip) return
-    const detail = `the forge merged it at ${question.tip.slice(0, 7)}`
-    answers.set(question.branch, { value: 'yes', proof: 'forge', detail })
+    answers.set(question.branch, { value: 'yes', proof: 'forge', base: base.name, commit: question.tip })
   })
-}
-
-/** One line for lists and answers: "merged: ancestor of origin/main", "2 commits not on main". */
-export const describeProof = (merged: Merged, base: Pick<Base, 'name' | 'branch'>): string => {
-  switch (merged.value) {
-    case 'yes':
-      return `merged: ${merged.detail}`
-    case 'no':
-      return `${counted(merged.own, 'commit')} not on ${base.branch ?? base.name}`
-    case 'empty':
-      return 'no commits of its own'
-    case 'cannot-tell':
-      return `cannot tell whether it is merged: ${merged.detail}`
-  }
 }

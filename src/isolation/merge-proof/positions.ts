@@ -50,17 +50,19 @@ export const positionsOf = async (
     const known = positions === undefined ? {} : { positions }
     const merged = await mergedMany(context, codebase, questions, base, { ...known, signal, ...(forge && { forge }) })
     for (const { id, branch } of environments) {
-      const detail = problems.get(id)
-      if (detail !== undefined) merged.set(branch, { value: 'cannot-tell', detail })
+      const problem = problems.get(id)
+      if (problem !== undefined) merged.set(branch, unknown(problem))
     }
     return { tips, positions: positions ?? new Map(), merged }
   } catch (error) {
     if (isAppError(error, 'cancelled')) throw error
-    const { message: detail } = toAppError(error)
-    const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, { value: 'cannot-tell', detail }])
+    const { message } = toAppError(error)
+    const merged = environments.map(({ branch }): [BranchName, Merged] => [branch, unknown(message)])
     return { tips, positions: new Map(), merged: new Map(merged) }
   }
 }
+
+const unknown = (message: string): Merged => ({ value: 'cannot-tell', why: { kind: 'failed', message } })
 
 /** The tips come with the first question about base: one process instead of two. */
 const listing = (

@@ -9,6 +9,7 @@ import type { IsolationContext } from '../context.ts'
 import { syncDirectory } from '../durable.ts'
 import { givenUpName, isGivenUpDirectory } from './given-up.ts'
 import { managedRoot, trashBeside, trashDirectory } from '../paths.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 /** What a removal under way may still want back lies under its own id; what nobody wants back is called this. */
 const gone = 'gone-'
@@ -32,13 +33,13 @@ export const moveToTrash = async (root: string, path: string, id: string): Promi
     return target
   }
   throw new AppError('path-taken', `couldn't move ${path} to the trash: ${trashBeside(path)} is on another mount`, {
-    remedy: `umount ${shellWord(trashBeside(path))}`,
+    remedy: remedy`${shell(`umount ${shellWord(trashBeside(path))}`)}`,
   })
 }
 
 const notADirectory = (trash: string): AppError =>
   new AppError('path-taken', `${trash} is a link, so nothing can be moved to the trash`, {
-    remedy: `move it aside: mv ${shellWord(trash)} <elsewhere>`,
+    remedy: remedy`move it aside: ${shell(`mv ${shellWord(trash)} <elsewhere>`)}`,
   })
 
 /** What a removal moved to the trash and has not given up; undefined when it is not there. */

@@ -1,6 +1,7 @@
 import { AppError } from '../../domain/errors.ts'
 import { refusalOf, type SlackClient, toDeliveryError } from './client.ts'
 import type { SlackSelf } from './parse.ts'
+import { coppice, remedy } from '../../domain/remedy.ts'
 
 /** Gets our own identity. A rejected token is a configuration error; anything else may be temporary. */
 export const identify = async (client: SlackClient): Promise<SlackSelf> => {
@@ -17,5 +18,5 @@ export const identify = async (client: SlackClient): Promise<SlackSelf> => {
 export const refused = (what: string, cause: unknown): AppError =>
   new AppError('config-invalid', `Slack rejected the ${what}: ${refusalOf(cause) ?? String(cause)}`, {
     cause,
-    remedy: 'see the setup steps: coppice platforms setup slack',
+    remedy: remedy`see the setup steps: ${coppice('platforms setup slack')}`,
   })

@@ -20,6 +20,7 @@ import { rawBytes, shownPath, toRaw } from '../../domain/raw-path.ts'
 import { trimEndOf } from '../../domain/trim-end.ts'
 import { shellWord } from '../../domain/shell-word.ts'
 import { listInPieces } from './list-directory.ts'
+import { remedy, shell } from '../../domain/remedy.ts'
 
 /**
  * The only function that deletes a directory tree. It never leaves the file system it starts on and never follows a
@@ -57,7 +58,7 @@ const throwIfKept = (path: string | Buffer, kept: readonly Kept[]): void => {
   const mountedAt = kept.find(({ reason }) => reason === mounted)
   const more = kept.length > 3 ? ` and ${kept.length - 3} more` : ''
   throw new AppError('path-taken', `couldn't delete all of ${path.toString()}: ${named.join(', ')}${more}`, {
-    remedy: mountedAt === undefined ? 'check these paths' : `umount ${shellWord(mountedAt.path)}`,
+    remedy: mountedAt === undefined ? 'check these paths' : remedy`${shell(`umount ${shellWord(mountedAt.path)}`)}`,
   })
 }
 

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, test } from 'vitest'
 import { makeWorld, type World } from '../../../test/helpers/world.ts'
 import { armTripwire, tripped } from './tripwire.ts'
+import { describeChange } from '../../commands/views/checkout-changes.ts'
 
 const prepare = {
   prepare: (repo: World['repo']): void => {
@@ -15,7 +16,7 @@ const prepare = {
 const arm = async (world: World) => {
   await delay(60)
   const armed = await armTripwire(world.context, world.codebase)
-  return () => tripped(world.context, world.codebase, armed)
+  return async () => (await tripped(world.context, world.codebase, armed)).map(describeChange)
 }
 
 describe('the tripwire on the canonical checkout', () => {

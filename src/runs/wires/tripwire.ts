@@ -1,5 +1,6 @@
 import { lstat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import type { CheckoutChange } from '../../domain/checkout-change.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { toRepoPath } from '../../domain/names.ts'
@@ -27,22 +28,22 @@ export const armTripwire = async (context: Context, codebase: Codebase): Promise
   return { since, head: tree === undefined ? '' : await headOf(tree) }
 }
 
-/** What changed in the canonical checkout since it was armed, in lines for a person; empty: nothing. */
+/** What changed in the canonical checkout since it was armed. */
 export const tripped = async (
   context: Context,
   codebase: Codebase,
   armed: ArmedTripwire,
-): Promise<readonly string[]> => {
+): Promise<readonly CheckoutChange[]> => {
   const tree = checkoutOf(codebase)
   if (tree === undefined) return []
   try {
     const head = await headOf(tree)
-    const moved = armed.head === head ? [] : [`HEAD moved from ${armed.head} to ${head}`]
+    const moved: CheckoutChange[] = armed.head === head ? [] : [{ kind: 'head-moved', from: armed.head, to: head }]
     return [...moved, ...(await touchedFiles(context, tree, armed.since))]
   } catch (error) {
     // Not known is not the same as unharmed.
     context.log.warn('the shared checkout could not be looked at', { error: toAppError(error).message })
-    return [`it couldn't be checked (${toAppError(error).message})`]
+    return [{ kind: 'unknown', message: toAppError(error).message }]
   }
 }
 
@@ -57,24 +58,30 @@ const headOf = async ({ commonDir }: Tree): Promise<string> => {
   return `\`${head.branch}\`${sha === undefined ? '' : ` (${sha.slice(0, 10)})`}`
 }
 
-const touchedFiles = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree, since: number): Promise<string[]> => {
+const touchedFiles = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  since: number,
+): Promise<CheckoutChange[]> => {
   const status = await readStatus(git, tree)
-  const lines: string[] = []
+  const changes: CheckoutChange[] = []
   const seen = new Set<string>()
   for (const one of [...status.changed, ...status.unmerged]) {
     seen.add(one.path)
-    if (await isYounger(tree.path, one, since)) lines.push(`changed \`${one.path}\``)
+    if (await isYounger(tree.path, one, since)) changes.push({ kind: 'changed', path: one.path })
   }
-  for (const one of status.untracked) if (await isYounger(tree.path, one, since)) lines.push(`new \`${one.path}\``)
+  for (const one of status.untracked) {
+    if (await isYounger(tree.path, one, since)) changes.push({ kind: 'new', path: one.path })
+  }
   let looked = 0
   for (const path of await trackedFiles(git, tree)) {
     // Clean and yet written to: somebody's uncommitted change may have been put back to what is committed.
     if (!seen.has(path) && ((await ctimeOf(Buffer.from(join(tree.path, path)))) ?? 0) >= since) {
-      lines.push(`reset to committed content \`${path}\``)
+      changes.push({ kind: 'reset', path })
     }
     if (++looked % LOOKS_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve))
   }
-  return lines
+  return changes
 }
 
 const LOOKS_PER_TURN = 500

@@ -2,6 +2,7 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { type CleanupReport, joinReports } from '../../cleanup/report.ts'
 import { runScheduledCleanup } from '../../cleanup/sweep.ts'
 import { reportJson } from '../../commands/views/json.ts'
+import { asProgram } from '../../commands/views/view.ts'
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
 import { resolveCodebase } from '../../isolation/codebases/codebases.ts'
@@ -38,7 +39,7 @@ export const addCleanup = (app: App, deps: ServerDeps): void => {
     const { reports, failed } = await cleanAll(deps, codebases, dryRun)
     deps.wake()
     const names = new Map(codebases.map(({ id, name }) => [String(id), name]))
-    return c.json({ ...reportJson(joinReports(reports, dryRun), (id) => names.get(id) ?? ''), failed }, 200)
+    return c.json({ ...reportJson(joinReports(reports, dryRun), (id) => names.get(id) ?? '', asProgram), failed }, 200)
   })
 }
 

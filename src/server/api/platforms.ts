@@ -2,6 +2,8 @@ import { createRoute, z } from '@hono/zod-openapi'
 import type { ServerDeps } from '../deps.ts'
 import type { App } from '../server-env.ts'
 import { failures } from '../routes.ts'
+import { describeRemedy } from '../../commands/views/remedy.ts'
+import { asProgram } from '../../commands/views/view.ts'
 
 const shape = z.strictObject({
   platform: z.string(),
@@ -38,7 +40,7 @@ export const addPlatforms = (app: App, { platforms, remotes, failedPlatforms, re
       state: 'off' as const,
       since: null,
       lastMessageAt: null,
-      lastError: redact(remedy === undefined ? problem : `${problem}; ${remedy}`),
+      lastError: redact(remedy === undefined ? problem : `${problem}; ${describeRemedy(remedy, asProgram)}`),
     }))
     return c.json([...running, ...off], 200)
   })

@@ -1,6 +1,6 @@
 import type { FailureJson } from '../../commands/views/failure.ts'
 import { refusalJson } from '../../commands/views/refusal.ts'
-import { plain, type View } from '../../commands/views/view.ts'
+import { asProgram, type View } from '../../commands/views/view.ts'
 import { type RemovalJson, removalJson, removeWorktree } from '../../commands/worktree-remove.ts'
 import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { AppError } from '../../domain/errors.ts'
@@ -51,11 +51,4 @@ const redacted = ({ error }: FailureJson, redact: (text: string) => string): Err
   },
 })
 
-/** For programs: no formatting, absolute paths, command-line wording. */
-const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({
-  paint: plain,
-  now: clock(),
-  userHome: undefined,
-  say: (command) => `coppice ${command}`,
-  columns: undefined,
-})
+const viewOf = ({ clock }: Pick<IsolationContext, 'clock'>): View => ({ ...asProgram, now: clock() })

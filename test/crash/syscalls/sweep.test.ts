@@ -8,6 +8,7 @@ import { takeInventory } from '../inventory.ts'
 import { gitWrapper, startChild, temporaryOf } from '../kill.ts'
 import { type OperationName, operations } from '../operations.ts'
 import { makeDirty, makeScenarioWorld } from '../arrange.ts'
+import { said } from '../../helpers/words.ts'
 
 /** Every call with which git changes something; each is a moment at which it can die. */
 const mutating = [
@@ -116,7 +117,7 @@ const weDie = async (sweep: Sweep, moment: Moment): Promise<void> => {
   watching.end()
   if (!died()) throw new Error(`git did not die at ${name(moment)}`)
   const { left } = await reconcile(world.context, world.codebase)
-  if (left.length > 0) throw new Error(`git died at ${name(moment)}, and so did we: left ${left.join('; ')}`)
+  if (left.length > 0) throw new Error(`git died at ${name(moment)}, and so did we: left ${said(left).join('; ')}`)
   await hold(world, expectations, `git died at ${name(moment)}, and so did we`)
   const again = await checkRecoveredOnce(world)
   if (again.length > 0) throw new Error(`git died at ${name(moment)}, and so did we:\n  ${again.join('\n  ')}`)

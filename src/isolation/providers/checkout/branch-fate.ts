@@ -1,14 +1,14 @@
 import type { BranchFate } from './fate.ts'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import type { Merged } from '../../../domain/merge-proof.ts'
+import type { Merged, StaleBase } from '../../../domain/merge-proof.ts'
 import type { Sha } from '../../../domain/names.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import { readRef, updateRefs } from '../../../git/refs.ts'
 import { countOnlyOnBranch, countUnreachable } from '../../../git/unreachable.ts'
 import { dropUpstream } from '../../../git/upstream.ts'
 import type { Base } from '../../codebases/base-branch.ts'
 import type { IsolationContext } from '../../context.ts'
-import { describeProof } from '../../merge-proof/merged.ts'
 import { mergeStatusOf } from '../../merge-proof/merge-status.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 
@@ -17,22 +17,22 @@ export const judgeBranch = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   base: Base,
-  stale: string | undefined,
+  stale: StaleBase | undefined,
 ): Promise<BranchFate> => {
   const mergeStatus = await mergeStatusOf(context, codebase, environment, base)
   const { tip } = mergeStatus
-  const merged: Merged = stale === undefined ? mergeStatus.merged : { value: 'cannot-tell', detail: stale }
+  const merged: Merged = stale === undefined ? mergeStatus.merged : { value: 'cannot-tell', why: stale }
   const created = environment.branchOrigin === 'created' && tip !== undefined
   const open = merged.value === 'no' || merged.value === 'cannot-tell'
   const untouched = created && open && (await hasNothingOfItsOwn(context, codebase, environment, tip))
   const goes = created && (merged.value === 'yes' || merged.value === 'empty' || untouched)
-  const note = !created
+  const note: BranchNote = !created
     ? whyItStays(environment, tip)
     : untouched
-      ? 'no commits of its own'
+      ? { kind: 'no-own-commits' }
       : stale === undefined
-        ? describeProof(merged, base)
-        : `${stale}, so whether it is merged is unknown`
+        ? { kind: 'merge-status', merged, base: base.branch ?? base.name }
+        : { kind: 'stale-base', why: stale }
   return { merged, tip, goes, note }
 }
 
@@ -53,8 +53,8 @@ const hasNothingOfItsOwn = async (
   )
 }
 
-const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): string =>
-  tip === undefined ? `branch ${branch} was already gone` : 'it existed before the worktree'
+const whyItStays = ({ branch }: IsolatedEnvironment, tip: Sha | undefined): BranchNote =>
+  tip === undefined ? { kind: 'gone', branch } : { kind: 'existed-before' }
 
 /** Deletes the branch if it is still where it was judged and nobody has it checked out; otherwise says why not. */
 export const dropBranch = async (
@@ -62,14 +62,14 @@ export const dropBranch = async (
   codebase: Codebase,
   branch: string,
   tip: Sha,
-): Promise<{ readonly deleted: true } | { readonly deleted: false; readonly why: string }> => {
+): Promise<{ readonly deleted: true } | { readonly deleted: false; readonly why: BranchNote }> => {
   const repo = repoOf(codebase)
   const holder = await branchCheckedOut(repo.commonDir, branch)
-  if (holder !== undefined) return { deleted: false, why: `it is checked out in ${holder} now` }
+  if (holder !== undefined) return { deleted: false, why: { kind: 'checked-out', holder } }
   const deleted = await updateRefs(context.git, repo, [{ delete: `refs/heads/${branch}`, from: tip }], {
     reason: 'coppice: removed with its environment',
   })
-  if (!deleted.ok) return { deleted: false, why: 'it moved while its worktree was being removed' }
+  if (!deleted.ok) return { deleted: false, why: { kind: 'moved' } }
   await dropUpstream(context.git, repo, branch)
   return { deleted: true }
 }

@@ -3,7 +3,7 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import { isAppError } from '../../../domain/errors.ts'
 import type { BranchName, Sha } from '../../../domain/names.ts'
 import type { RestoreContents, RestorePoint } from '../../../domain/removal/restore-point.ts'
-import { isTrusted, type Trust } from '../../../domain/trust.ts'
+import { type Doubt, isTrusted, type Trust } from '../../../domain/trust.ts'
 import { readToken } from '../../../git/admin-dir.ts'
 import { type ReflogEntry, branchReflog, headReflog } from '../../../git/reflog.ts'
 import { lastValue } from '../../../git/config-entries.ts'
@@ -26,8 +26,8 @@ export type Content = {
 
 export type ContentTrust = {
   readonly trust: Exclude<Trust, 'vouched'>
-  /** Why it is not proven, in words that finish "not proven to be the repository's own: …". */
-  readonly doubt: string | undefined
+  /** Why it is not proven. */
+  readonly doubt: Doubt | undefined
 }
 
 /**
@@ -55,22 +55,23 @@ export const contentTrust = async (
   const made = earlier?.environment.trust === 'unproven' ? new Set<Sha>() : await madeHere(context, codebase, content)
   if (left.length < mostCommits && left.every((sha) => made.has(sha))) return own
   const heads = await remoteHeads(context, codebase, options)
-  if (heads === undefined) return unproven(doubtOf(left, made, `${codebase.remote ?? 'a remote'} could not be asked`))
+  if (heads === undefined) {
+    return unproven({ kind: 'remote-silent', remote: codebase.remote ?? 'a remote', ...foreignIn(left, made) })
+  }
   const rest = await outside([base.sha, ...heads])
   if (rest.length < mostCommits && rest.every((sha) => made.has(sha))) return own
-  return unproven(doubtOf(rest, made, 'neither on a branch of the remote nor committed in a trusted worktree here'))
+  return unproven({ kind: 'foreign-commits', ...foreignIn(rest, made) })
 }
 
 const own: ContentTrust = { trust: 'own', doubt: undefined }
-const unproven = (doubt: string): ContentTrust => ({ trust: 'unproven', doubt })
+const unproven = (doubt: Doubt): ContentTrust => ({ trust: 'unproven', doubt })
 
 /** A branch with more commits of its own than this is not walked. */
 const mostCommits = 2_000
 
-const doubtOf = (commits: readonly Sha[], made: ReadonlySet<Sha>, why: string): string => {
+const foreignIn = (commits: readonly Sha[], made: ReadonlySet<Sha>): { commits: number; first: string } => {
   const foreign = commits.filter((sha) => !made.has(sha))
-  const [first = ''] = foreign
-  return `${foreign.length === 1 ? `commit ${first.slice(0, 7)} is` : `${foreign.length} commits are`} ${why}`
+  return { commits: foreign.length, first: foreign[0] ?? '' }
 }
 
 /** `gh pr checkout` of a fork leaves its mark: the branch follows `refs/pull/…`, or pulls from or pushes to elsewhere. */
@@ -78,15 +79,15 @@ const followsElsewhere = async (
   { git }: Pick<IsolationContext, 'git'>,
   codebase: Codebase,
   branch: BranchName | undefined,
-): Promise<string | undefined> => {
+): Promise<Doubt | undefined> => {
   if (branch === undefined) return undefined
   const entries = await git.config(repoOf(codebase))
   const merge = lastValue(entries, `branch.${branch}.merge`)
-  if (merge !== undefined && !merge.startsWith('refs/heads/')) return `branch ${branch} follows ${merge}`
+  if (merge !== undefined && !merge.startsWith('refs/heads/')) return { kind: 'follows-ref', branch, ref: merge }
   for (const key of ['remote', 'pushremote']) {
     const remote = lastValue(entries, `branch.${branch}.${key}`)
     if (remote !== undefined && remote !== '.' && remote !== codebase.remote) {
-      return `branch ${branch} ${key === 'remote' ? 'follows' : 'pushes to'} another repository`
+      return { kind: key === 'remote' ? 'follows-elsewhere' : 'pushes-elsewhere', branch }
     }
   }
   return undefined

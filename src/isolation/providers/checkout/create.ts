@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError, IsolationBlockedError } from '../../../domain/errors.ts'
 import { toEnvironmentId } from '../../../domain/names.ts'
+import type { Notice } from '../../../domain/notice.ts'
 import { aliasesFor, isTrusted } from '../../../domain/trust.ts'
 import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
@@ -12,12 +13,12 @@ import { presenceOf, providerOf } from '../../served-by.ts'
 import type { Created, Existing, CreateRequest, LimitReached } from '../../provider.ts'
 import { whenSettled } from '../../settled.ts'
 import type { RepoConfig } from '../../../domain/config/repository.ts'
-import { shellWord } from '../../../domain/shell-word.ts'
 import { provisionEnvironment } from './provision/provision.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
 import { type Plan, planCreation } from './plan.ts'
 import type { CheckoutKind } from './kind.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * Decide → row and intent → git → copy, link, setup → active. Only git's part holds the repository's lock:
@@ -69,11 +70,8 @@ export const createEnvironment = async (
 }
 
 /** Said where nobody called it a fork: why it is treated like one, and how a person can vouch for it. */
-const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): string[] => {
-  if (isTrusted(trust) || doubt === undefined) return []
-  const what = prNumber === undefined ? `\`${branch}\`` : `PR #${prNumber}`
-  return [`${what} is treated like a fork: ${doubt}. If you trust it: coppice worktree trust ${shellWord(branch)}`]
-}
+const doubtNotice = ({ plan: { trust, doubt, branch, prNumber } }: Making): Notice[] =>
+  isTrusted(trust) || doubt === undefined ? [] : [{ kind: 'treated-as-fork', branch, prNumber, doubt }]
 
 /** Inside the checkout every environment would be untracked files there, and inside the git directory worse. */
 const assertOutside = ({ repoPath, checkoutPath, name }: Codebase, root: string): void => {
@@ -124,7 +122,7 @@ const begin = async (
     return { outcome: 'limit', active: made.active, limit: context.settings.worktreesPerCodebase }
   }
   throw new AppError('branch-in-use', `another worktree has the same ${made.on} as ${plan.branch}`, {
-    remedy: 'run `coppice worktree list` to see it',
+    remedy: remedy`run ${coppice('worktree list')} to see it`,
   })
 }
 
@@ -133,7 +131,7 @@ const giveWay = async (
   context: IsolationContext,
   codebase: Codebase,
   missing: IsolatedEnvironment,
-): Promise<readonly string[]> => (await providerOf(context, missing)).giveWay(context, codebase, missing)
+): Promise<readonly Notice[]> => (await providerOf(context, missing)).giveWay(context, codebase, missing)
 
 /** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
 const isBack = async (
@@ -148,7 +146,7 @@ const isBack = async (
     return context.store.environments.transition(environment.id, 'missing', 'active')
   }
   throw new IsolationBlockedError(`can't use the worktree of ${environment.branch}: ${presence.detail}`, {
-    remedy: 'run `coppice doctor` for suggestions',
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 

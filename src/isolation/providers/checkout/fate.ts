@@ -1,5 +1,6 @@
 import type { Merged } from '../../../domain/merge-proof.ts'
 import type { Sha } from '../../../domain/names.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 
 /** What becomes of the branch: it goes only with proof, and only if it still is where the proof saw it. */
 export type BranchFate = {
@@ -7,6 +8,5 @@ export type BranchFate = {
   /** Where the proof saw it; undefined when the branch is gone already. */
   readonly tip: Sha | undefined
   readonly goes: boolean
-  /** "merged: ancestor of origin/main", "2 commits not on main". */
-  readonly note: string
+  readonly note: BranchNote
 }

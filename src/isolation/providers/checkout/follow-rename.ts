@@ -38,8 +38,6 @@ export const followRename = async (
     branchOrigin: renamed ? environment.branchOrigin : 'existing',
   }
   if (!dryRun) await context.store.environments.update(environment.id, patch)
-  const notice = renamed
-    ? `branch ${environment.branch} was renamed to ${branch}: following it`
-    : `branch ${environment.branch} is gone and ${branch} is checked out instead: following that`
+  const notice = { kind: 'branch-renamed', from: environment.branch, to: branch, seen: renamed } as const
   return { environment: { ...environment, ...patch }, notices: [notice] }
 }

@@ -6,10 +6,12 @@ import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { maxLineBytes } from '../../../domain/git-link.ts'
 import type { IsolationHints } from '../../../domain/hints.ts'
 import { type Sha, isSha, toBranchName } from '../../../domain/names.ts'
+import type { HeadNotFollowed } from '../../../domain/notice.ts'
 import { shownPath } from '../../../domain/raw-path.ts'
 import { isTrusted } from '../../../domain/trust.ts'
 import type { Work } from '../../../domain/work.ts'
-import { hasFilesOf, moveBranch } from '../../../git/checkout.ts'
+import { branchReflog, type ReflogEntry } from '../../../git/reflog.ts'
+import { followReason, hasFilesOf, moveBranch } from '../../../git/checkout.ts'
 import type { CallOptions, Tree } from '../../../git/door.ts'
 import { isAncestor } from '../../../git/history.ts'
 import { resolveCommit } from '../../../git/refs.ts'
@@ -84,38 +86,38 @@ const follow = async (
   if (here === undefined) return unknown
   if (here === target) return unmoved
   const number = environment.prNumber ?? 0
-  const left = (why: string): FollowedHead => ({
-    notices: [`PR #${number} is at \`${short(target)}\`, this worktree stays at \`${short(here)}\`: ${why}`],
+  const left = (why: HeadNotFollowed): FollowedHead => ({
+    notices: [{ kind: 'head-not-followed', prNumber: number, head: target, at: here, why }],
     current: false,
   })
-  const isUntouched = isUntouchedReview(environment, here)
-  let how: string
+  const isUntouched = await isUntouchedReview(environment, tree, here)
+  let how: 'fast-forwarded' | 'rewritten'
   try {
     if (await hasCommit(context, tree, target, { signal })) {
-      return { ...left("it has commits that the PR doesn't have"), current: true }
+      return { ...left({ kind: 'own-commits' }), current: true }
     }
-    const refused = await bring(context, codebase, environment, target)
+    const refused = await bring(context, codebase, environment, target, { signal })
     if (refused !== undefined) return left(refused)
-    const { config } = await baseAndConfig(context, codebase)
+    const { config } = await baseAndConfig(context, codebase, undefined, { signal })
     const looked = await look(context, codebase, environment, tree, { config, here, target })
     if ('why' in looked) return left(looked.why)
     const isBehind = await isAncestor(git, tree, here, target, { signal })
-    if (!isBehind && !isUntouched) return left('the two have diverged')
+    if (!isBehind && !isUntouched) return left({ kind: 'diverged' })
     const settings = checkoutSettings(environment.trust)
     const move = { from: here, to: target, settings }
     const lost = looked.hasTarget ? [] : await inTheWay(context, tree, looked.dirt, move)
-    if (lost.length > 0) return left(`it would overwrite or delete ${named(lost)}`)
+    if (lost.length > 0) return left({ kind: 'in-the-way', paths: lost.map(shownPath) })
     // From here on it isn't stopped: a git that is killed while it writes leaves half of the files.
     signal?.throwIfAborted()
     await moveBranch(git, tree, { branch: environment.branch, from: here, to: target }, { settings })
-    how = isBehind ? 'moved: fast-forwarded' : 'was rewritten: moved'
+    how = isBehind ? 'fast-forwarded' : 'rewritten'
   } catch (error) {
     signal?.throwIfAborted()
-    return left(toAppError(error).message)
+    return left({ kind: 'failed', message: toAppError(error).message })
   }
   // Still a review without commits of its own: it can follow the next rewrite too.
   if (isUntouched) await context.store.environments.update(environment.id, { startSha: target })
-  return { notices: [`PR #${number} ${how} from \`${short(here)}\` to \`${short(target)}\``], current: true }
+  return { notices: [{ kind: 'head-followed', prNumber: number, how, from: here, to: target }], current: true }
 }
 
 /** Whether its files may be moved at all, by the questions that a removal asks about them. */
@@ -125,16 +127,18 @@ const look = async (
   environment: IsolatedEnvironment,
   tree: Tree,
   { config, here, target }: { readonly config: RepoConfig; readonly here: Sha; readonly target: Sha },
-): Promise<{ readonly dirt: Dirt; readonly hasTarget: boolean } | { readonly why: string }> => {
-  const why = (answers: readonly GateAnswer[]) => ({ why: answers.map(({ detail }) => detail).join(', ') })
+): Promise<{ readonly dirt: Dirt; readonly hasTarget: boolean } | { readonly why: HeadNotFollowed }> => {
+  const why = (answers: readonly GateAnswer[]) => ({
+    why: { kind: 'facts', facts: answers.flatMap(({ fact }) => fact ?? []) } as const,
+  })
   // First and alone: whatever looks at the files would wander off into what is mounted there.
   const mounts = await isUnmounted([tree.path, tree.gitDir])
   if (!isFree(mounts)) return why(mounts)
   const use = await usesOf(context, environment, tree)
   if (use.length > 0) return why(use)
   const dirt = await readDirt(context, codebase, environment, tree, config)
-  if (dirt.headBranch !== environment.branch) return { why: `it is on ${dirt.headBranch ?? 'no branch'}` }
-  if (dirt.headSha !== here) return { why: 'somebody committed there meanwhile' }
+  if (dirt.headBranch !== environment.branch) return { why: { kind: 'other-branch', branch: dirt.headBranch } }
+  if (dirt.headSha !== here) return { why: { kind: 'committed-meanwhile' } }
   // A move that was interrupted: the files arrived and are staged. All that is left to do is to move the branch.
   const hasTarget = dirt.changed.length > 0 && (await hasFilesOf(context.git, tree, target))
   const problems = dirt.problems.filter(({ kind }) => !hasTarget || kind !== 'changed')
@@ -149,39 +153,49 @@ const untrackedRepositories = ({ repositories, untracked }: Dirt): Dirt['reposit
   return repositories.filter(({ path }) => shown.has(`${path}/`))
 }
 
-const named = (paths: readonly string[]): string => {
-  const shown = paths.slice(0, 5).map(shownPath).join(', ')
-  return paths.length > 5 ? `${shown} and ${paths.length - 5} more` : shown
-}
-
 /** Fetches the commit. Answers why this tree may not have it. */
 const bring = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
   target: Sha,
-): Promise<string | undefined> => {
+  options: CallOptions,
+): Promise<HeadNotFollowed | undefined> => {
+  const { git } = context
   const { trust, prNumber, prBranch } = environment
   const remote = codebase.remote ?? 'origin'
-  if (prNumber === undefined) return "this worktree's pull request isn't known"
+  if (prNumber === undefined) return { kind: 'unknown-pull-request' }
   if (trust === 'own' && prBranch !== undefined) {
-    const { sha: tip } = await fetchBranch(context, codebase, remote, {
-      number: prNumber,
-      branch: toBranchName(prBranch),
-    })
-    const isThere = tip !== undefined && (await resolveCommit(context.git, repoOf(codebase), target)) !== undefined
-    const isOn = isThere && (await isAncestor(context.git, repoOf(codebase), target, tip))
-    return isOn ? undefined : `that commit is not on ${remote}/${prBranch}`
+    const asked = { number: prNumber, branch: toBranchName(prBranch) }
+    const { sha: tip } = await fetchBranch(context, codebase, remote, asked, options)
+    const isThere = tip !== undefined && (await resolveCommit(git, repoOf(codebase), target, options)) !== undefined
+    const isOn = isThere && (await isAncestor(git, repoOf(codebase), target, tip, options))
+    return isOn ? undefined : { kind: 'not-on-branch', remote, branch: prBranch }
   }
-  await fetchPullRequestHead(context, codebase, remote, prNumber, target)
-  return isTrusted(trust)
-    ? `nobody has vouched for that commit. Review it, then move the worktree yourself: git merge --ff-only ${short(target)}`
-    : undefined
+  await fetchPullRequestHead(context, codebase, remote, prNumber, target, options)
+  return isTrusted(trust) ? { kind: 'not-vouched', commit: target } : undefined
 }
 
 /** A review tree that stands exactly where we put it has no commits of its own. */
-const isUntouchedReview = ({ branch, prNumber, startSha }: IsolatedEnvironment, here: Sha): boolean =>
-  branch === `pr-${prNumber}-review` && startSha === here
+const isUntouchedReview = async (
+  { branch, prNumber, startSha }: IsolatedEnvironment,
+  tree: Tree,
+  here: Sha,
+): Promise<boolean> => {
+  if (branch !== `pr-${prNumber}-review` || startSha === undefined) return false
+  return startSha === here || isFollowedTo(await branchReflog(tree, branch).catch(() => []), startSha, here)
+}
+
+/** A crash right after a move leaves the row at the commit before. The branch's reflog says whose the moves were. */
+const isFollowedTo = (moves: readonly ReflogEntry[], start: Sha, here: Sha): boolean => {
+  let at: Sha | undefined = here
+  for (const { from, to, message } of moves.toReversed()) {
+    if (to !== at || message !== followReason) return false
+    if (from === start) return true
+    at = from
+  }
+  return false
+}
 
 /** Where HEAD stands according to the loose ref; undefined (ask git) when it is packed or HEAD is elsewhere. */
 const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promise<string | undefined> => {
@@ -195,5 +209,3 @@ const headByFiles = async (tree: Tree, environment: IsolatedEnvironment): Promis
     return undefined
   }
 }
-
-const short = (sha: string): string => sha.slice(0, 7)

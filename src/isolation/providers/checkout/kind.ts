@@ -4,6 +4,8 @@ import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.
 import type { Sha } from '../../../domain/names.ts'
 import type { ProcessIdentity } from '../../../domain/process-identity.ts'
 import type { ProviderName } from '../../../domain/provider-name.ts'
+import type { LeftAlone, Notice } from '../../../domain/notice.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import type { LeftOut } from '../../../domain/removal/restore-point.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import type { JournalEntry, Spare, Store } from '../../../store/store.ts'
@@ -18,7 +20,7 @@ export type Salvaged = 'nothing' | 'saved' | 'cannot-keep'
 
 export type Undone =
   | { readonly outcome: 'undone'; readonly work: Salvaged }
-  | { readonly outcome: 'left'; readonly detail: string }
+  | { readonly outcome: 'left'; readonly why: LeftAlone }
 
 /**
  * `just-made`: the lock was held all along, so there is nobody's work in it. `just-failed`: it failed in this process,
@@ -27,7 +29,7 @@ export type Undone =
 export type UndoWhen = 'just-made' | 'just-failed' | 'after-crash'
 
 /** It stays as it is for now, and this is why. */
-export type Left = { readonly left: string }
+export type Left = { readonly left: LeftAlone }
 
 export type Undoing = {
   readonly codebase: Codebase
@@ -135,9 +137,9 @@ export type CheckoutKind = {
     codebase: Codebase,
     environment: IsolatedEnvironment,
     options: { readonly goes: boolean; readonly tip: Sha | undefined; readonly pointId: string },
-  ): Promise<{ readonly deleted: boolean; readonly note?: string; readonly notices?: readonly string[] }>
-  /** What is still there after a removal, in words. */
-  leftovers(codebase: Codebase, entry: JournalEntry): Promise<string[]>
+  ): Promise<{ readonly deleted: boolean; readonly note?: BranchNote; readonly notices?: readonly Notice[] }>
+  /** What is still there after a removal. */
+  leftovers(codebase: Codebase, entry: JournalEntry): Promise<Notice[]>
 }
 
 export type Making = {

@@ -15,9 +15,12 @@ import { withChild } from '../../children.ts'
 import type { IsolationContext } from '../../context.ts'
 import { locked } from '../../lock/locked.ts'
 import { pathCandidates } from '../../paths.ts'
-import { directoryNumber } from './making.ts'
+import { directoryNumber, provisioning } from './making.ts'
 import type { Made, Making, Undone } from './kind.ts'
 import type { Plan } from './plan.ts'
+import { coppice, type Remedy, remedy } from '../../../domain/remedy.ts'
+import type { LeftAlone } from '../../../domain/notice.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /**
  * Row and intent first, then git. The caller holds the repository's lock.
@@ -41,6 +44,8 @@ export const makeTree = async (making: Making): Promise<Made | Exclude<InsertOut
     const taken = outcome.claimed && spare ? await checkout.spares?.take(making, entry, spare) : undefined
     const tree = taken ?? (await addFresh(making, entry, outcome.claimed))
     await context.failpoint(`${making.kind}.tree`)
+    // A restore has yet to lay its files over the checkout.
+    if (making.kind === 'create') await context.store.journal.advance(entry.id, { step: provisioning, child: null })
     await writeToken(tree.gitDir, environment.id)
     await context.failpoint(`${making.kind}.token`)
     const settings = plan.branchSettings ?? (plan.upstream && upstreamSettings(plan.upstream)) ?? []
@@ -75,28 +80,47 @@ const withWhereabouts = (
   undone: Undone | undefined,
   error: unknown,
 ): unknown => {
+  if (undone?.outcome === 'left') return unfinished(environment, undone.why, error, signal)
   const where = whereWorkIs(undone, environment, entryId)
   if (where === undefined) return error
-  const { code, message, remedy } = toAppError(error)
+  const { code, message, remedy: first } = toAppError(error)
   if (signal?.aborted === true) return new AppError('cancelled', message, { cause: error, remedy: where })
-  return new AppError(code, message, { cause: error, remedy: remedy === undefined ? where : `${remedy}. ${where}` })
+  return new AppError(code, message, { cause: error, remedy: first === undefined ? where : remedy`${first}. ${where}` })
+}
+
+/** It stays until whoever keeps it from being undone is gone. */
+const unfinished = (
+  { path }: IsolatedEnvironment,
+  why: LeftAlone,
+  error: unknown,
+  signal: AbortSignal | undefined,
+): AppError => {
+  const { code, message, remedy: first } = toAppError(error)
+  const where = `The unfinished worktree is still at ${path}`
+  const way = remedy`run ${coppice('doctor --fix')} when it is free`
+  if (signal?.aborted === true) {
+    return new ReasonedError('cancelled', where, [{ left: why }], { cause: error, remedy: way })
+  }
+  // The output of a script ends without a full stop.
+  const what = `${message}${message.includes('\n') ? '\n' : '. '}${where}`
+  return new ReasonedError(code, what, [{ left: why }], {
+    cause: error,
+    remedy: first === undefined ? way : remedy`${first}; then ${way}`,
+  })
 }
 
 const whereWorkIs = (
-  undone: Undone | undefined,
+  undone: Extract<Undone, { outcome: 'undone' }> | undefined,
   { path }: IsolatedEnvironment,
   pointId: string,
-): string | undefined => {
+): Remedy | undefined => {
   if (undone === undefined)
-    return `The unfinished worktree is still at ${path}: run \`coppice doctor --fix\` to undo it`
-  if (undone.outcome === 'left') {
-    return `The unfinished worktree is still at ${path}: ${undone.detail}. Run \`coppice doctor --fix\` when it is free`
-  }
+    return remedy`The unfinished worktree is still at ${path}: run ${coppice('doctor --fix')} to undo it`
   switch (undone.work) {
     case 'nothing':
       return undefined
     case 'saved':
-      return `The changes in the unfinished worktree are saved: coppice worktree restore ${shellWord(pointId)}`
+      return remedy`The changes in the unfinished worktree are saved: ${coppice(`worktree restore ${shellWord(pointId)}`)}`
     case 'cannot-keep':
       return `The unfinished worktree was left as it is: it was moved, or holds what can't be saved (${path})`
   }
@@ -157,6 +181,7 @@ const intent = async (
     adminNamesBefore: (await readAdminDirs(plan.repo.commonDir)).map((admin) => admin.name),
     spare: undefined,
     directory: undefined,
+    trashedFrom: undefined,
   }
   return {
     id: context.ids(),

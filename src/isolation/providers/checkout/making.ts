@@ -44,6 +44,7 @@ export type MakingLeft = {
   readonly spare: CreationData['spare']
   readonly ownBranch: RestoreData['ownBranch']
   readonly directory: string | undefined
+  readonly trashedFrom: string | undefined
 }
 
 /** Throws when the entry is not as it was written: then nobody knows what may be taken back. */
@@ -74,3 +75,11 @@ const madeBy = ({ branch, branchCreated, ...data }: CreationData): Omit<MakingLe
 /** Whether the directory at the path is the one that was made. */
 export const isOurDirectory = async ({ directory, path }: MakingLeft): Promise<boolean> =>
   directory !== undefined && directory === (await directoryNumber(path))
+
+/** From these steps on the journal knows that every file of the checkout, or of the restore point, has been written. */
+export const provisioning = 'provisioning'
+export const finishing = 'finishing'
+export const discarding = 'discarding'
+
+export const hasLaidAll = ({ step }: JournalEntry): boolean =>
+  step === provisioning || step === finishing || step === discarding

@@ -2,7 +2,8 @@ import { repoOf } from '../../codebases/repo-of.ts'
 import type { BranchOrigin, Codebase } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
-import type { Trust } from '../../../domain/trust.ts'
+import type { Notice } from '../../../domain/notice.ts'
+import type { Doubt, Trust } from '../../../domain/trust.ts'
 import { branchForWork } from '../../../domain/work.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
@@ -15,6 +16,7 @@ import type { IsolationContext } from '../../context.ts'
 import { copiedRecords } from '../../codebases/copied-records.ts'
 import type { CreateRequest } from '../../provider.ts'
 import { fetchBranch, fetchPullRequestHead, prNotFound } from '../../codebases/fetch-pull-request.ts'
+import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
 /** What git has to do for one request, decided before anything is touched. */
 export type Plan = {
@@ -32,10 +34,10 @@ export type Plan = {
   readonly branchSettings?: BranchSettings
   readonly trust: Trust
   /** Why it counts as a fork's although nobody said that it is one. */
-  readonly doubt?: string | undefined
+  readonly doubt?: Doubt | undefined
   readonly prNumber: number | undefined
   readonly prBranch: string | undefined
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 export const planCreation = async (context: IsolationContext, request: CreateRequest): Promise<Plan> => {
@@ -55,7 +57,7 @@ const planBranch = async (
   const { local, tracking } = await branchTips(context, codebase, branch)
   if (local !== undefined) {
     await assertNotCheckedOut(codebase, branch)
-    const notices = !baseNamed ? [] : [`branch ${branch} already exists: using it as is, ignoring --base`]
+    const notices: Notice[] = !baseNamed ? [] : [{ kind: 'base-ignored', branch }]
     const judged = await contentTrust(context, codebase, { tip: local, branch }, { signal })
     return { ...plain, ...judged, origin: 'existing', at: local, start: undefined, notices }
   }
@@ -67,7 +69,7 @@ const planBranch = async (
       origin: 'created',
       at: tracking,
       start: tracking,
-      notices: [`branch ${branch} exists on ${codebase.remote}: continuing from there`],
+      notices: [{ kind: 'remote-branch-continued', branch, remote: codebase.remote ?? '' }],
     }
   }
   // `--base` may name a stranger's commit; the repository's own base is what trust is measured by.
@@ -83,7 +85,7 @@ const planPullRequest = async (context: IsolationContext, request: CreateRequest
   const remote = codebase.remote
   if (remote === undefined) {
     throw new AppError('pr-not-found', `${codebase.name} has no remote, so PR #${number} can't be fetched`, {
-      remedy: 'add one with `git remote add origin <url>`',
+      remedy: remedy`add one with ${shell('git remote add origin <url>')}`,
     })
   }
   if (hints.prBranch === undefined || hints.isForkPR === true || work.type === 'review') {
@@ -100,8 +102,8 @@ const planOwnBranch = async (
   number: number,
   prBranch: BranchName,
 ): Promise<Plan> => {
-  const { codebase } = request
-  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch })
+  const { codebase, signal } = request
+  const fetched = await fetchBranch(context, codebase, remote, { number, branch: prBranch }, { signal })
   const tips = await branchTips(context, codebase, prBranch)
   const { local } = tips
   const tracking = fetched.sha ?? tips.tracking
@@ -129,10 +131,7 @@ const planOwnBranch = async (
       origin: own.local === undefined ? 'created' : 'existing',
       at: own.local ?? tip,
       start: own.local === undefined ? tip : undefined,
-      notices: [
-        ...notices,
-        `${prBranch} is checked out in ${holder}: working in ${branch}, which pushes to ${prBranch}`,
-      ],
+      notices: [...notices, { kind: 'pr-branch-checked-out', prBranch, holder, branch }],
     }
   }
   if (local === undefined) {
@@ -165,7 +164,7 @@ const meet = async (
   local: Sha,
   tracking: Sha | undefined,
   branch: BranchName,
-  notices: readonly string[],
+  notices: readonly Notice[],
 ): Promise<Pick<Plan, 'at' | 'fastForward' | 'notices'>> => {
   const repo = repoOf(codebase)
   if (tracking === undefined || tracking === local || (await isAncestor(context.git, repo, tracking, local))) {
@@ -174,19 +173,19 @@ const meet = async (
   if (await isAncestor(context.git, repo, local, tracking)) {
     return { at: tracking, fastForward: { from: local, to: tracking }, notices }
   }
-  const sentence = `local branch ${branch} (${short(local)}) and ${codebase.remote}/${branch} (${short(tracking)}) have diverged: keeping the local one as is`
-  return { at: local, notices: [...notices, sentence] }
+  const diverged = { kind: 'branches-diverged', branch, local, remote: codebase.remote ?? '', tracking } as const
+  return { at: local, notices: [...notices, diverged] }
 }
 
 /** A fork's PR, or a review: the PR's head, exactly the SHA that was named. */
 const planReview = async (
   context: Pick<IsolationContext, 'git' | 'progress'>,
-  { codebase, hints, doubt }: CreateRequest,
+  { codebase, hints, doubt, signal }: CreateRequest,
   remote: string,
   number: number,
 ): Promise<Plan> => {
   const branch = toBranchName(`pr-${number}-review`)
-  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha)
+  const head = await fetchPullRequestHead(context, codebase, remote, number, hints.prSha, { signal })
   const existing = (await branchTips(context, codebase, branch)).local
   if (existing !== undefined) await assertNotCheckedOut(codebase, branch)
   if (head.sha === undefined && existing === undefined)
@@ -203,8 +202,10 @@ const planReview = async (
     prNumber: number,
     prBranch: hints.prBranch,
     notices: [
-      ...(head.problem === undefined ? [] : [`couldn't fetch PR #${number} (${head.problem}): using the local copy`]),
-      `Reviewing PR at commit \`${short(at)}\`${hints.prBranch === undefined ? '' : ` (branch: \`${hints.prBranch}\`)`}`,
+      ...(head.problem === undefined
+        ? []
+        : [{ kind: 'not-fetched', of: { pullRequest: number }, why: head.problem } as const]),
+      { kind: 'reviewing', commit: at, prBranch: hints.prBranch },
     ],
   }
 }
@@ -232,12 +233,10 @@ const assertNotCheckedOut = async (codebase: Codebase, branch: BranchName): Prom
   })
 }
 
-const wayToFree = async (codebase: Codebase, holder: string): Promise<string> => {
+const wayToFree = async (codebase: Codebase, holder: string): Promise<Remedy> => {
   if (holder === codebase.checkoutPath) return 'switch that checkout to another branch, or choose another name'
   const copied = (await copiedRecords(codebase)).some(({ worktreePath }) => worktreePath === holder)
   return copied
-    ? 'that is a worktree of the repository that this one was copied from: `coppice doctor` names the record to delete'
-    : `track it with \`coppice worktree adopt ${shellWord(holder)}\`, or choose another name`
+    ? remedy`that is a worktree of the repository that this one was copied from: ${coppice('doctor')} names the record to delete`
+    : remedy`track it with ${coppice(`worktree adopt ${shellWord(holder)}`)}, or choose another name`
 }
-
-const short = (sha: string): string => sha.slice(0, 7)

@@ -31,11 +31,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     const { restorePoint, notices } = await saveMissing(context, checkout, codebase, missing)
     // A worktree's branches are the repository's; of a clone only one comes back with the new environment.
     if (restorePoint === undefined || checkout.sharesRefs) return notices
-    const restore = `coppice worktree restore ${restorePoint.id}`
-    return [
-      ...notices,
-      `other branches of the missing clone are saved; to get them, remove this one and run: ${restore}`,
-    ]
+    return [...notices, { kind: 'other-branches-saved', point: restorePoint.id }]
   },
   vouch: async (context, codebase, environment, options) =>
     (await import('./vouch.ts')).vouchFor(context, codebase, environment, options),
@@ -48,7 +44,7 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
     }
     const { undoMaking } = await import('./undo.ts')
     const undone = await undoMaking(context, codebase, checkout.undo, id, 'after-crash')
-    return undone.outcome === 'left' ? undone.detail : undefined
+    return undone.outcome === 'left' ? undone.why : undefined
   },
 
   discardPoint: async (context, codebase, id) =>

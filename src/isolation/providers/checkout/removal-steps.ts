@@ -2,6 +2,8 @@ import { lstat, mkdir, rename } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
+import type { Notice } from '../../../domain/notice.ts'
+import type { BranchNote, RemovalReason } from '../../../domain/removal/branch-note.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { updateRefs } from '../../../git/refs.ts'
 import type { Conversation, JournalEntry } from '../../../store/store.ts'
@@ -149,9 +151,9 @@ const putBack = async (
 
 export type Finished = {
   readonly branchDeleted: boolean
-  readonly branchNote: string
+  readonly branchNote: BranchNote | string
   readonly letGo: readonly Conversation[]
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 export const finishRemoval = async (
@@ -161,7 +163,7 @@ export const finishRemoval = async (
   entryId: string,
 ): Promise<Finished> => {
   const open = await openRemoval(context, entryId)
-  if (open === undefined) return { branchDeleted: false, branchNote: '', letGo: [], notices: [] }
+  if (open === undefined) return { branchDeleted: false, branchNote: { kind: 'not-judged' }, letGo: [], notices: [] }
   const { entry, environment } = open
   const { root, branchGoes, tip, note, askedBy, why, trigger } = readRemovalData(entry)
   const settled = await checkout.settleBranch(context, codebase, environment, {
@@ -181,7 +183,6 @@ export const finishRemoval = async (
     await store.environments.dropAliases(environment.id)
     await store.ports.release(environment.id)
     const conversations = await store.conversations.detachEnvironment(environment.id)
-    const branch = `Branch ${branchDeleted ? 'deleted' : 'kept'}: ${branchNote}.`
     const leftOut = (await store.restorePoints.get(entry.id))?.contents.leftOut ?? []
     await context.onEnvironmentLost(store, {
       environment,
@@ -190,7 +191,7 @@ export const finishRemoval = async (
       askedBy,
       trigger,
       why,
-      branch,
+      branch: { deleted: branchDeleted, note: branchNote },
       leftOut,
     })
     await store.journal.end(entry.id)
@@ -206,17 +207,17 @@ export const finishRemoval = async (
   }
 }
 
-/** For those who are told. */
-export const whyOf = ({ why, trigger }: RemoveOptions): string => why ?? reasons[trigger]
+/** For those who used it. */
+export const whyOf = ({ why, trigger }: RemoveOptions): RemovalReason => why ?? { kind: reasons[trigger] }
 
-const reasons: Record<RemoveOptions['trigger'], string> = {
-  command: 'on request',
+const reasons = {
+  command: 'on-request',
   closed: 'closed',
   merged: 'merged',
   stale: 'stale',
-  room: 'merged, to make room',
-  fleet: 'with its fleet',
-}
+  room: 'to-make-room',
+  fleet: 'with-its-fleet',
+} as const satisfies Record<RemoveOptions['trigger'], RemovalReason['kind']>
 
 /** The PR's head was kept for as long as an environment was of it; the restore point holds what was worked on. */
 const dropPullRequestRef = async (
@@ -240,10 +241,10 @@ const verifyGone = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   entry: JournalEntry,
-): Promise<string[]> => {
-  const notices: string[] = []
+): Promise<Notice[]> => {
+  const notices: Notice[] = []
   if ((await unlessMissing(lstat(environment.path))) !== undefined) {
-    notices.push(`${environment.path} exists again; it isn't Coppice's, so it was left alone`)
+    notices.push({ kind: 'path-exists-again', path: environment.path })
   }
   return [...notices, ...(await checkout.leftovers(codebase, entry))]
 }

@@ -4,6 +4,8 @@ import { AppError, toAppError } from '../../../domain/errors.ts'
 import { isMissing } from '../../../domain/missing.ts'
 import { type GateAnswer, refusals, cannotTell, no } from '../../../domain/removal/gates.ts'
 import type { EnvironmentId } from '../../../domain/names.ts'
+import type { Notice } from '../../../domain/notice.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { Tree } from '../../../git/door.ts'
 import { freshen } from '../../codebases/base.ts'
 import type { Fresh } from '../../codebases/base-branch.ts'
@@ -37,6 +39,7 @@ import { writeRestorePoint } from './restore-point/restore-point.ts'
 import { foreignLock, saveMissing } from './save-missing.ts'
 import { leftRunning, runTeardown } from './provision/scripts.ts'
 import { moveToTrash } from '../../trash/trash.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * The one removal function: close events, the scheduler, the limit, commands and doctor all end up here.
@@ -144,7 +147,7 @@ const removePresent = async (
   tree: Tree,
   seen: Dirt,
   fate: BranchFate,
-  notices: readonly string[],
+  notices: readonly Notice[],
 ): Promise<Removed | Refused> => {
   const { codebase, environment, options, checkout } = subject
   const root = await managedRoot(environment.path, context.host)
@@ -181,7 +184,7 @@ const removePresent = async (
     if (!isMissing(error)) throw error
     throw new AppError('busy', `${environment.branch} was moved or changed while it was being removed`, {
       cause: error,
-      remedy: 'try again; run `coppice worktree list` to see where it is now',
+      remedy: remedy`try again; run ${coppice('worktree list')} to see where it is now`,
     })
   }
 }
@@ -192,10 +195,10 @@ const afterTeardown = async (
   subject: RemovalSubject,
   tree: Tree,
   seen: Dirt,
-): Promise<{ dirt: Dirt; notices: string[] }> => {
+): Promise<{ dirt: Dirt; notices: Notice[] }> => {
   const { codebase, environment, config, options } = subject
   if (config.teardown.length === 0) return { dirt: seen, notices: await leftBySetup(context, subject) }
-  const { notices } = await runTeardown(context, {
+  const { notices }: { notices: readonly Notice[] } = await runTeardown(context, {
     codebase,
     environment,
     tree,
@@ -204,12 +207,12 @@ const afterTeardown = async (
   }).catch((error: unknown) => {
     // A teardown that fails stops a removal, since what it was to stop may still run; a person may insist.
     if (options.force !== true) throw error
-    return { notices: [`teardown failed: ${toAppError(error).message}`] }
+    return { notices: [{ kind: 'teardown-failed', message: toAppError(error).message } as const] }
   })
   const dirt = await readDirt(context, codebase, environment, tree, config)
-  const left = refusals(reasonsIn(environment, dirt), options.force === true).map(({ detail }) => detail)
+  const left = refusals(reasonsIn(environment, dirt), options.force === true)
   if (left.length > 0) {
-    throw new AppError('program-failed', `teardown left ${environment.branch} with work in it: ${left.join(', ')}`, {
+    throw new ReasonedError('program-failed', `teardown left ${environment.branch} with work in it`, left, {
       remedy: `check what it wrote: ${environment.path}`,
     })
   }
@@ -220,7 +223,7 @@ const afterTeardown = async (
 const leftBySetup = async (
   context: Pick<IsolationContext, 'home'>,
   { config, environment }: RemovalSubject,
-): Promise<string[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
+): Promise<Notice[]> => (config.setup.length === 0 ? [] : leftRunning(context, environment, 'setup'))
 
 /** The directory is out of everybody's way now: has anybody written to it, or is anybody in it, since we looked? */
 const lookAgain = async (
@@ -263,11 +266,11 @@ const current = async (context: Pick<IsolationContext, 'store'>, id: Environment
   if (environment?.status === 'active' || environment?.status === 'missing') return environment
   if (environment?.status === 'creating' || environment?.status === 'removing') {
     throw new AppError('busy', `${environment.branch} is currently ${environment.status}`, {
-      remedy: 'try again in a moment; if that keeps happening, run `coppice doctor --fix`',
+      remedy: remedy`try again in a moment; if that keeps happening, run ${coppice('doctor --fix')}`,
     })
   }
   throw new AppError('not-found', 'that worktree is already gone', {
-    remedy: 'run `coppice worktree list` for a list',
+    remedy: remedy`run ${coppice('worktree list')} for a list`,
   })
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, branchNameProblem, toBranchName, toEnvironmentId } from '../../../domain/names.ts'
+import type { NameTaken } from '../../../domain/notice.ts'
 import { bytesBelow } from '../../../domain/raw-path.ts'
 import { deleteTree } from '../../../process/files/delete-tree.ts'
 import type { LeftOut, RestorePoint } from '../../../domain/removal/restore-point.ts'
@@ -21,6 +22,7 @@ import { checkoutSettings } from './checkout-settings.ts'
 import { copyTree } from './restore-point/archive.ts'
 import { activate, choosePath, makeTree, undoFailed } from './make.ts'
 import type { Made, Making } from './kind.ts'
+import { finishing } from './making.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -36,6 +38,7 @@ import { restoreDirectory } from '../../restore-points.ts'
 import { makeFull, takeSkippedAway } from './restore-point/restore-skipped.ts'
 import { bringSubmodules } from './restore-point/restore-submodules.ts'
 import type { CheckoutKind } from './kind.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * Brings a removed environment back on a fresh path: branch, commits, index, files, untracked and saved ignored ones.
@@ -57,11 +60,12 @@ export const restoreEnvironment = async (
   })
   try {
     const leftOut = await fill(context, checkout, made.tree, point)
+    await context.store.journal.advance(made.entry.id, { step: finishing })
     await leasePorts(context, making.environment, (await baseAndConfig(context, codebase)).config.ports)
     await context.failpoint('restore.filled')
     const brought = checkout.sharesRefs ? await bringOwnBranch(context, codebase, point, made.entry.id) : []
     const environment = await activate(making, made)
-    const lost = [...point.contents.leftOut, ...leftOut].map(({ path, reason }) => `not restored: ${path} (${reason})`)
+    const lost = [...point.contents.leftOut, ...leftOut].map((left) => ({ kind: 'not-restored', left }) as const)
     return { environment, notices: [...making.plan.notices, ...brought, ...lost] }
   } catch (error) {
     throw await undoFailed(making, made, error)
@@ -123,7 +127,7 @@ const begin = async (
       ? `the limit of ${limit} worktrees is reached`
       : `another worktree has the same ${made.on}`,
     {
-      remedy: 'remove one first; run `coppice worktree list` for a list',
+      remedy: remedy`remove one first; run ${coppice('worktree list')} for a list`,
     },
   )
 }
@@ -135,7 +139,7 @@ const assertWhole = async (
 ): Promise<void> => {
   if ((await context.store.restorePoints.get(id)) === undefined) {
     throw new AppError('restore-failed', 'that restore point has expired', {
-      remedy: 'run `coppice worktree restore --list` for the others',
+      remedy: remedy`run ${coppice('worktree restore --list')} for the others`,
     })
   }
   const directory = restoreDirectory(context, id)
@@ -156,7 +160,7 @@ const nestedPlace = (directory: string, path: string): Buffer => bytesBelow(join
 
 const occupied = (live: IsolatedEnvironment): AppError =>
   new AppError('restore-failed', `it already has a worktree again: ${live.branch} at ${live.path}`, {
-    remedy: `remove that one first: coppice worktree remove ${shellWord(live.branch)}`,
+    remedy: remedy`remove that one first: ${coppice(`worktree remove ${shellWord(live.branch)}`)}`,
   })
 
 /** The branch as it was, if that name still stands there or is free; else a name of its own, and the user is told. */
@@ -198,9 +202,13 @@ const planRestore = async (
     return { ...plain, at: ref.sha, branch: wanted, origin: 'existing', notices: [] }
   }
   const branch = freeName(wanted, names)
-  const moved = free && ref !== undefined ? `is now at ${ref.sha.slice(0, 7)}` : 'is checked out elsewhere'
-  const why = blocked === undefined ? moved : `can't exist beside ${blocked}`
-  return { ...anew, branch, notices: [`branch ${wanted} ${why}: restored as ${branch}`] }
+  const why: NameTaken =
+    blocked !== undefined
+      ? { kind: 'blocked', by: blocked }
+      : free && ref !== undefined
+        ? { kind: 'moved', to: ref.sha }
+        : { kind: 'checked-out' }
+  return { ...anew, branch, notices: [{ kind: 'restored-as', branch: wanted, name: branch, why }] }
 }
 
 const upstreamOf = (

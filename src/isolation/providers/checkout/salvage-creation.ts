@@ -3,8 +3,7 @@ import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
 import { type Sha, isSha } from '../../../domain/names.ts'
-import { shownPath, toRaw, bytesBelow, rawBytes } from '../../../domain/raw-path.ts'
-import { trimEndOf } from '../../../domain/trim-end.ts'
+import { bytesBelow, toRaw } from '../../../domain/raw-path.ts'
 import { halfDone, readHead } from '../../../git/admin-dir.ts'
 import type { Tree } from '../../../git/door.ts'
 import { withPrivateIndex } from '../../../git/private-index.ts'
@@ -13,7 +12,7 @@ import { readTree, type ListedEntry } from '../../../git/objects.ts'
 import { indexChanges } from '../../../git/snapshot.ts'
 import { type Status, readStatus } from '../../../git/status.ts'
 import { existingObjects } from '../../../git/unreachable.ts'
-import { type TreePath, treePath } from '../../../git/tree-path.ts'
+import type { TreePath } from '../../../git/tree-path.ts'
 import { copyUntrusted } from '../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../store/store.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -21,10 +20,9 @@ import { baseAndConfig } from '../../codebases/base-and-config.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { Dirt } from './look/dirt.ts'
 import { type InnerRepository, repositoriesInside } from './look/repositories-inside.ts'
-import { type DirtySubmodule, lookIntoSubmodules, submoduleTree } from './look/submodules.ts'
 import { walk } from '../../walk.ts'
 import { isOurAddition } from './provision/additions.ts'
-import { type ExpectedContent, expectedContent } from './provision/expected-content.ts'
+import { type ExpectedContent, expectedContent, hasMode } from './provision/expected-content.ts'
 import type { Keeping, Salvaged } from './kind.ts'
 import { namedIn } from './restore-point/named-by-record.ts'
 import { discardRestorePoint, writeRestorePoint } from './restore-point/restore-point.ts'
@@ -34,7 +32,8 @@ import { withoutLargeFiles } from '../../../git/large-files.ts'
 import type { Setting } from '../../../git/neutral.ts'
 import { checkoutSettings } from './checkout-settings.ts'
 import { convertedEdits } from './look/converted-edits.ts'
-import { isBeginningOf } from './provision/same-content.ts'
+import { isBeginningOf, sameBytes } from './provision/same-content.ts'
+import { changedSubmodules, isRegenerable } from './salvage-submodules.ts'
 
 /**
  * Somebody may have found the directory of a creation that failed or that a crash interrupted, and worked in it. What is
@@ -54,11 +53,12 @@ export const saveStrangersWork = async (
   if (!isSha(start)) return 'cannot-keep'
   const environment =
     entry.environmentId === undefined ? undefined : await context.store.environments.get(entry.environmentId)
-  const laid = await expectedContent(context, tree, entry, start)
+  const isWhole = await checkout.isWhole(tree)
+  const laid = await expectedContent(context, tree, entry, start, { isWhole })
   // A restore brings large files from its restore point; a spare is made as our own work is.
   const settings =
     entry.data['pointId'] === undefined ? checkoutSettings(environment?.trust ?? 'own') : withoutLargeFiles
-  const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, laid, settings })
+  const dirt = await beyondCheckout(context, checkout, codebase, tree, { start, laid, settings, isWhole })
   if (dirt === undefined) return 'nothing'
   // A spare is nobody's environment, so there is nothing to restore it as: it is left where it is.
   if (environment === undefined) return 'cannot-keep'
@@ -90,6 +90,8 @@ type Expected = {
   readonly start: Sha
   readonly laid: ExpectedContent
   readonly settings: readonly Setting[]
+  /** Git can be asked about the tree. */
+  readonly isWhole: boolean
 }
 
 const compareWith = async (
@@ -97,11 +99,10 @@ const compareWith = async (
   checkout: Keeping,
   codebase: Codebase,
   tree: Tree,
-  { indexFile, start, laid, settings }: Expected & { readonly indexFile: string },
+  { indexFile, start, laid, settings, isWhole }: Expected & { readonly indexFile: string },
 ): Promise<Dirt | undefined> => {
-  const whole = await checkout.isWhole(tree)
   // Killed while it wrote the record: git cannot read that, so the repository itself is asked about the directory.
-  const asked: Tree = whole ? tree : { ...repoOf(codebase), gitDir: codebase.repoPath, path: tree.path }
+  const asked: Tree = isWhole ? tree : { ...repoOf(codebase), gitDir: codebase.repoPath, path: tree.path }
   await context.git.run({ operation: 'read-tree', at: asked, args: ['read-tree', start], indexFile, locks: true })
   const status = await readStatus(context.git, asked, { indexFile })
   const { config } = await baseAndConfig(context, codebase)
@@ -125,20 +126,20 @@ const compareWith = async (
     changed: await theirs(status.changed),
     converted,
   })
-  const staged = whole ? await stagedOnly(context, tree, start, laid) : []
+  const staged = isWhole ? await stagedOnly(context, tree, start, laid) : []
   const untracked = await theirs(status.untracked)
   const ignored = (await theirs(status.ignored)).filter((path) => !isRegenerable(context, path))
   const gitlinks = tracked.filter(({ mode }) => mode === '160000').map(({ bytes }) => toRaw(bytes))
   const repositories = await repositoriesOf(context, tree, gitlinks, status, laid)
-  const submodules = await submodulesOf(context, tree, gitlinks, { laid, settings })
-  const head = whole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
+  const submodules = await changedSubmodules(context, tree, gitlinks, { laid, settings })
+  const head = isWhole ? await resolveCommit(context.git, tree, 'HEAD') : undefined
   const half = laid.halfDone ? [] : halfDone(tree.gitDir)
   const named = await namedIn(context, tree, await branchOf(tree), laid.commits, asked)
   // What the restore point holds was brought back, and is still in the point.
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
-  const tips = whole ? await strangersTips(context, checkout, codebase, tree) : []
-  const own = whole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
+  const tips = isWhole ? await strangersTips(context, checkout, codebase, tree) : []
+  const own = isWhole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
   const found = [
     changed,
     staged,
@@ -190,7 +191,7 @@ const stagedOnly = async (
   // Killed before git wrote it: without one, git would call everything deleted.
   if (!existsSync(join(tree.gitDir, 'index'))) return []
   const changes = await indexChanges(context.git, tree, start)
-  return changes.flatMap(({ path, blob }) => (blob === undefined || laid.staged(path, blob.sha) ? [] : [path]))
+  return changes.filter((change) => !laid.staged(change)).map(({ path }) => path)
 }
 
 /** Commits in refs that only the checkout has: the repository knows every commit that it was made with. */
@@ -207,23 +208,30 @@ const strangersTips = async (
 
 /**
  * Git status looks through filters and line ends: it hides some edits, and shows files that were only half written. A
- * file is somebody's work unless it is what a checkout writes, or the beginning of it.
+ * file is somebody's work unless it is what a checkout writes or, if the checkout may have been interrupted, the
+ * beginning of it.
  */
 const notOfCheckout = async (
   context: Pick<IsolationContext, 'git'>,
   tree: Tree,
   tracked: readonly ListedEntry[],
-  { start, laid, settings, changed, converted }: Expected & Pick<Dirt, 'changed' | 'converted'>,
+  { start, laid, settings, changed, converted }: Omit<Expected, 'isWhole'> & Pick<Dirt, 'changed' | 'converted'>,
 ): Promise<{ readonly changed: readonly string[]; readonly edited: readonly string[] }> => {
-  const files = new Set(tracked.filter(({ mode }) => mode.startsWith('100')).map(({ bytes }) => toRaw(bytes)))
+  const files = new Map(
+    tracked.filter(({ mode }) => mode.startsWith('100')).map((entry) => [toRaw(entry.bytes), entry]),
+  )
   const compared: string[] = []
   for (const path of [...changed, ...converted]) {
     const found = await unlessMissing(lstat(bytesBelow(tree.path, path)))
     if (files.has(path) && found?.isFile() === true) compared.push(path)
   }
-  const asked = { commit: start, paths: compared, settings, isSame: isBeginningOf }
-  const edits = new Set(await convertedEdits(context, tree, asked))
-  const laidDown = new Set(compared.filter((path) => !edits.has(path)))
+  const isSame = laid.isComplete ? sameBytes : isBeginningOf
+  const edits = new Set(await convertedEdits(context, tree, { commit: start, paths: compared, settings, isSame }))
+  const laidDown = new Set<string>()
+  for (const path of compared) {
+    const isAsLaid = !laid.isComplete || (await hasMode(bytesBelow(tree.path, path), files.get(path)))
+    if (isAsLaid && !edits.has(path)) laidDown.add(path)
+  }
   const edited: string[] = []
   for (const path of converted) if (edits.has(path) && !(await laid.has(path))) edited.push(path)
   return { changed: changed.filter((path) => !laidDown.has(path)), edited }
@@ -248,54 +256,6 @@ const repositoriesOf = async (
   for (const one of repositories) if (!(await laid.has(`${one.path}/`))) found.push(one)
   return found
 }
-
-/**
- * Those that hold more than their commit. Git status does not show what is in them. Those that were being brought back
- * are still where they came from; one that git cannot look into is kept whole.
- */
-const submodulesOf = async (
-  context: Pick<IsolationContext, 'git' | 'settings'>,
-  tree: Tree,
-  gitlinks: readonly string[],
-  { laid, settings }: Pick<Expected, 'laid' | 'settings'>,
-): Promise<DirtySubmodule[]> => {
-  const found: DirtySubmodule[] = []
-  for (const path of gitlinks) {
-    const problem = await submoduleProblem(context, tree, path, settings).catch(() => 'has changes' as const)
-    if (problem !== undefined && !(await laid.has(`${path}/`))) found.push({ path, problem })
-  }
-  return found
-}
-
-const submoduleProblem = async (
-  context: Pick<IsolationContext, 'git' | 'settings'>,
-  tree: Tree,
-  path: string,
-  settings: readonly Setting[],
-): Promise<DirtySubmodule['problem'] | undefined> => {
-  const { dirty, ignored, converted } = await lookIntoSubmodules(context, tree, [treePath(rawBytes(path))])
-  const own = dirty.find((one) => one.path === path)
-  if (own !== undefined) return own.problem
-  if (dirty.length > 0 || ignored.some((file) => !isRegenerable(context, file))) return 'has changes'
-  for (const one of converted) if (await hasHiddenEdits(context, tree, one, settings)) return 'has changes'
-  return undefined
-}
-
-const hasHiddenEdits = async (
-  context: Pick<IsolationContext, 'git'>,
-  tree: Tree,
-  path: string,
-  settings: readonly Setting[],
-): Promise<boolean> => {
-  const inner = await submoduleTree(tree, path)
-  const commit = inner && (await resolveCommit(context.git, inner, 'HEAD'))
-  if (inner === undefined || commit === undefined) return true
-  const paths = (await convertedFiles(context.git, inner)).map(({ bytes }) => toRaw(bytes))
-  return (await convertedEdits(context, inner, { commit, paths, settings })).length > 0
-}
-
-const isRegenerable = ({ settings }: Pick<IsolationContext, 'settings'>, path: string): boolean =>
-  settings.regenerable.includes(trimEndOf(shownPath(path), '/').split('/').at(-1) ?? '')
 
 const branchOf = async (tree: Tree): Promise<string | undefined> => {
   const head = await readHead(tree.gitDir)

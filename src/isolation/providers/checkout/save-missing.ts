@@ -1,15 +1,16 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
-import { AppError } from '../../../domain/errors.ts'
 import { readLock } from '../../../git/admin-dir.ts'
 import { settleOrAbandon } from '../../abandon.ts'
 import type { IsolationContext } from '../../context.ts'
 import type { CheckoutKind } from './kind.ts'
 import type { Removed, RemoveOptions } from '../../provider.ts'
-import { lockedBy } from '../../../domain/removal/reason.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
+import { no } from '../../../domain/removal/gates.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
 import { writePointOfHeld, writeRestorePoint } from './restore-point/restore-point.ts'
+import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
  * Removes an environment whose directory is away. What git's record still knows (HEAD, index, reflog), or what the
@@ -22,12 +23,13 @@ export const saveMissing = async (
   codebase: Codebase,
   environment: IsolatedEnvironment,
   judged?: BranchFate,
-  options: RemoveOptions = { trigger: 'command', why: 'its directory was missing, and a new worktree was created' },
+  options: RemoveOptions = { trigger: 'command', why: { kind: 'replaced' } },
 ): Promise<Removed> => {
   const lock = await foreignLock(checkout, codebase, environment)
   if (lock !== undefined) {
-    throw new AppError('busy', `${environment.branch} is missing, and ${lockedBy(lock)}`, {
-      remedy: `if whoever locked it is done: git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`,
+    const reasons = [no('not-in-use', { kind: 'lock', reason: lock })]
+    throw new ReasonedError('busy', `${environment.branch} is missing, and can't be given up`, reasons, {
+      remedy: remedy`if whoever locked it is done: ${shell(`git -C ${shellWord(codebase.checkoutPath ?? codebase.repoPath)} worktree unlock ${shellWord(environment.path)}`)}`,
     })
   }
   const missing = await asMissing(context, environment)
@@ -36,10 +38,10 @@ export const saveMissing = async (
   // The repository never had the branch of a clone that has no commits.
   const isEmpty = held?.tip !== undefined && held.tip === missing.startSha && missing.branchOrigin === 'created'
   const fate: BranchFate = {
-    merged: judged?.merged ?? { value: 'cannot-tell', detail: 'not asked' },
+    merged: judged?.merged ?? { value: 'cannot-tell', why: { kind: 'not-asked' } },
     tip: held?.tip ?? judged?.tip,
     goes: isEmpty,
-    note: isEmpty ? 'no commits of its own were seen' : 'its directory is missing',
+    note: { kind: isEmpty ? 'no-own-commits' : 'directory-missing' },
   }
   const entry = await beginRemoval(context, codebase, missing, { root: undefined, tree, fate, options })
   try {

@@ -25,15 +25,16 @@ export const undoMaking = async (
     when === 'after-crash'
       ? ((await settleChild(context, codebase.repoPath, entry)) ?? (await steps.stillRunning(context, data)))
       : undefined
-  if (running !== undefined) return { outcome: 'left', detail: running }
+  if (running !== undefined) return { outcome: 'left', why: { kind: 'failed', message: running } }
   if (!(await endScripts(context, entry))) {
-    return { outcome: 'left', detail: 'a process that its setup started is still running' }
+    return { outcome: 'left', why: { kind: 'setup-running' } }
   }
-  const astray = await resumeDiscarding(context, entry, steps.paths(data))
-  if (astray !== undefined) return { outcome: 'left', detail: astray }
+  const from = steps.paths(data).filter((path) => data.trashedFrom === undefined || path === data.trashedFrom)
+  const astray = await resumeDiscarding(context, entry, from)
+  if (astray !== undefined) return { outcome: 'left', why: astray }
   const undoing = { codebase, entry, data, when }
   const saved = await steps.takeBack(context, undoing)
-  if (isLeft(saved)) return { outcome: 'left', detail: saved.left }
+  if (isLeft(saved)) return { outcome: 'left', why: saved.left }
   for (const path of steps.paths(data)) await removeIfEmpty(path)
   await steps.dropRefs(context, undoing, saved)
   await context.failpoint('undo.branch')

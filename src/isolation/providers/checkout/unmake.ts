@@ -19,6 +19,8 @@ import type { Left, Salvaged } from './kind.ts'
 import { worktreesInside } from './look/repositories-inside.ts'
 import { treeStamp, type TreeStamp } from './look/tree-stamp.ts'
 import { discardRestorePoint } from './restore-point/restore-point.ts'
+import type { LeftAlone } from '../../../domain/notice.ts'
+import type { GateAnswer } from '../../../domain/removal/gates.ts'
 
 export const isLeft = (answer: Salvaged | Left): answer is Left => typeof answer === 'object'
 
@@ -52,20 +54,25 @@ export const holdsOthers = async (
   return inside.length > 0
 }
 
-/** Who uses the half-made tree, in words; undefined when nobody does. */
+/** Who uses the half-made tree; undefined when nobody does. */
 export const whoUses = async (
   context: IsolationContext,
   entry: JournalEntry,
   provider: ProviderName,
   tree: Tree,
-): Promise<string | undefined> => {
+): Promise<LeftAlone | undefined> => {
   const environment: Used = { id: toEnvironmentId(entry.environmentId ?? entry.id), provider }
   const first = await stillInUse(context, { environment }, tree)
   // Another Coppice process may have asked git about it just then.
   const users = isFree(first) ? first : await stillInUse(context, { environment }, tree)
   const reasons = users.filter(({ answer }) => answer !== 'yes')
-  return reasons.length === 0 ? undefined : reasons.map(({ detail }) => detail).join(', ')
+  return reasons.length === 0 ? undefined : because(reasons)
 }
+
+const because = (reasons: readonly GateAnswer[]): LeftAlone => ({
+  kind: 'facts',
+  facts: reasons.flatMap(({ fact }) => fact ?? []),
+})
 
 export type Discarding = {
   readonly codebase: Codebase
@@ -89,11 +96,14 @@ export const saveAndDiscard = async (context: IsolationContext, discarding: Disc
   await context.failpoint('undo.saved')
   const root = await rootOf(context, tree.path)
   if (root === undefined) return saved
+  // A spare that was being taken may be at either of two places, and has to come back to the same one.
+  await context.store.journal.advance(entry.id, { data: { trashedFrom: tree.path } })
   const trash = await moveToTrash(root, tree.path, trashId(entry))
   await context.failpoint('undo.moved')
-  const changed = await lookAgain(context, discarding, movedTree(trash), before).catch(
-    (error: unknown) => toAppError(error).message,
-  )
+  const changed = await lookAgain(context, discarding, movedTree(trash), before).catch((error: unknown): LeftAlone => ({
+    kind: 'failed',
+    message: toAppError(error).message,
+  }))
   if (changed !== undefined) {
     const problem = await putBack(trash, tree.path)
     if (problem === undefined && saved === 'saved') await discardRestorePoint(context, codebase, entry.id)
@@ -112,16 +122,16 @@ const lookAgain = async (
   { entry, provider }: Discarding,
   moved: Tree,
   before: TreeStamp,
-): Promise<string | undefined> => {
+): Promise<LeftAlone | undefined> => {
   // Git may have been killed before it made its own directory.
   const hasRecord = (await unlessMissing(lstat(moved.gitDir))) !== undefined
   const mounts = await isUnmounted(hasRecord ? [moved.path, moved.gitDir] : [moved.path])
   const mounted = mounts.find(({ answer }) => answer !== 'yes')
-  if (mounted !== undefined) return mounted.detail
+  if (mounted !== undefined) return because([mounted])
   const users = await whoUses(context, entry, provider, moved)
   if (users !== undefined) return users
   const now = await treeStamp(moved, before.withIndex)
-  return now.value === before.value ? undefined : 'it changed while it was being undone'
+  return now.value === before.value ? undefined : { kind: 'changed-meanwhile' }
 }
 
 /** From this step on its bytes may go at any time: whatever is at its path is not it. */
@@ -137,7 +147,7 @@ export const resumeDiscarding = async (
   context: Pick<IsolationContext, 'host' | 'reap'>,
   entry: JournalEntry,
   paths: readonly string[],
-): Promise<string | undefined> => {
+): Promise<LeftAlone | undefined> => {
   for (const path of paths) {
     const root = await rootOf(context, path)
     const trash = root === undefined ? undefined : await findInTrash(root, path, trashId(entry))
@@ -164,10 +174,8 @@ export const savedBefore = async (
   { id }: JournalEntry,
 ): Promise<Salvaged> => ((await store.restorePoints.get(id)) === undefined ? 'nothing' : 'saved')
 
-const putBack = async (trash: string, path: string): Promise<string | undefined> => {
-  if ((await unlessMissing(lstat(path))) !== undefined) {
-    return `its files are in ${trash}, because something else is at ${path}; move that away`
-  }
+const putBack = async (trash: string, path: string): Promise<LeftAlone | undefined> => {
+  if ((await unlessMissing(lstat(path))) !== undefined) return { kind: 'in-trash', trash, path }
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   await rename(trash, path)
   await syncDirectory(dirname(path))

@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { IsolationBlockedError } from '../../../domain/errors.ts'
 import type { Sha } from '../../../domain/names.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 import type { GateAnswer } from '../../../domain/removal/gates.ts'
 import { isTrusted } from '../../../domain/trust.ts'
 import type { Tree } from '../../../git/door.ts'
@@ -12,6 +13,7 @@ import { acquireLease, type HeldLease } from '../../lease.ts'
 import type { Vouched, VouchOptions } from '../../provider.ts'
 import { presenceOf } from '../../served-by.ts'
 import { provisionEnvironment, type Provisioned } from './provision/provision.ts'
+import { coppice, remedy } from '../../../domain/remedy.ts'
 
 /**
  * A person at the terminal says that they trust what is in a worktree now. It gets what it was denied when it was made;
@@ -59,7 +61,7 @@ const treeOf = async (
   const presence = await presenceOf(context, codebase, environment)
   if (presence.state === 'present') return presence.tree
   throw new IsolationBlockedError(`couldn't trust ${environment.branch}: its worktree isn't there`, {
-    remedy: 'run `coppice doctor` for suggestions',
+    remedy: remedy`run ${coppice('doctor')} for suggestions`,
   })
 }
 
@@ -88,8 +90,7 @@ const assertNobodyInside = async (
     fact?.kind === 'you' || (fact?.kind === 'lease' && fact.purpose === purpose && fact.pid === holder.pid)
   const uses = (await usesOf(context, environment, tree)).filter((use) => !isOurs(use))
   if (uses.length === 0) return
-  const who = uses.map(({ detail }) => detail).join(', ')
-  throw new IsolationBlockedError(`didn't trust ${environment.branch}: ${who}`, {
+  throw new ReasonedError('isolation-blocked', `didn't trust ${environment.branch}`, uses, {
     remedy: 'what runs there would read the files that a trusted worktree gets: end it, then run this command again',
   })
 }

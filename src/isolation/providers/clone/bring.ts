@@ -22,6 +22,7 @@ import { writeNames } from './missing.ts'
 import { presenceOf } from './presence.ts'
 import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
 import { assertFewRefs, namedTips, refsOfClone } from './tips.ts'
+import { remedy, shell } from '../../../domain/remedy.ts'
 
 /** What each has committed comes to the codebase's repository. Answers why it could not for some. */
 export const bringTips = async (
@@ -160,7 +161,7 @@ const bring = async (
   if (!borrowsFrom(tree, repo)) {
     const file = join(tree.gitDir, 'objects/info/alternates')
     throw new AppError('unusable-file', `${file} was changed`, {
-      remedy: `write it again: ${writeLine(file, join(repo.commonDir, 'objects'))}`,
+      remedy: remedy`write it again: ${shell(writeLine(file, join(repo.commonDir, 'objects')))}`,
     })
   }
   // Where git writes the pack it renames it from, which works on one file system only; the home may be on another. Two

@@ -1,5 +1,6 @@
 import { readRemovalData } from '../../../domain/journal-data.ts'
 import type { Sha } from '../../../domain/names.ts'
+import type { BranchNote } from '../../../domain/removal/branch-note.ts'
 import { cloneAt, cloneBorrowing } from '../../../git/borrowing-clone.ts'
 import { readRef, readRefs } from '../../../git/refs.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
@@ -67,7 +68,7 @@ export const ownClone: CheckoutKind = {
     const ref = tree && (await readRef(context.git, tree, `refs/heads/${environment.branch}`))
     const tip = ref?.sha ?? judged
     // What could not be brought when its branch was judged is here with the restore point: nothing was proven about it.
-    const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: 'it has commits that were not looked at' }
+    const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: { kind: 'not-judged' } satisfies BranchNote }
     await context.store.journal.advance(entryId, { step: 'forgetting', data: unjudged })
     await context.failpoint('remove.forgetting')
   },

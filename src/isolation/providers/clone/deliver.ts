@@ -1,6 +1,7 @@
 import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
 import { AppError } from '../../../domain/errors.ts'
 import { type BranchName, type Sha, toBranchName } from '../../../domain/names.ts'
+import type { NameTaken, Notice } from '../../../domain/notice.ts'
 import { branchCheckedOut } from '../../../git/admin-dir.ts'
 import { branchReflog } from '../../../git/reflog.ts'
 import { isAncestor } from '../../../git/history.ts'
@@ -62,7 +63,7 @@ const deliverBranch = async (
   codebase: Codebase,
   { branch }: IsolatedEnvironment,
   { own, tip, pointId }: Delivery,
-): Promise<{ deleted: false; notices: string[] }> => {
+): Promise<{ deleted: false; notices: Notice[] }> => {
   const { git } = context
   const repo = repoOf(codebase)
   const there = (await readRef(git, repo, `refs/heads/${branch}`))?.sha
@@ -87,18 +88,15 @@ const deliverBranch = async (
   }
   const settings = (await context.store.restorePoints.get(pointId))?.contents.branchSettings
   await writeBranchSettings(git, repo, name, harmless(settings ?? [], codebase))
-  if (name === branch) {
-    return { deleted: false, notices: isOwn ? [] : [`the clone's branch ${own ?? ''} is kept as ${name}`] }
-  }
-  const inRepository = isBehind
-    ? `is checked out in ${holder ?? ''}`
-    : there === undefined
-      ? 'means something else in the repository'
-      : isOwn
-        ? 'has other commits in the repository'
-        : 'belongs to the repository'
-  const why = blocker === undefined ? inRepository : `can't exist beside ${blocker}`
-  return { deleted: false, notices: [`${branch} ${why}: the clone's branch is kept as ${name}`] }
+  if (fits && isOwn) return { deleted: false, notices: [] }
+  const why: NameTaken = fits
+    ? { kind: 'renamed', from: own }
+    : blocker !== undefined
+      ? { kind: 'blocked', by: blocker }
+      : isBehind && holder !== undefined
+        ? { kind: 'checked-out', holder }
+        : { kind: there === undefined ? 'means-something-else' : isOwn ? 'other-commits' : 'not-its-own' }
+  return { deleted: false, notices: [{ kind: 'clone-branch-kept-as', branch, name, why }] }
 }
 
 /** The clone's configuration is an agent's to write: where the branch is pulled from is the repository's own remote. */

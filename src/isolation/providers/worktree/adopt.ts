@@ -17,6 +17,7 @@ import { isInternal } from '../../paths.ts'
 import type { AdoptRequest } from '../../provider.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
 import { makingReason, spareToken } from './marks.ts'
+import { coppice, type Remedy, remedy, shell } from '../../../domain/remedy.ts'
 
 /**
  * Tracks a worktree that a person or another tool made. Nothing on disk changes, now or later: removing an adopted
@@ -87,7 +88,7 @@ const handOver = async (
       'not-adoptable',
       `${known.branch} is being ${known.status === 'creating' ? 'made' : 'removed'}`,
       {
-        remedy: 'try again when that is done; run `coppice worktree list` to see it',
+        remedy: remedy`try again when that is done; run ${coppice('worktree list')} to see it`,
       },
     )
   }
@@ -112,7 +113,7 @@ const examine = async (
   const record = adminDir === undefined ? undefined : await readAdminDir(adminDir)
   if (record === undefined || dirname(record.dir) !== join(codebase.repoPath, 'worktrees')) {
     throw new AppError('not-adoptable', `${path} is not a linked worktree of ${codebase.name}`, {
-      remedy: 'run `git worktree list` for a list',
+      remedy: remedy`run ${shell('git worktree list')} for a list`,
     })
   }
   await assertNotInternal(context, codebase, path, real, record)
@@ -123,7 +124,7 @@ const examine = async (
   const branch = record.head !== undefined && 'branch' in record.head ? record.head.branch : undefined
   if (branch === undefined) {
     throw new AppError('not-adoptable', `${path} has no branch checked out`, {
-      remedy: `check one out there first: git -C ${shellWord(path)} switch -c <branch>`,
+      remedy: remedy`check one out there first: ${shell(`git -C ${shellWord(path)} switch -c <branch>`)}`,
     })
   }
   return { branch: toBranchName(branch), adminName: record.name }
@@ -134,11 +135,11 @@ const misplaced = async (path: string, real: string, { dir, worktreePath }: Admi
   const there = worktreePath === undefined ? undefined : await readWorktreeLink(worktreePath).catch(() => undefined)
   if (worktreePath !== undefined && there === dir) {
     return new AppError('not-adoptable', `${path} is a copy of the worktree at ${worktreePath}`, {
-      remedy: `adopt that one, or unlink the copy to keep its files: rm ${shellWord(join(real, '.git'))}`,
+      remedy: remedy`adopt that one, or unlink the copy to keep its files: ${shell(`rm ${shellWord(join(real, '.git'))}`)}`,
     })
   }
   return new AppError('not-adoptable', `git has ${path} at ${worktreePath ?? 'an unknown place'}`, {
-    remedy: `if you moved it, tell git where it is now: ${writeLine(join(dir, 'gitdir'), join(real, '.git'))}`,
+    remedy: remedy`if you moved it, tell git where it is now: ${shell(writeLine(join(dir, 'gitdir'), join(real, '.git')))}`,
   })
 }
 
@@ -150,8 +151,8 @@ const assertNotInternal = async (
   real: string,
   { dir, lockReason }: AdminDir,
 ): Promise<void> => {
-  const refused = (why: string, remedy?: string): AppError =>
-    new AppError('not-adoptable', `${path} ${why}`, remedy === undefined ? {} : { remedy })
+  const refused = (why: string, way?: Remedy): AppError =>
+    new AppError('not-adoptable', `${path} ${why}`, way === undefined ? {} : { remedy: way })
   const spares = await context.store.spares.list(codebase.id)
   const isSpare = spares.some(
     (spare) => spare.path === real || join(codebase.repoPath, 'worktrees', spare.adminName) === dir,
@@ -161,7 +162,10 @@ const assertNotInternal = async (
   }
   if (lockReason?.startsWith(makingReason('')) === true) throw refused('is being made', 'try again when that is done')
   if (!isInternal(real)) return
-  throw refused('is in a directory that Coppice manages', 'move it out first: git worktree move <from> <to>')
+  throw refused(
+    'is in a directory that Coppice manages',
+    remedy`move it out first: ${shell('git worktree move <from> <to>')}`,
+  )
 }
 
 const assertNoOtherHome = async (
@@ -208,5 +212,5 @@ const adopted = (
 
 const taken = (environment: IsolatedEnvironment, on: string): AppError =>
   new AppError('not-adoptable', `another worktree has the same ${on} as ${environment.branch}`, {
-    remedy: 'run `coppice worktree list` to see it',
+    remedy: remedy`run ${coppice('worktree list')} to see it`,
   })

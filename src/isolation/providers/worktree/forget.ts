@@ -1,6 +1,7 @@
 import { lstat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import type { Codebase } from '../../../domain/environment.ts'
+import type { Notice } from '../../../domain/notice.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
 import { clearLock, readAdminDir, readLock, readToken, readWorktreeLink } from '../../../git/admin-dir.ts'
 import { removeWorktreeRecord } from '../../../git/worktree-remove.ts'
@@ -85,9 +86,9 @@ export const linkAgain = async (codebase: Codebase, entry: JournalEntry, path: s
   if (isLinked && (await readAdminDir(record))?.worktreePath !== path) pointRecordAtWorktree(record, path)
 }
 
-export const leftovers = async (codebase: Codebase, entry: JournalEntry): Promise<string[]> => {
+export const leftovers = async (codebase: Codebase, entry: JournalEntry): Promise<Notice[]> => {
   const record = await recordOf(codebase, entry)
-  return record === undefined ? [] : [`git still has its record ${record}`]
+  return record === undefined ? [] : [{ kind: 'record-still-there', record }]
 }
 
 const branchOf = async (

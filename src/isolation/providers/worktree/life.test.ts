@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import { makeWorld } from '../../../../test/helpers/world.ts'
 import { toWork } from '../../../domain/work.ts'
 import { resolveIsolation } from '../../resolve.ts'
+import { describeReason } from '../../../commands/views/reasons.ts'
 
 const issue = (n: number) => ({ work: toWork('issue', String(n)), hints: {}, createdBy: 'test' })
 
@@ -24,7 +25,7 @@ test('an environment is created, found again, removed when clean, and brought ba
   writeFileSync(join(environment.path, 'new.txt'), 'new\n')
   const refused = await provider.destroy(environment, { trigger: 'command' })
   expect(refused).toMatchObject({ outcome: 'refused' })
-  expect(refused.outcome === 'refused' && refused.reasons.map((r) => r.detail)).toEqual([
+  expect(refused.outcome === 'refused' && refused.reasons.map(describeReason)).toEqual([
     '1 file changed',
     '1 untracked',
   ])

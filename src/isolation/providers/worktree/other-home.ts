@@ -5,6 +5,7 @@ import { readToken, tokenFile } from '../../../git/admin-dir.ts'
 import type { IsolationContext } from '../../context.ts'
 import { managedRoot } from '../../paths.ts'
 import type { Orphan } from '../../provider.ts'
+import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
  * A worktree that Coppice made with another home is that one's to delete, and it does not know who else tracks it. One
@@ -23,9 +24,11 @@ export const otherHomeOf = async (
   const root = dirname(dirname(path))
   const home = basename(root) === 'worktrees' ? dirname(root) : undefined
   const use =
-    home === undefined ? 'use it from there with COPPICE_HOME' : `use it from there: COPPICE_HOME=${shellWord(home)}`
+    home === undefined
+      ? 'use it from there with COPPICE_HOME'
+      : remedy`use it from there: ${shell(`COPPICE_HOME=${shellWord(home)}`)}`
   return {
     home,
-    remedy: `${use}; to track it here, delete that home's mark first: rm ${shellWord(tokenFile(gitDir))}`,
+    remedy: remedy`${use}; to track it here, delete that home's mark first: ${shell(`rm ${shellWord(tokenFile(gitDir))}`)}`,
   }
 }

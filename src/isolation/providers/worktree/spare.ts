@@ -38,7 +38,7 @@ import { treeAt } from './presence.ts'
 import { madeAt } from './forgotten-spares.ts'
 import { leaveToUser, wasTaken } from './making-left.ts'
 import { walk } from '../../walk.ts'
-import { moveForward } from '../checkout/making.ts'
+import { discarding, moveForward } from '../checkout/making.ts'
 import type { Making } from '../checkout/kind.ts'
 import { makingReason, spareReason, spareToken } from './marks.ts'
 import { unlessMissing } from '../../../domain/missing.ts'
@@ -47,6 +47,7 @@ import { discardDirectory } from '../../trash/trash.ts'
 import { undoMaking } from '../checkout/undo.ts'
 import { undoSteps } from './undo.ts'
 import { isUntouched } from '../checkout/look/untouched.ts'
+import { ReasonedError } from '../../../domain/reasoned-error.ts'
 
 /** Takes the row out and writes down, in the same transaction, whose the directory is now. */
 export const claimSpare = async (store: Store, spare: Spare, entryId: string): Promise<boolean> => {
@@ -231,7 +232,14 @@ const spareEntry = (
   environmentId: undefined,
   kind: 'spare',
   step: 'adding',
-  data: { path, leaf: basename(path), start: sha, spareId: id, directory: undefined } satisfies SpareData,
+  data: {
+    path,
+    leaf: basename(path),
+    start: sha,
+    spareId: id,
+    directory: undefined,
+    trashedFrom: undefined,
+  } satisfies SpareData,
   holder: context.self,
   child: undefined,
   startedAt: context.clock(),
@@ -287,13 +295,14 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
       codebaseId: codebase.id,
       environmentId: undefined,
       kind: 'spare',
-      step: 'discarding',
+      step: discarding,
       data: {
         path: spare.path,
         leaf: basename(spare.path),
         start: spare.sha,
         spareId: spare.id,
         directory: undefined,
+        trashedFrom: undefined,
       } satisfies SpareData,
       holder: context.self,
       child: undefined,
@@ -303,5 +312,5 @@ const discardSpare = async (context: IsolationContext, codebase: Codebase, spare
   const undone = await undoMaking(context, codebase, undoSteps, id, 'after-crash')
   if (undone.outcome === 'undone') return
   await context.store.journal.advance(id, { data: { abandoned: true } })
-  throw new AppError('busy', `a spare of ${codebase.name} is in use: ${undone.detail}`)
+  throw new ReasonedError('busy', `a spare of ${codebase.name} is in use`, [{ left: undone.why }])
 }

@@ -33,7 +33,7 @@ export const undoSteps: UndoSteps = {
     // Once it is given up, whatever lies at its path is somebody else's, whatever number it has.
     const known = isGivenUp(entry) ? { ...data, directory: undefined } : data
     const admin = await findRecord(codebase, entry, known)
-    if (admin === 'cannot-tell') return { left: 'another git process is using the repository' }
+    if (admin === 'cannot-tell') return { left: { kind: 'git-running' } }
     await removeStaleLocks(codebase, entry, { branch: data.branch, adminDir: admin?.dir })
     return takeBack(context, undoing, admin)
   },

@@ -9,8 +9,8 @@ import type { Tree } from '../../../../git/door.ts'
 import { readTree } from '../../../../git/objects.ts'
 import { createTimeSlice } from '../../../../process/time-slice.ts'
 import type { IsolationContext } from '../../../context.ts'
-import { AppError } from '../../../../domain/errors.ts'
-import { changesBetween } from '../../../../git/changes.ts'
+import { everyChangeBetween } from '../../../../git/changes.ts'
+import { looseName } from '../../../../git/disk-case.ts'
 import type { Setting } from '../../../../git/neutral.ts'
 import { convertedEdits } from './converted-edits.ts'
 import type { Dirt } from './dirt.ts'
@@ -59,8 +59,7 @@ const hiddenEdits = async (
   { move, coming, disk }: { readonly move: Move; readonly coming: readonly Coming[]; readonly disk: Disk },
 ): Promise<string[]> => {
   if (converted.length === 0) return []
-  const changes = await changesBetween(context.git, tree, move.from, move.to, { maxBytes: maxChangesBytes })
-  if (changes === undefined) throw new AppError('unsupported', 'too many files differ between the two commits')
+  const changes = await everyChangeBetween(context.git, tree, move.from, move.to)
   const changed = new Set(changes.map(({ path }) => path))
   const left = converted.filter((path) => !changed.has(path))
   const touched = (await isSparse(context, tree)) ? converted : converted.filter((path) => changed.has(path))
@@ -82,9 +81,6 @@ const isSparse = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Pro
   return setting !== undefined && !/^(?:false|no|off|0|)$/i.test(setting.value ?? 'true')
 }
 
-/** About 1,500,000 files. */
-const maxChangesBytes = 256 * 1024 * 1024
-
 /** A submodule that was never fetched: git makes an empty directory for it. */
 const isEmpty = async (tree: Tree, path: string): Promise<boolean> =>
   (await unlessMissing(readdir(bytesBelow(tree.path, path))))?.length === 0
@@ -101,9 +97,9 @@ type Node = { readonly inner: Map<string, Node>; path: string | undefined; isSub
 export const collisions = async (here: Here, coming: readonly Coming[], { ignoresCase }: Disk): Promise<string[]> => {
   const slice = createTimeSlice()
   const names = (raw: string): string[] => {
+    const path = trimEndOf(raw, '/')
     // macOS takes two spellings of an accented letter for one name.
-    const text = shownPath(trimEndOf(raw, '/')).normalize('NFC')
-    return (ignoresCase ? text.toUpperCase().toLowerCase() : text).split('/')
+    return (ignoresCase ? looseName(path) : shownPath(path).normalize('NFC')).split('/')
   }
   const newNode = (): Node => ({ inner: new Map(), path: undefined, isSubmodule: false })
   const root = newNode()

@@ -12,13 +12,14 @@ import { inPairs } from '../../../map-concurrent.ts'
 import { isInside } from '../../../paths.ts'
 import { type Checkout, workIn } from './repository-work.ts'
 import type { Walk } from '../../../walk.ts'
+import type { RepositoryWork } from '../../../../domain/removal/reason.ts'
 
 /** A repository inside a tree, with whatever repositories lie in it in turn. Paths are raw. */
 export type InnerRepository = {
   /** What has to be kept so that nothing of it is lost: its directory, or only its `.git` where the tree tracks the rest. */
   readonly path: string
   /** What it holds that nothing else has; undefined when a fresh clone would bring everything back. */
-  readonly work: string | undefined
+  readonly work: RepositoryWork | undefined
 }
 
 /** A worktree that git has a record of, of this repository or another one, inside a tree. */
@@ -84,7 +85,7 @@ type Repository = {
   readonly keep: string
   /** Undefined when it cannot be asked, and why not. */
   readonly checkout: Checkout | undefined
-  readonly why?: string
+  readonly why?: RepositoryWork
 }
 type Worktree = { readonly kind: 'worktree'; readonly path: string; readonly repository: string }
 type Found = Repository | Worktree
@@ -93,11 +94,11 @@ type Found = Repository | Worktree
 const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundings): Promise<Found | undefined> => {
   const path = parentOf(git.path)
   const repository = { kind: 'repository', path, keep: keepOf(path, git.path, around) } as const
-  const unknown = (why: string): Repository => ({ ...repository, checkout: undefined, why: `unknown: ${why}` })
-  if (!rawBytes(path).equals(Buffer.from(shownPath(path)))) return unknown('its name is not UTF-8')
+  const unknown = (why: RepositoryWork): Repository => ({ ...repository, checkout: undefined, why })
+  if (!rawBytes(path).equals(Buffer.from(shownPath(path)))) return unknown({ kind: 'name-not-utf8' })
   try {
     const gitDir = git.isDirectory ? absolute(tree, git.path) : await linkTarget(tree, git.path)
-    if (gitDir === undefined) return unknown(`${shownPath(git.path)} leads nowhere`)
+    if (gitDir === undefined) return unknown({ kind: 'leads-nowhere', path: shownPath(git.path) })
     if (around.gitlinks.includes(path) && isInside(await realpath(tree.gitDir), gitDir)) return undefined
     const common = git.isDirectory
       ? undefined
@@ -105,9 +106,9 @@ const readGit = async (tree: Tree, git: Walk['gits'][number], around: Surroundin
     if (common === undefined) return { ...repository, checkout: { gitDir, path: absolute(tree, path) } }
     return (await isRecordOf(gitDir, tree, path, around)) || (await isMovedAway(gitDir, tree, around))
       ? { kind: 'worktree', path, repository: resolve(gitDir, common.trim()) }
-      : unknown('it is a copy of a worktree')
+      : unknown({ kind: 'copied-worktree' })
   } catch (error) {
-    return unknown(error instanceof Error ? error.message : String(error))
+    return unknown({ kind: 'unknown', message: error instanceof Error ? error.message : String(error) })
   }
 }
 
@@ -154,11 +155,11 @@ const withRecorded = async (tree: Tree, found: readonly Found[], recordedPath: s
 const judge = async (
   context: Pick<IsolationContext, 'git'>,
   repositories: readonly Repository[],
-): Promise<ReadonlyMap<Repository, string>> => {
-  const work = new Map<Repository, string>()
-  for (const one of repositories.filter(({ checkout }) => checkout === undefined)) work.set(one, one.why ?? 'unknown')
+): Promise<ReadonlyMap<Repository, RepositoryWork>> => {
+  const work = new Map<Repository, RepositoryWork>()
+  for (const one of repositories) if (one.why !== undefined) work.set(one, one.why)
   const asked = repositories.filter(({ checkout }) => checkout !== undefined)
-  for (const one of asked.slice(mostJudged)) work.set(one, 'unknown: too many repositories to check')
+  for (const one of asked.slice(mostJudged)) work.set(one, { kind: 'too-many' })
   await inPairs(asked.slice(0, mostJudged), async (one) => {
     const found = one.checkout && (await workIn(context, one.checkout))
     if (found !== undefined) work.set(one, found)
@@ -167,13 +168,16 @@ const judge = async (
 }
 
 /** One inside another goes where the outer one goes: what either holds keeps both. */
-const joinOuter = (repositories: readonly Repository[], work: ReadonlyMap<Repository, string>): InnerRepository[] => {
+const joinOuter = (
+  repositories: readonly Repository[],
+  work: ReadonlyMap<Repository, RepositoryWork>,
+): InnerRepository[] => {
   const outer = outermost(repositories.map(({ keep }) => keep))
   return outer.map((path) => {
     const [found] = repositories.filter((one) => isAtOrBelow(path, one.keep) && work.has(one))
-    const why = found && (work.get(found) ?? '')
-    const detail = found === undefined || found.keep === path ? why : `${shownPath(found.path)}: ${why}`
-    return { path, work: detail }
+    const why = found && work.get(found)
+    if (found === undefined || why === undefined || found.keep === path) return { path, work: why }
+    return { path, work: { kind: 'inside', name: shownPath(found.path), work: why } }
   })
 }
 

@@ -1,6 +1,7 @@
 import { lstat, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Codebase } from '../../../../domain/environment.ts'
+import type { Notice } from '../../../../domain/notice.ts'
 import type { Provisioning } from './provisioning.ts'
 import { layFile } from './lay-file.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
@@ -11,7 +12,7 @@ import { realParent } from './real-parent.ts'
 export const redirectPath = '.beads/redirect'
 
 /** Lets all environments share the one issue store of the canonical checkout. */
-export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<string[]> => {
+export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisioning): Promise<Notice[]> => {
   const content = await redirectContent(codebase)
   if (content === undefined) return []
   const make = (temporary: string) => writeFile(temporary, content, { flag: 'wx' })
@@ -22,9 +23,9 @@ export const layBeadsRedirect = async ({ codebase, environment, tree }: Provisio
     like: undefined,
     make,
   })
-  if (laid.outcome === 'blocked') return [`No ${redirectPath}: ${laid.at} is not a real directory on this branch.`]
+  if (laid.outcome === 'blocked') return [{ kind: 'no-issue-store', path: redirectPath, at: laid.at }]
   if (laid.outcome === 'exists' && !(await isOurRedirect(codebase, tree.path))) {
-    return [`${redirectPath} already exists and is unchanged; the shared store is ${content.trim()}.`]
+    return [{ kind: 'other-issue-store', path: redirectPath, store: content.trim() }]
   }
   return []
 }

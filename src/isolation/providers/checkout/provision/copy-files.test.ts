@@ -16,6 +16,7 @@ import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../../../test/helpers/repo.ts'
 import { copyFiles } from './copy-files.ts'
+import { said } from '../../../../../test/helpers/words.ts'
 
 const read = (...parts: string[]): string => readFileSync(join(...parts), 'utf8')
 
@@ -91,7 +92,7 @@ describe('copying into a new tree', () => {
     repo.write('config/env', 'secret')
     const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['config/env'] }))
     expect(readdirSync(outside)).toEqual([])
-    expect(notices).toEqual(['Not copied: config/env would go through config, which is not a real directory.'])
+    expect(said(notices)).toEqual(['Not copied: config/env would go through config, which is not a real directory.'])
   })
 
   it('is not led out of the tree by a link deeper down, nor into .git', async () => {
@@ -121,7 +122,7 @@ describe('copying into a new tree', () => {
     expect(readlinkSync(join(tree.path, 'l-inside'))).toBe('real')
     for (const name of ['l-above', 'l-absolute', 'l-into-checkout', 'l-git', 'l-through']) {
       expect(lstatSync(join(tree.path, name), { throwIfNoEntry: false })).toBeUndefined()
-      expect(notices).toContain(`Not copied: ${name} is a link that leads out.`)
+      expect(said(notices)).toContain(`Not copied: ${name} is a link that leads out.`)
     }
   })
 
@@ -160,7 +161,7 @@ describe('copying into a new tree', () => {
     await using made = await makeDressed()
     writeFileSync(Buffer.concat([Buffer.from(`${made.repo.path}/bad-`), Buffer.from([0xff])]), 'x')
     const { notices } = await copyFiles(made.context, made.provisioning({ copy: ['bad-*'] }))
-    expect(notices).toEqual([expect.stringMatching(/not UTF-8/)])
+    expect(said(notices)).toEqual([expect.stringMatching(/not UTF-8/)])
   })
 
   it('takes the files of a bare repository from the shared area, and none when nobody made it', async () => {

@@ -4,6 +4,7 @@ import { hasCode } from '../../../../domain/error-code.ts'
 import type { Codebase } from '../../../../domain/environment.ts'
 import { AppError, isAppError } from '../../../../domain/errors.ts'
 import { toRepoPath } from '../../../../domain/names.ts'
+import type { NotCopied, Notice } from '../../../../domain/notice.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { isInside } from '../../../paths.ts'
 import type { Provisioning } from './provisioning.ts'
@@ -21,14 +22,14 @@ import { trackedFiles } from '../../../../git/tracked-files.ts'
 export const copyFiles = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
   provisioning: Provisioning,
-): Promise<{ copied: number; notices: string[] }> => {
+): Promise<{ copied: number; notices: Notice[] }> => {
   const { codebase, config, tree, signal } = provisioning
   const source = fileSource(context, codebase)
   if (config.copy.length === 0 || (await isAbsentArea(codebase, source))) return { copied: 0, notices: [] }
-  const notices: string[] = []
+  const notices: Notice[] = []
   const matches = await matchingFiles(source, config.copy, (directory, error) => {
     if (directory === '') throw error
-    notices.push(`Not copied: ${directory} in ${source} can't be read.`)
+    notices.push({ kind: 'not-copied', path: directory, why: { kind: 'unreadable-directory', source } })
   })
   if (matches.length === 0) return { copied: 0, notices }
   const tracked = await trackedFiles(context.git, tree, signal)
@@ -39,7 +40,7 @@ export const copyFiles = async (
     if (tracked.has(match.path) || trackedThere.has(match.path)) continue
     const outcome = await copyOne(provisioning, source, match)
     if (outcome === 'copied') copied += 1
-    else if (outcome !== 'exists') notices.push(`Not copied: ${match.path} ${outcome.problem}.`)
+    else if (outcome !== 'exists') notices.push({ kind: 'not-copied', path: match.path, why: outcome })
   }
   return { copied, notices }
 }
@@ -58,13 +59,13 @@ const trackedInSource = async (
   return trackedFiles(context.git, { commonDir, gitDir: codebase.repoPath, path: codebase.checkoutPath }, signal)
 }
 
-type CopyOutcome = 'copied' | 'exists' | { readonly problem: string }
+type CopyOutcome = 'copied' | 'exists' | NotCopied
 
 const copyOne = async (provisioning: Provisioning, source: string, match: Match): Promise<CopyOutcome> => {
-  if (!match.exact) return { problem: 'has a name that is not UTF-8' }
-  if (match.kind === 'other') return { problem: 'is neither a file nor a link' }
+  if (!match.exact) return { kind: 'name-not-utf8' }
+  if (match.kind === 'other') return { kind: 'no-file' }
   const from = join(source, match.path)
-  if (match.kind === 'link' && !(await staysInside(source, match.path))) return { problem: 'is a link that leads out' }
+  if (match.kind === 'link' && !(await staysInside(source, match.path))) return { kind: 'leads-out' }
   const make = async (temporary: string): Promise<void> => {
     if (match.kind === 'link') await symlink(await readlink(from), temporary)
     // Shares the blocks where the file system can, and keeps the mode.
@@ -73,12 +74,12 @@ const copyOne = async (provisioning: Provisioning, source: string, match: Match)
   const { tree, environment } = provisioning
   try {
     const laid = await layFile({ tree, environmentId: environment.id, relativePath: match.path, like: source, make })
-    if (laid.outcome === 'blocked') return { problem: `would go through ${laid.at}, which is not a real directory` }
+    if (laid.outcome === 'blocked') return { kind: 'not-real', at: laid.at }
     return laid.outcome === 'laid' ? 'copied' : 'exists'
   } catch (error) {
-    if (isForbidden(error)) return { problem: "can't be read" }
-    if (isAppError(error, 'unusable-file')) return { problem: 'is not a regular file' }
-    if (isMissing(error)) return { problem: 'went away meanwhile' }
+    if (isForbidden(error)) return { kind: 'unreadable' }
+    if (isAppError(error, 'unusable-file')) return { kind: 'not-regular' }
+    if (isMissing(error)) return { kind: 'gone' }
     throw error
   }
 }

@@ -7,19 +7,27 @@ import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { trimEndOf } from '../../../../domain/trim-end.ts'
 import { catFiles } from '../../../../git/blobs.ts'
 import type { Repo, Tree } from '../../../../git/door.ts'
-import { readTree } from '../../../../git/objects.ts'
+import { skippedFiles } from '../../../../git/hidden.ts'
+import { type ListedEntry, readTree } from '../../../../git/objects.ts'
+import type { SnapshotEntry } from '../../../../git/snapshot.ts'
 import { readUntrusted } from '../../../../process/files/read-untrusted.ts'
 import type { JournalEntry } from '../../../../store/store.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
 import { restoreDirectory } from '../../../restore-points.ts'
+import { hasLaidAll } from '../making.ts'
 
 /** What an interrupted creation or restore itself was laying down; anything else in the tree is somebody's work. */
 export type ExpectedContent = {
-  /** Is the file (raw path) as laid, not there yet, or the beginning of it: what was being written at the crash? */
+  /** All of it had been written, so a file that is missing, shorter or executable now was changed by somebody. */
+  readonly isComplete: boolean
+  /**
+   * Is the file (raw path) as laid? While it was being written also: not there yet, or the beginning of it, as a crash
+   * leaves it.
+   */
   readonly has: (path: string) => Promise<boolean>
-  /** Is this what the start commit or the restore point has at the path (raw)? */
-  readonly staged: (path: string, sha: Sha) => boolean
+  /** Is this what the start commit or the restore point has in the index? */
+  readonly staged: (change: SnapshotEntry) => boolean
   /** Commits that were there before. */
   readonly commits: readonly Sha[]
   /** The half-done operations in the tree were brought back, not begun. */
@@ -31,12 +39,19 @@ export const expectedContent = async (
   tree: Tree,
   entry: JournalEntry,
   start: Sha,
+  { isWhole }: { readonly isWhole: boolean },
 ): Promise<ExpectedContent> => {
   const pointId = entry.kind === 'restore' ? readRestoreData(entry).pointId : undefined
   const point = pointId === undefined ? undefined : await context.store.restorePoints.get(pointId)
   // Not through the tree's own record: that may be half written.
   const repo = { commonDir: tree.commonDir }
-  const sources = await blobsOf(context, repo, start, point)
+  const { atStart, work, index } = await laidDown(context, repo, start, point)
+  const isComplete = isWhole && hasLaidAll(entry) && (pointId === undefined || point !== undefined)
+  const skipped = new Set(isComplete ? (await skippedFiles(context.git, tree)).map(({ bytes }) => toRaw(bytes)) : [])
+  const isSame = isComplete ? equals : startsWith
+  // A restore lays its files over a checkout of the start commit.
+  const laid = isComplete ? [work, index] : [work, index, atStart]
+  const sources = (path: string): Sha[] => laid.flatMap((one) => one.get(path) ?? []).map(({ sha }) => sha)
   const beside = point && restoreDirectory(context, point.id)
   const nested = (point?.contents.nested ?? []).map((path) => `${path}/`)
   const has = async (given: string): Promise<boolean> => {
@@ -44,49 +59,74 @@ export const expectedContent = async (
     if (nested.some((one) => given === one || given.startsWith(one))) return true
     const path = trimEndOf(given, '/')
     const here = await contentOf(bytesBelow(tree.path, path))
-    if (here === 'absent') return true
+    if (here === 'absent') return !isComplete || skipped.has(path) || work.get(path)?.every(isGitlink) !== false
     if (here === 'directory') {
       for (const name of await readdir(bytesBelow(tree.path, path), { encoding: 'buffer' })) {
         if (!(await has(`${path}/${toRaw(name)}`))) return false
       }
       return true
     }
-    for (const sha of sources.get(path) ?? []) {
+    if (isComplete && !(await hasMode(bytesBelow(tree.path, path), work.get(path)?.[0]))) return false
+    for (const sha of sources(path)) {
       const source = await blob(context, repo, sha)
-      if (source !== undefined && startsWith(source, here)) return true
+      if (source !== undefined && isSame(source, here)) return true
     }
     const large = point?.contents.largeFiles?.find((file) => file.path === path)
     if (beside !== undefined && large !== undefined) {
       const content = await contentOf(Buffer.from(join(beside, 'large', large.oid)))
-      if (Buffer.isBuffer(content) && startsWith(content, here)) return true
+      if (Buffer.isBuffer(content) && isSame(content, here)) return true
     }
     const kept = beside && (await contentOf(bytesBelow(join(beside, 'ignored'), path)))
-    return Buffer.isBuffer(kept) && startsWith(kept, here)
+    return Buffer.isBuffer(kept) && isSame(kept, here)
   }
   const commits = [start, ...(point === undefined ? [] : [point.commit, ...shasOf(point)])]
-  const staged = (path: string, sha: Sha): boolean => sources.get(path)?.includes(sha) === true
-  return { has, staged, commits, halfDone: point !== undefined }
+  const staged = ({ path, blob }: SnapshotEntry): boolean => {
+    if (!isComplete) return blob === undefined || sources(path).includes(blob.sha)
+    const expected = index.get(path) ?? []
+    if (blob === undefined) return expected.length === 0
+    return expected.some(({ sha, mode }) => sha === blob.sha && mode === blob.mode)
+  }
+  return { isComplete, has, staged, commits, halfDone: point !== undefined }
 }
 
 const shasOf = ({ contents: { head, tip } }: RestorePoint): Sha[] => [head.sha, tip].filter((sha) => sha !== undefined)
 
-/** For each path the blobs it may rightly hold: the start commit's, and the restore point's `work/`. */
-const blobsOf = async (
+type Laid = ReadonlyMap<string, readonly ListedEntry[]>
+
+/** For each path what it may rightly hold, as a file and in the index: by the restore point, or by the start commit. */
+const laidDown = async (
   context: Pick<IsolationContext, 'git'>,
   repo: Repo,
   start: Sha,
   point: RestorePoint | undefined,
-): Promise<ReadonlyMap<string, readonly Sha[]>> => {
-  const found = new Map<string, Sha[]>()
-  const add = (path: string, sha: Sha): void => void found.set(path, [...(found.get(path) ?? []), sha])
-  for (const entry of await readTree(context.git, repo, start)) add(toRaw(entry.bytes), entry.sha)
-  if (point?.contents.dirty !== true) return found
-  for (const entry of await readTree(context.git, repo, point.commit)) {
-    const path = toRaw(entry.bytes)
-    const [, inside] = /^(?:work|index|stage-[123])\/(.+)$/s.exec(path) ?? []
-    if (inside !== undefined) add(inside, entry.sha)
+): Promise<{ readonly atStart: Laid; readonly work: Laid; readonly index: Laid }> => {
+  const atStart = byPath(await readTree(context.git, repo, start))
+  if (point === undefined) return { atStart, work: atStart, index: atStart }
+  const { dirty, head } = point.contents
+  if (!dirty) {
+    const atHead = head.sha === undefined ? atStart : byPath(await readTree(context.git, repo, head.sha))
+    return { atStart, work: atHead, index: atHead }
   }
-  return found
+  const work = new Map<string, ListedEntry[]>()
+  const index = new Map<string, ListedEntry[]>()
+  for (const entry of await readTree(context.git, repo, point.commit)) {
+    const [, part, path] = /^(work|index|stage-[123])\/(.+)$/s.exec(toRaw(entry.bytes)) ?? []
+    const laid = part === 'work' ? work : index
+    if (path !== undefined) laid.set(path, [...(laid.get(path) ?? []), entry])
+  }
+  return { atStart, work, index }
+}
+
+const byPath = (entries: readonly ListedEntry[]): Laid => Map.groupBy(entries, ({ bytes }) => toRaw(bytes))
+
+const isGitlink = ({ mode }: Pick<ListedEntry, 'mode'>): boolean => mode === '160000'
+
+/** Whether a file is of the kind that was laid there, as far as git keeps that: a link, a file, or one to be run. */
+export const hasMode = async (path: Buffer, laid: Pick<ListedEntry, 'mode'> | undefined): Promise<boolean> => {
+  const found = await unlessMissing(lstat(path))
+  if (found === undefined || laid === undefined || isGitlink(laid)) return true
+  if (laid.mode === '120000') return found.isSymbolicLink()
+  return found.isFile() && ((found.mode & 0o100) !== 0) === (laid.mode === '100755')
 }
 
 /** Compared in memory with what git has; a larger file is not ours to judge, and is refused. */
@@ -107,6 +147,8 @@ const blob = async (context: Pick<IsolationContext, 'git'>, repo: Repo, sha: Sha
   })
   return found
 }
+
+const equals = (whole: Buffer, part: Buffer): boolean => whole.equals(part)
 
 const startsWith = (whole: Buffer, part: Buffer): boolean =>
   part.length <= whole.length && whole.subarray(0, part.length).equals(part)

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { makeDressed } from '../../../../../test/helpers/provisioned.ts'
 import { writeIn } from '../../../../../test/helpers/repo.ts'
 import { isOurLink, makeLinks } from './links.ts'
+import { said } from '../../../../../test/helpers/words.ts'
 
 describe('links into the shared area', () => {
   it('point into the home, never into the checkout, and all environments share them', async () => {
@@ -32,7 +33,7 @@ describe('links into the shared area', () => {
     await using made = await makeDressed({ prepare: (repo) => void repo.commit('vendor/lib.c', 'x') })
     mkdirSync(join(made.tree.path, 'out'))
     const { notices } = await makeLinks(made.context, made.provisioning({ link: ['vendor', 'README', 'out'] }))
-    expect(notices).toEqual([
+    expect(said(notices)).toEqual([
       'Not linked: vendor is tracked by git on this branch.',
       'Not linked: README is tracked by git on this branch.',
       'Not linked: out already exists.',
@@ -49,7 +50,9 @@ describe('links into the shared area', () => {
     symlinkSync(outside, join(made.tree.path, 'packages'))
     const { notices } = await makeLinks(made.context, made.provisioning({ link: ['packages/cache'] }))
     expect(readdirSync(outside)).toEqual([])
-    expect(notices).toEqual(['Not linked: packages/cache would go through packages, which is not a real directory.'])
+    expect(said(notices)).toEqual([
+      'Not linked: packages/cache would go through packages, which is not a real directory.',
+    ])
   })
 
   it('do not make directories where an agent has bent the shared area', async () => {

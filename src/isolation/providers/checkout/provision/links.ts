@@ -2,6 +2,7 @@ import { lstat, mkdir, readlink, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../../../domain/errors.ts'
 import type { Codebase } from '../../../../domain/environment.ts'
+import type { Notice } from '../../../../domain/notice.ts'
 import type { IsolationContext } from '../../../context.ts'
 import type { Provisioning } from './provisioning.ts'
 import { layFile } from './lay-file.ts'
@@ -14,15 +15,15 @@ import { trackedFiles } from '../../../../git/tracked-files.ts'
 export const makeLinks = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
   provisioning: Provisioning,
-): Promise<{ linked: number; notices: string[] }> => {
+): Promise<{ linked: number; notices: Notice[] }> => {
   const { codebase, config, environment, tree, signal } = provisioning
   if (config.link.length === 0) return { linked: 0, notices: [] }
   const tracked = await trackedFiles(context.git, tree, signal)
-  const notices: string[] = []
+  const notices: Notice[] = []
   let linked = 0
   for (const entry of config.link) {
     if (isTracked(tracked, entry)) {
-      notices.push(`Not linked: ${entry} is tracked by git on this branch.`)
+      notices.push({ kind: 'not-linked', path: entry, why: { kind: 'tracked' } })
       continue
     }
     const target = await sharedTarget(context, codebase, entry)
@@ -30,9 +31,9 @@ export const makeLinks = async (
     const laid = await layFile({ tree, environmentId: environment.id, relativePath: entry, like: undefined, make })
     if (laid.outcome === 'laid') linked += 1
     else if (laid.outcome === 'blocked') {
-      notices.push(`Not linked: ${entry} would go through ${laid.at}, which is not a real directory.`)
+      notices.push({ kind: 'not-linked', path: entry, why: { kind: 'not-real', at: laid.at } })
     } else if (!(await isOurLink(context, codebase, tree.path, entry))) {
-      notices.push(`Not linked: ${entry} already exists.`)
+      notices.push({ kind: 'not-linked', path: entry, why: { kind: 'exists' } })
     }
   }
   return { linked, notices }

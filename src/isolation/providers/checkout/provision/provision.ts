@@ -1,3 +1,4 @@
+import type { Notice } from '../../../../domain/notice.ts'
 import { isTrusted, privilegesOf } from '../../../../domain/trust.ts'
 import type { IsolationContext } from '../../../context.ts'
 import { mayRunScripts } from '../../../trust.ts'
@@ -14,7 +15,7 @@ export type Provisioned = {
   readonly copied: number
   readonly linked: number
   readonly ranSetup: boolean
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 /**
@@ -29,7 +30,7 @@ export const provisionEnvironment = async (
   const { trust } = environment
   const forks = isTrusted(trust) ? undefined : await mayRunScripts(context, codebase, config, trust)
   const gets = privilegesOf(trust, forks?.run === true)
-  const notices: string[] = []
+  const notices: Notice[] = []
   notices.push(...(await bringSubmodules(context, provisioning, gets.submodules)))
   if (gets.files) notices.push(...(await layBeadsRedirect(provisioning)))
   const copied = gets.files ? await copyFiles(context, provisioning) : { copied: 0, notices: [] }

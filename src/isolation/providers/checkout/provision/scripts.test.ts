@@ -11,6 +11,7 @@ import type { ProcessIdentity } from '../../../../domain/process-identity.ts'
 import { leasePorts } from '../../../ports.ts'
 import { runSetup, runTeardown } from './scripts.ts'
 import { untilSleeps } from '../../../../../test/helpers/shell.ts'
+import { said } from '../../../../../test/helpers/words.ts'
 
 const approving = { context: { approve: () => Promise.resolve(true) } }
 
@@ -69,7 +70,7 @@ describe('setup', () => {
   it('does not run without approval, and the notice says how to give it', async () => {
     await using made = await makeDressed()
     const { notices } = await runSetup(made.context, made.provisioning({ setup: ['touch ran'] }))
-    expect(notices).toEqual([expect.stringContaining('coppice codebase trust project')])
+    expect(said(notices)).toEqual([expect.stringContaining('coppice codebase trust project')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
 
@@ -77,7 +78,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     const environment = { ...made.environment, trust: 'unproven' } as const
     const { notices } = await runSetup(made.context, made.provisioning({ setup: ['touch ran'] }, { environment }))
-    expect(notices).toEqual([expect.stringContaining('fork')])
+    expect(said(notices)).toEqual([expect.stringContaining('fork')])
     expect(existsSync(join(made.tree.path, 'ran'))).toBe(false)
   })
 
@@ -118,7 +119,7 @@ describe('setup', () => {
     await using made = await makeDressed(approving)
     const { notices } = await runSetup(made.context, made.provisioning({ setup: [daemon] }))
     const left = daemonIn(made.tree.path)
-    expect([notices, isAlive(left)]).toEqual([[`setup left 1 process running: sleep (${left})`], true])
+    expect([said(notices), isAlive(left)]).toEqual([[`setup left 1 process running: sleep (${left})`], true])
     await killRun([scriptMark(made.context.home, made.environment.id, 'setup')], { graceMs: 100, clock: Date.now })
     expect(isAlive(left)).toBe(false)
   })

@@ -1,7 +1,7 @@
 import type { IsolationContext } from '../../../context.ts'
 import type { IsolatedEnvironment } from '../../../../domain/environment.ts'
 import { AppError, toAppError } from '../../../../domain/errors.ts'
-import { counted } from '../../../../domain/words.ts'
+import type { Notice, Script } from '../../../../domain/notice.ts'
 import { killRun } from '../../../../process/kill.ts'
 import { lingeringProcesses } from '../../../../process/marked-processes.ts'
 import { type RunMark, runVariable, scriptMark } from '../../../../process/run-mark.ts'
@@ -11,6 +11,7 @@ import { mayRunScripts } from '../../../trust.ts'
 import type { Provisioning } from './provisioning.ts'
 import { portVariables } from '../../../ports.ts'
 import { type ScriptLog, openScriptLog } from './script-log.ts'
+import { remedy, shell } from '../../../../domain/remedy.ts'
 
 export type ScriptRun = Pick<Provisioning, 'codebase' | 'environment' | 'tree' | 'config' | 'signal' | 'onSpawn'> & {
   /** For all commands together. */
@@ -28,16 +29,14 @@ export const runTeardown = (context: IsolationContext, run: ScriptRun): Promise<
 export type ScriptsRun = {
   /** False when there are none, or they may not run; then a notice says why. */
   readonly ran: boolean
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
-
-type Kind = 'setup' | 'teardown'
 
 const defaultTimeoutMs = 15 * 60_000
 const shownLines = 40
 const shownBytes = 64 * 1024
 
-const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind): Promise<ScriptsRun> => {
+const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Script): Promise<ScriptsRun> => {
   const { codebase, config, environment } = run
   const permission = await mayRunScripts(context, codebase, config, environment.trust)
   if (!permission.run) return { ran: false, notices: permission.notice === undefined ? [] : [permission.notice] }
@@ -65,7 +64,7 @@ const runScripts = async (context: IsolationContext, run: ScriptRun, kind: Kind)
 const endAll = async (
   { clock }: Pick<IsolationContext, 'clock'>,
   mark: RunMark,
-  kind: Kind,
+  kind: Script,
   cause: unknown,
 ): Promise<void> => {
   const killed = await killRun([mark], { graceMs: 2_000, clock })
@@ -81,7 +80,7 @@ const endAll = async (
     remedy:
       pids === ''
         ? "try again; if that doesn't help, restart the machine"
-        : `stop them (kill -9 ${pids}) and try again`,
+        : remedy`stop them (${shell(`kill -9 ${pids}`)}) and try again`,
   })
 }
 
@@ -89,14 +88,12 @@ const endAll = async (
 export const leftRunning = async (
   { home }: Pick<IsolationContext, 'home'>,
   { id }: Pick<IsolatedEnvironment, 'id'>,
-  kind: Kind,
-): Promise<string[]> => {
+  kind: Script,
+): Promise<Notice[]> => {
   const { named: left, unnamed } = await lingeringProcesses([scriptMark(home, id, kind)])
-  if (unnamed) return [`${kind} left something running that keeps forking, so Coppice has no process ID for it`]
-  if (left.length === 0) return []
-  const names = left.slice(0, 20).map(({ pid, command }) => `${command} (${pid})`)
-  const more = left.length > names.length ? [`${left.length - names.length} more`] : []
-  return [`${kind} left ${counted(left.length, 'process', 'processes')} running: ${[...names, ...more].join(', ')}`]
+  if (unnamed) return [{ kind: 'left-running', script: kind, processes: [] }]
+  const processes = left.map(({ pid, command }) => ({ pid, command }))
+  return processes.length === 0 ? [] : [{ kind: 'left-running', script: kind, processes }]
 }
 
 type Command = {
@@ -147,7 +144,7 @@ const scriptEnvironment = async (
 
 const scriptFailed = (
   { environment }: ScriptRun,
-  kind: Kind,
+  kind: Script,
   command: string,
   result: ProgramResult,
   logPath: string,

@@ -2,6 +2,7 @@ import { lstat, readdir, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError, isAppError, toAppError } from '../../../../domain/errors.ts'
 import { unlessMissing } from '../../../../domain/missing.ts'
+import type { Notice, SubmoduleNotFetched } from '../../../../domain/notice.ts'
 import { bytesBelow, toRaw } from '../../../../domain/raw-path.ts'
 import type { Privileges } from '../../../../domain/trust.ts'
 import { readHead } from '../../../../git/admin-dir.ts'
@@ -35,7 +36,7 @@ export const bringSubmodules = async (
   context: IsolationContext,
   provisioning: Provisioning,
   which: Privileges['submodules'],
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   const { config, tree } = provisioning
   if (!config.submodules) return []
   const wanted = await unfetched(context, provisioning, tree)
@@ -57,7 +58,7 @@ type Unfetched = {
   readonly isAll: boolean
   /** One that is there with its git directory in the record. It may lack submodules of its own. */
   readonly fetched: readonly Tree[]
-  readonly notices: readonly string[]
+  readonly notices: readonly Notice[]
 }
 
 const bringAll = async (
@@ -65,7 +66,7 @@ const bringAll = async (
   provisioning: Provisioning,
   tree: Tree,
   { paths, isAll, fetched, notices }: Unfetched,
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   const { signal, onSpawn } = provisioning
   const only = isAll ? {} : { paths }
   try {
@@ -92,7 +93,7 @@ const unfetched = async (
 ): Promise<Unfetched> => {
   const paths: string[] = []
   const fetched: Tree[] = []
-  const notices: string[] = []
+  const notices: Notice[] = []
   const hasNames = (await unlessMissing(lstat(join(tree.path, '.gitmodules')))) !== undefined
   const listed = hasNames ? await listSubmodules(context.git, tree, { signal }) : []
   const named = listed.length === 0 ? new Map() : await worktreeSubmoduleAddresses(context.git, tree, { signal })
@@ -106,21 +107,25 @@ const unfetched = async (
     }
     const problem = await whyNotFetch(tree, raw, named.get(path)?.name)
     if (problem === undefined) paths.push(path)
-    else notices.push(`Submodule ${path} was not fetched: ${problem}.`)
+    else notices.push({ kind: 'submodule-not-fetched', path, why: problem })
   }
   return { paths, isAll: paths.length === listed.length, fetched, notices }
 }
 
-const whyNotFetch = async (tree: Tree, path: string, name: string | undefined): Promise<string | undefined> => {
+const whyNotFetch = async (
+  tree: Tree,
+  path: string,
+  name: string | undefined,
+): Promise<SubmoduleNotFetched | undefined> => {
   const there = await unlessMissing(readdir(bytesBelow(tree.path, path)))
-  if (there !== undefined && there.length > 0) return 'there are files in its directory'
+  if (there !== undefined && there.length > 0) return { kind: 'has-files' }
   const isPlain = await isDirectoryBelow(tree.path, path)
   if (!isPlain && (await unlessMissing(lstat(bytesBelow(tree.path, path)))) !== undefined) {
-    return 'something else is in its place'
+    return { kind: 'something-else' }
   }
   // Git would check out another commit in it, and what its HEAD alone holds would be left to its reflog.
   const isKnown = name !== undefined && (await readHead(join(tree.gitDir, 'modules', name))) !== undefined
-  return isKnown ? 'its repository is still there. Check it out yourself: git submodule update' : undefined
+  return isKnown ? { kind: 'repository-there' } : undefined
 }
 
 /**
@@ -132,7 +137,7 @@ const bringBaseSubmodules = async (
   context: IsolationContext,
   { codebase, tree, signal, onSpawn }: Provisioning,
   paths: readonly string[],
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   if (paths.length === 0) return []
   const { base } = await baseAndConfig(context, codebase)
   const head = await resolveCommit(context.git, tree, 'HEAD')
@@ -140,20 +145,20 @@ const bringBaseSubmodules = async (
   const trusted = await submoduleAddresses(context.git, repo, base.sha, { signal })
   const here = head === undefined ? new Map() : await submoduleAddresses(context.git, repo, head, { signal })
   const remote = (await remoteInfo(context.git, repo))?.url
-  const notices: string[] = []
+  const notices: Notice[] = []
   for (const path of paths) {
     const allowed = allowedAddress(trusted.get(path), here.get(path), remote)
-    const problem =
-      'problem' in allowed
-        ? allowed.problem
+    const problem: SubmoduleNotFetched | undefined =
+      'kind' in allowed
+        ? allowed
         : await updateSubmoduleAnonymously(context.git, tree, allowed, { signal, ...(onSpawn && { onSpawn }) }).then(
             () => undefined,
             (error: unknown) => {
               if (isAppError(error, 'cancelled')) throw error
-              return `it cannot be fetched without credentials: ${toAppError(error).message}`
+              return { kind: 'needs-credentials', message: toAppError(error).message } as const
             },
           )
-    if (problem !== undefined) notices.push(`Submodule ${path} was not fetched: ${problem}.`)
+    if (problem !== undefined) notices.push({ kind: 'submodule-not-fetched', path, why: problem })
   }
   return notices
 }
@@ -162,13 +167,12 @@ const allowedAddress = (
   trusted: SubmoduleAddress | undefined,
   here: SubmoduleAddress | undefined,
   remote: string | undefined,
-): SubmoduleAddress | { readonly problem: string } => {
-  if (trusted === undefined) return { problem: 'the base branch has none there' }
-  if (here?.url !== trusted.url || here.name !== trusted.name)
-    return { problem: 'its address is not the base branch’s' }
+): SubmoduleAddress | SubmoduleNotFetched => {
+  if (trusted === undefined) return { kind: 'not-in-base' }
+  if (here?.url !== trusted.url || here.name !== trusted.name) return { kind: 'other-address' }
   const url = /^\.\.?\//.test(trusted.url) ? resolveRelativeUrl(remote, trusted.url) : trusted.url
   if (url === undefined || !/^https:\/\/[^/@]+\//i.test(url)) {
-    return { problem: 'only https addresses without credentials are fetched for work that is not trusted' }
+    return { kind: 'not-plain-https' }
   }
   return { ...trusted, url }
 }

@@ -1,5 +1,6 @@
 import type { Codebase } from '../../../../domain/environment.ts'
 import type { BranchName, Sha } from '../../../../domain/names.ts'
+import type { Notice } from '../../../../domain/notice.ts'
 import type { RestorePoint } from '../../../../domain/removal/restore-point.ts'
 import { branchNames, updateRefs } from '../../../../git/refs.ts'
 import { type BranchSettings, writeBranchSettings } from '../../../../git/upstream.ts'
@@ -27,7 +28,7 @@ export const bringOwnBranch = async (
   codebase: Codebase,
   point: RestorePoint,
   entryId: string,
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   const { environment, tip, ownBranchSettings } = point.contents
   if (ownBranchSettings === undefined || tip === undefined) return []
   const own = { branch: environment.branch, tip, settings: ownBranchSettings, entryId }
@@ -45,23 +46,25 @@ const bring = async (
   context: Pick<IsolationContext, 'store' | 'git' | 'failpoint'>,
   codebase: Codebase,
   { branch, tip, settings, entryId }: OwnBranch,
-): Promise<string[]> => {
+): Promise<Notice[]> => {
   const repo = repoOf(codebase)
   const names = await branchNames(context.git, repo)
   if (names.includes(branch)) return []
   const blocked = blockerOf(branch, names)
   if (blocked !== undefined) {
-    return [`branch ${branch} (${tip.slice(0, 7)}) was not restored: it can't exist beside ${blocked}`]
+    return [{ kind: 'own-branch-not-restored', branch, tip, why: { kind: 'blocked', by: blocked } }]
   }
   // Written down first: a restore that fails after this takes it back.
   await context.store.journal.advance(entryId, { data: { ownBranch: { name: branch, tip } } })
   const made = await updateRefs(context.git, repo, [{ create: `refs/heads/${branch}`, to: tip }], {
     reason: 'coppice: restored',
   })
-  if (!made.ok) return [`branch ${branch} (${tip.slice(0, 7)}) was not restored: ${made.stderr.trim()}`]
+  if (!made.ok) {
+    return [{ kind: 'own-branch-not-restored', branch, tip, why: { kind: 'failed', message: made.stderr.trim() } }]
+  }
   await context.failpoint('restore.own-branch')
   await writeBranchSettings(context.git, repo, branch, settings)
-  return [`also restored branch ${branch}`]
+  return [{ kind: 'own-branch-restored', branch }]
 }
 
 /** Git keeps branches as files, so `a/b` can exist neither beside `a` nor beside `a/b/c`. */

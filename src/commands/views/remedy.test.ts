@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest'
+import { coppice, type Remedy, remedy, shell } from '../../domain/remedy.ts'
+import { sayInChat } from '../chat-table.ts'
+import { remedySentence } from './remedy.ts'
+import { asProgram } from './view.ts'
+
+const chat = { say: sayInChat, chat: true } as const
+
+test.each<[Remedy, string, string]>([
+  ['choose another name', 'Choose another name.', 'Choose another name.'],
+  [
+    remedy`run ${coppice('worktree list')} for a list`,
+    'Run `coppice worktree list` for a list.',
+    'Run `/worktree list` for a list.',
+  ],
+  // With a full stop it would be about another file; in a chat `__lib__` would be bold.
+  [remedy`delete it: ${shell('rm __lib__')}`, 'Delete it: rm __lib__', 'Delete it: `rm __lib__`.'],
+  [remedy`${shell('umount /mnt')}`, 'umount /mnt', '`umount /mnt`.'],
+  [remedy`delete it: ${shell('rm "`x`"')}`, 'Delete it: rm "`x`"', 'Delete it: `` rm "`x`" ``.'],
+  // What a chat cannot do stays the command line's.
+  [remedy`try ${coppice('doctor --fix')}`, 'Try `coppice doctor --fix`.', 'Try `coppice doctor --fix`.'],
+  [
+    remedy`${remedy`wait ${2} days`}. ${remedy`Or remove it: ${coppice('worktree remove a')}`}`,
+    'Wait 2 days. Or remove it: coppice worktree remove a',
+    'Wait 2 days. Or remove it: `/worktree remove a`.',
+  ],
+])(
+  'a command in a remedy is said as it is called here, ready to be pasted or as code: %j',
+  (parts, terminal, inChat) => {
+    expect(remedySentence(parts, asProgram)).toBe(terminal)
+    expect(remedySentence(parts, chat)).toBe(inChat)
+  },
+)

@@ -1,0 +1,33 @@
+import type { Remedy } from '../../domain/remedy.ts'
+import { capitalized, withFullStop } from '../../domain/words.ts'
+import { code, plain, type View } from './view.ts'
+
+type Speaker = Pick<View, 'say' | 'chat'>
+
+/** A remedy in words, with commands as they are called here. */
+export const describeRemedy = (remedy: Remedy, view: Speaker): string => words(remedy, view).join('')
+
+/** With a capital and a full stop. Not behind a command that is to be pasted: `rm file.` is about another file. */
+export const remedySentence = (remedy: Remedy, view: Speaker): string => {
+  const parts = partsOf(remedy)
+  const [first = '', ...rest] = words(remedy, view)
+  const text = [typeof parts[0] === 'string' ? capitalized(first) : first, ...rest].join('')
+  return isBare(parts, parts.length - 1, view) ? text : withFullStop(text)
+}
+
+const partsOf = (remedy: Remedy): Exclude<Remedy, string> => (typeof remedy === 'string' ? [remedy] : remedy)
+
+const words = (remedy: Remedy, view: Speaker): string[] =>
+  partsOf(remedy).map((part, i, parts) => {
+    if (typeof part === 'string') return part
+    const command = part.of === 'coppice' ? view.say(part.command) : part.command
+    if (isBare(parts, i, view)) return command
+    return view.chat === true ? code(command, { chat: true, paint: plain }) : `\`${command}\``
+  })
+
+/** On a terminal a command at the end, behind a colon or all alone, is ready to be pasted. A chat has it as code. */
+const isBare = (parts: Exclude<Remedy, string>, i: number, { chat }: Speaker): boolean => {
+  const before = parts[i - 1]
+  const isLast = i === parts.length - 1 && typeof parts[i] === 'object'
+  return chat !== true && isLast && (before === undefined || (typeof before === 'string' && before.endsWith(': ')))
+}

@@ -1,0 +1,208 @@
+import type { BranchName, Sha } from './names.ts'
+import type { StaleBase } from './merge-proof.ts'
+import type { Fact } from './removal/reason.ts'
+import type { LeftOut } from './removal/restore-point.ts'
+import type { Doubt } from './trust.ts'
+import type { Work } from './work.ts'
+
+/**
+ * Something that the user is told beside an answer: offline, diverged, setup not approved, … The only free text in it
+ * comes from outside, such as git's own message; the words are made in commands/views/notices.ts.
+ */
+export type Notice =
+  | FetchNotice
+  | BranchNotice
+  | PlaceNotice
+  | HeadNotice
+  | ProvisionNotice
+  | RemovalNotice
+  | UpkeepNotice
+
+type FetchNotice =
+  /** Without `of`: the whole remote. */
+  | {
+      readonly kind: 'not-fetched'
+      readonly of?: { readonly pullRequest: number } | { readonly branch: BranchName }
+      readonly why: string
+    }
+  /** `blocker`: the tracking ref that is in its way. */
+  | {
+      readonly kind: 'tracking-ref-not-created'
+      readonly remote: string
+      readonly branch: BranchName
+      readonly blocker: string | undefined
+      readonly why: string
+    }
+
+type BranchNotice =
+  | { readonly kind: 'base-ignored'; readonly branch: BranchName }
+  | { readonly kind: 'remote-branch-continued'; readonly branch: BranchName; readonly remote: string }
+  | {
+      readonly kind: 'pr-branch-checked-out'
+      readonly prBranch: BranchName
+      readonly holder: string
+      readonly branch: BranchName
+    }
+  | {
+      readonly kind: 'branches-diverged'
+      readonly branch: BranchName
+      readonly local: Sha
+      readonly remote: string
+      readonly tracking: Sha
+    }
+  /** `seen`: the reflog shows the rename. Otherwise the old branch is gone and the new one is checked out. */
+  | { readonly kind: 'branch-renamed'; readonly from: string; readonly to: string; readonly seen: boolean }
+  | { readonly kind: 'restored-as'; readonly branch: BranchName; readonly name: BranchName; readonly why: NameTaken }
+  | { readonly kind: 'own-branch-restored'; readonly branch: BranchName }
+  | {
+      readonly kind: 'own-branch-not-restored'
+      readonly branch: BranchName
+      readonly tip: Sha
+      readonly why: { readonly kind: 'blocked'; readonly by: string } | Failed
+    }
+  /** `why`: what keeps the repository from having the clone's branch under its own name. */
+  | {
+      readonly kind: 'clone-branch-kept-as'
+      readonly branch: BranchName
+      readonly name: BranchName
+      readonly why: NameTaken
+    }
+  /** Of a missing clone whose work was taken up again. `point`: the restore point that has them. */
+  | { readonly kind: 'other-branches-saved'; readonly point: string }
+
+export type NameTaken =
+  | { readonly kind: 'moved'; readonly to: Sha }
+  /** Undefined: nobody looked where. */
+  | { readonly kind: 'checked-out'; readonly holder?: string }
+  | { readonly kind: 'other-commits' }
+  /** It was renamed in the clone to a branch of the repository, or to a name that git takes for something else there. */
+  | { readonly kind: 'not-its-own' | 'means-something-else' }
+  /** It is free: only the user has to know. Undefined: nobody knows the name that it had. */
+  | { readonly kind: 'renamed'; readonly from: string | undefined }
+  | { readonly kind: 'blocked'; readonly by: string }
+
+type PlaceNotice =
+  | { readonly kind: 'reused'; readonly work: Work }
+  | { readonly kind: 'adopted'; readonly path: string; readonly branch: BranchName }
+  | { readonly kind: 'adopted-untrusted'; readonly branch: BranchName }
+  /** Offers: nothing was shared. */
+  | { readonly kind: 'link-not-followed'; readonly work: Work; readonly branch: BranchName }
+  | { readonly kind: 'untrusted-not-reused'; readonly work: Work; readonly branch: BranchName }
+  | { readonly kind: 'mentioned-on-branch'; readonly branch: string; readonly number: string }
+  | {
+      readonly kind: 'treated-as-fork'
+      readonly branch: BranchName
+      readonly prNumber: number | undefined
+      readonly doubt: Doubt
+    }
+  /** `head`: the one that was named, which the worktree does not have; undefined when none was named. */
+  | { readonly kind: 'run-untrusted'; readonly prNumber: string; readonly head: string | undefined }
+  | { readonly kind: 'room-made'; readonly branch: BranchName; readonly leftOut: readonly LeftOut[] }
+  /** `handedOver`: it left the directories that Coppice manages. */
+  | {
+      readonly kind: 'worktree-moved'
+      readonly branch: BranchName
+      readonly path: string
+      readonly handedOver: boolean
+    }
+
+type HeadNotice =
+  | { readonly kind: 'reviewing'; readonly commit: Sha; readonly prBranch: string | undefined }
+  | {
+      readonly kind: 'head-followed'
+      readonly prNumber: number
+      readonly how: 'fast-forwarded' | 'rewritten'
+      readonly from: Sha
+      readonly to: Sha
+    }
+  | {
+      readonly kind: 'head-not-followed'
+      readonly prNumber: number
+      readonly head: Sha
+      readonly at: Sha
+      readonly why: HeadNotFollowed
+    }
+
+export type HeadNotFollowed =
+  | { readonly kind: 'own-commits' | 'diverged' | 'committed-meanwhile' | 'unknown-pull-request' }
+  | { readonly kind: 'in-the-way'; readonly paths: readonly string[] }
+  /** Another branch is checked out, or none. */
+  | { readonly kind: 'other-branch'; readonly branch: string | undefined }
+  | { readonly kind: 'not-on-branch'; readonly remote: string; readonly branch: string }
+  | { readonly kind: 'not-vouched'; readonly commit: Sha }
+  | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
+  | Failed
+
+type ProvisionNotice =
+  | { readonly kind: 'not-copied'; readonly path: string; readonly why: NotCopied }
+  | {
+      readonly kind: 'not-linked'
+      readonly path: string
+      readonly why: { readonly kind: 'tracked' | 'exists' } | NotReal
+    }
+  | { readonly kind: 'submodule-not-fetched'; readonly path: string; readonly why: SubmoduleNotFetched }
+  | { readonly kind: 'no-issue-store'; readonly path: string; readonly at: string }
+  | { readonly kind: 'other-issue-store'; readonly path: string; readonly store: string }
+  | { readonly kind: 'scripts-not-for-forks'; readonly codebase: string }
+  | { readonly kind: 'scripts-not-approved'; readonly codebase: string }
+  /** Without processes: it keeps forking, so none can be named. */
+  | { readonly kind: 'left-running'; readonly script: Script; readonly processes: readonly NamedProcess[] }
+
+export type Script = 'setup' | 'teardown'
+export type NamedProcess = { readonly pid: number; readonly command: string }
+
+/** The way to it leads through something that is not a real directory. */
+type NotReal = { readonly kind: 'not-real'; readonly at: string }
+
+export type NotCopied =
+  | {
+      readonly kind: 'name-not-utf8' | 'no-file' | 'leads-out' | 'unreadable' | 'not-regular' | 'gone'
+    }
+  | { readonly kind: 'unreadable-directory'; readonly source: string }
+  | NotReal
+
+export type SubmoduleNotFetched =
+  | {
+      readonly kind:
+        | 'has-files'
+        | 'something-else'
+        | 'repository-there'
+        | 'not-in-base'
+        | 'other-address'
+        | 'not-plain-https'
+    }
+  | { readonly kind: 'needs-credentials'; readonly message: string }
+
+type RemovalNotice =
+  | { readonly kind: 'processes-not-inspected'; readonly processes: readonly NamedProcess[] }
+  | { readonly kind: 'teardown-failed'; readonly message: string }
+  | { readonly kind: 'path-exists-again'; readonly path: string }
+  | { readonly kind: 'record-still-there'; readonly record: string }
+  | { readonly kind: 'not-restored'; readonly left: LeftOut }
+
+/** What cleanup and recovery did on the way. */
+type UpkeepNotice =
+  /** `saved`: the restore point that has the work which was in it. */
+  | { readonly kind: 'recovered'; readonly operation: string; readonly name: string; readonly saved?: string }
+  | { readonly kind: 'left-alone'; readonly operation: string; readonly name?: string; readonly why: LeftAlone }
+  | { readonly kind: 'not-recovered'; readonly codebase: string; readonly message: string }
+  | { readonly kind: 'restore-points-not-expired'; readonly message: string }
+  /** `branches`: those that looked merged on the base as it was. `message`: what git said about the fetch. */
+  | {
+      readonly kind: 'nothing-removed-as-merged'
+      readonly why: StaleBase
+      readonly message: string | undefined
+      readonly branches: readonly BranchName[]
+    }
+
+/** Why an interrupted operation stays as it is for now. */
+export type LeftAlone =
+  /** Whoever works on it may still be alive. */
+  | { readonly kind: 'unknown-holder'; readonly pid: number }
+  | { readonly kind: 'git-running' | 'setup-running' | 'changed-meanwhile' }
+  | { readonly kind: 'facts'; readonly facts: readonly Fact[] }
+  /** Something else is where its files have to go back to. */
+  | { readonly kind: 'in-trash'; readonly trash: string; readonly path: string }
+  | Failed
+
+export type Failed = { readonly kind: 'failed'; readonly message: string }
