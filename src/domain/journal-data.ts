@@ -28,10 +28,6 @@ const object =
   <S extends Schema>(schema: S): Check<DataOf<S>> =>
   (value): value is DataOf<S> =>
     typeof value === 'object' && value !== null && invalidFields(value, schema).length === 0
-const list =
-  <T>(check: Check<T>): Check<readonly T[]> =>
-  (value): value is T[] =>
-    Array.isArray(value) && value.every(check)
 
 /** Only told to people. Earlier versions wrote it down in words. */
 const told =
@@ -86,8 +82,6 @@ const removalData = {
   trigger: oneOf(...removeTriggers),
   /** The files of git's record, set from the step that deletes them. */
   files: optional(nonEmptyStrings),
-  /** Refs of a clone that go to the repository, set from the point of no return. */
-  deliver: optional(list(object({ name: nonEmptyString, sha }))),
 } satisfies Schema
 
 export type SpareData = DataOf<typeof spareData>

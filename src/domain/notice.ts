@@ -68,14 +68,18 @@ type BranchNotice =
       readonly name: BranchName
       readonly why: NameTaken
     }
-  | { readonly kind: 'refs-delivered'; readonly refs: readonly string[] }
-  | { readonly kind: 'refs-not-delivered'; readonly refs: readonly string[] }
+  /** Of a missing clone whose work was taken up again. `point`: the restore point that has them. */
+  | { readonly kind: 'other-branches-saved'; readonly point: string }
 
 export type NameTaken =
   | { readonly kind: 'moved'; readonly to: Sha }
   /** Undefined: nobody looked where. */
   | { readonly kind: 'checked-out'; readonly holder?: string }
   | { readonly kind: 'other-commits' }
+  /** It was renamed in the clone to a branch of the repository, or to a name that git takes for something else there. */
+  | { readonly kind: 'not-its-own' | 'means-something-else' }
+  /** It is free: only the user has to know. Undefined: nobody knows the name that it had. */
+  | { readonly kind: 'renamed'; readonly from: string | undefined }
   | { readonly kind: 'blocked'; readonly by: string }
 
 type PlaceNotice =

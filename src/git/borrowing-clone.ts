@@ -69,7 +69,7 @@ export const cloneBorrowing = async (
   setLender(tree, lender)
   // Where the history of a shallow repository ends.
   await unlessMissing(copyUntrusted(join(lender.commonDir, 'shallow'), join(tree.gitDir, 'shallow')))
-  addConfig(tree, [...lent.flatMap(inherited), ...config])
+  addConfig(tree, [...inheritedConfig(lent), ...config])
   const commands = [{ name: `refs/heads/${branch}`, sha: at }, ...refs].map(({ name, sha }) => ({
     create: name,
     to: sha,
@@ -108,6 +108,9 @@ const assertCanLend = ({ commonDir }: Repo, config: readonly ConfigEntry[]): voi
   }
   if (/[\n\r]/.test(commonDir)) throw refuse("its path contains a line break, which git can't record in a clone")
 }
+
+/** What a clone of a repository with this configuration begins with. */
+export const inheritedConfig = (lent: readonly ConfigEntry[]): (readonly [string, string])[] => lent.flatMap(inherited)
 
 /**
  * A person's identity and line-ending settings. Nothing that runs a program or holds a secret, and nothing that git

@@ -13,6 +13,9 @@ export type ReflogEntry = { readonly from: Sha | undefined; readonly to: Sha | u
 export const branchReflog = async (repo: Repo, branch: string): Promise<ReflogEntry[]> =>
   entriesIn(await readBranchReflog(repo, branch))
 
+/** The same of any ref, by its full name. */
+export const refReflog = async (repo: Repo, ref: string): Promise<ReflogEntry[]> => entriesIn(await readLog(repo, ref))
+
 /** HEAD's reflog: a worktree's by its record, the main checkout's by the repository. */
 export const headReflog = async (gitDir: string): Promise<ReflogEntry[]> =>
   entriesIn(await readUntrusted(join(gitDir, 'logs', 'HEAD'), { maxBytes: maxLogBytes }))
@@ -23,8 +26,11 @@ const entriesIn = (log: Buffer | undefined): ReflogEntry[] => {
 }
 
 /** The raw reflog; undefined when there is none. */
-export const readBranchReflog = async ({ commonDir }: Repo, branch: string): Promise<Buffer | undefined> => {
-  const file = join(commonDir, 'logs', 'refs', 'heads', branch)
+export const readBranchReflog = (repo: Repo, branch: string): Promise<Buffer | undefined> =>
+  readLog(repo, `refs/heads/${branch}`)
+
+const readLog = async ({ commonDir }: Repo, ref: string): Promise<Buffer | undefined> => {
+  const file = join(commonDir, 'logs', ref)
   // A directory holds the reflogs of branches below that name, so the branch itself doesn't exist.
   if ((await unlessMissing(lstat(file)))?.isDirectory() === true) return undefined
   return readUntrusted(file, { maxBytes: maxLogBytes })

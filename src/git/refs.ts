@@ -128,6 +128,16 @@ export const resolveCommit = async (
   return exitCode === 0 && isSha(sha) ? sha : undefined
 }
 
+/**
+ * Whether git takes this name for anything in the repository. A branch of that name would stand in front of a remote's
+ * branch and of the beginning of an object's id, or behind a tag; and scripts ask for names like `MERGE_HEAD`.
+ */
+export const isNameOfSomething = async (git: Git, repo: Repo, name: string): Promise<boolean> => {
+  if (/^(?:[0-9a-fA-F]{4,}|[A-Z_]+)$/.test(name)) return true
+  const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', name]
+  return (await git.run({ operation: 'rev-parse', at: repo, args, ok: [0, 1, 128] })).exitCode === 0
+}
+
 /** Switches HEAD to a branch at HEAD's own commit, without touching index or files. */
 export const setHeadBranch = async (
   git: Git,

@@ -213,8 +213,11 @@ export type IsolationProvider<Context> = {
     point: RestorePoint,
     lookAgain?: () => Promise<RestorePoint>,
   ): Promise<Restored>
-  /** Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved. */
-  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<void>
+  /**
+   * Under the repository's lock: its directory is away and its work is taken up anew. What git still knows is saved.
+   * Answers what the user should know.
+   */
+  giveWay(context: Context, codebase: Codebase, missing: IsolatedEnvironment): Promise<readonly Notice[]>
   /** Gives an environment what it was denied while it was not trusted. */
   vouch(context: Context, codebase: Codebase, environment: IsolatedEnvironment, options: VouchOptions): Promise<Vouched>
   /** Whether somebody has vouched for the commit that is checked out now. */

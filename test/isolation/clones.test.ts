@@ -18,13 +18,16 @@ import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { IsolatedEnvironment } from '../../src/domain/environment.ts'
 import { toBranchName } from '../../src/domain/names.ts'
+import type { RemedyPart } from '../../src/domain/remedy.ts'
 import { toWork } from '../../src/domain/work.ts'
+import { examineCodebase } from '../../src/cli/doctor/records.ts'
 import { resolveCodebase } from '../../src/isolation/codebases/codebases.ts'
+import { onlyHere } from '../../src/isolation/codebases/only-here.ts'
 import type { IsolationContext } from '../../src/isolation/context.ts'
 import { createIsolation } from '../../src/isolation/isolation.ts'
 import { mergeStatuses } from '../../src/isolation/merge-proof/merge-status.ts'
 import { reconcile } from '../../src/isolation/reconcile.ts'
-import { presenceOf } from '../../src/isolation/served-by.ts'
+import { followRenames, presenceOf } from '../../src/isolation/served-by.ts'
 import { makeScenarioWorld } from '../crash/arrange.ts'
 import { killAt } from '../crash/kill.ts'
 import { firstCommit } from '../helpers/repo.ts'
@@ -183,7 +186,7 @@ describe.concurrent('a gc of the repository takes nothing that a clone stands on
       refsOf(world, `refs/coppice/clone/${made.id}`)
         .sort()
         .map((name) => name.slice(name.lastIndexOf('/') + 1)),
-    ).toEqual(['base', 'others', 'start', 'tip'])
+    ).toEqual(['base', 'others', 'issue-1', 'tip'])
     expect(world.context.git.spawned() - spawned).toBeLessThan(8)
   })
 
@@ -239,33 +242,6 @@ describe.concurrent('what a clone has comes back to the repository', () => {
     expect(world.repo.git('rev-parse', 'issue-1')).toBe(two)
     expect(refsOf(world, 'refs/coppice/clone')).toEqual([])
     expect(readdirSync(world.box.path('state/clones'))).toEqual([])
-    gc(world)
-    fsckRepository(world)
-  })
-
-  test('branches, tags and notes under their names, hundreds at once', async () => {
-    await using world = await open()
-    const made = await issue(world, 1)
-    const at = inside(world, made)
-    at.git('switch', '-q', '-c', 'spike')
-    const spike = at.commit('spike', 's')
-    at.git('tag', '-a', '-m', 'found', 'found')
-    at.git('notes', 'add', '-m', 'a note')
-    at.git('tag', 'file', at.git('rev-parse', 'HEAD:spike'))
-    at.git('switch', '-q', 'issue-1')
-    const lines = Array.from({ length: 500 }, (_v, i) => `create refs/tags/t${i} ${spike}\n`)
-    execFileSync('git', ['update-ref', '--stdin'], { cwd: made.path, input: lines.join(''), env: world.box.env })
-    const spawned = world.context.git.spawned()
-    const { notices } = await removed(world, made)
-    expect(world.context.git.spawned() - spawned).toBeLessThan(150)
-    expect(notices.join('\n').length).toBeLessThan(300)
-    expect(['spike', 'found', 'file', 't499'].map((name) => world.repo.git('cat-file', '-t', name))).toEqual([
-      'commit',
-      'tag',
-      'blob',
-      'commit',
-    ])
-    expect(world.repo.git('notes', 'show', spike)).toBe('a note')
     gc(world)
     fsckRepository(world)
   })
@@ -381,10 +357,19 @@ describe.concurrent('what a clone has comes back to the repository', () => {
 /** What somebody leaves in a clone, and how the refusal names it. */
 const onlyThere: readonly (readonly [RegExp, (world: World, at: Inside) => void])[] = [
   [
-    /a stash that only this clone has/,
+    /a stash that only this clone has\n[^]*an older stash that only this clone has: stash@\{1\}/,
     (_world, at) => {
-      at.write('README', 'x')
-      at.git('stash')
+      for (const text of ['x', 'y']) {
+        at.write('README', text)
+        at.git('stash')
+      }
+    },
+  ],
+  [
+    /refs\/remotes\/origin\/side holds/,
+    ({ box }, at) => {
+      at.git('push', '-q', 'origin', `${at.git('commit-tree', '-m', 'side', 'HEAD^{tree}')}:refs/heads/side`)
+      box.raw(box.path('origin.git'), 'branch', '-D', 'side')
     },
   ],
   [
@@ -431,8 +416,8 @@ const onlyThere: readonly (readonly [RegExp, (world: World, at: Inside) => void]
 ]
 
 describe.concurrent('a clone is not removed while only it has', () => {
-  test('stashes, refs whose names are taken or odd, worktrees, a rebase, a detached HEAD; by force all of it comes back', async () => {
-    await using world = await open()
+  test('stashes, refs of whatever name, worktrees, a rebase, a detached HEAD; by force all of it comes back', async () => {
+    await using world = await open({ remote: true })
     const made = await issue(world, 1)
     const at = inside(world, made)
     for (const [, leave] of onlyThere) leave(world, at)
@@ -481,6 +466,247 @@ describe.concurrent('a clone is not removed while only it has', () => {
     gc(world)
     const { environment } = await world.provider.restore(point)
     expect(inside(world, environment).git('rev-parse', 'found')).toBe(sha)
+  })
+})
+
+describe.concurrent('a clone whose directory is gone', () => {
+  /** Its branch and another one have commits, and somebody has looked since. */
+  const gone = async (world: World) => {
+    const made = await issue(world, 1)
+    const at = inside(world, made)
+    const mine = at.commit('mine', 'x')
+    at.git('switch', '-q', '-c', 'side')
+    const side = at.commit('side', 's')
+    at.git('switch', '-q', 'issue-1')
+    await look(world)
+    rmSync(made.path, { recursive: true })
+    return { made, mine, side }
+  }
+  const pointOf = async (world: World) => {
+    const [point] = await world.context.store.restorePoints.list(world.codebase.id)
+    if (point === undefined) throw new Error('nothing was saved')
+    return point
+  }
+
+  test('goes on from its branch when its work is taken up anew, and its other branches can be restored', async () => {
+    await using world = await open()
+    const { mine, side } = await gone(world)
+    const anew = await issue(world, 1)
+    expect(inside(world, anew).git('rev-parse', 'HEAD')).toBe(mine)
+    const point = await pointOf(world)
+    await removed(world, anew, { force: true })
+    gc(world)
+    const { environment } = await world.provider.restore(point)
+    expect(inside(world, environment).git('rev-parse', 'issue-1', 'side').split('\n')).toEqual([mine, side])
+    expect(said(await removed(world, environment, { force: true }))).toBe('')
+  })
+
+  test('is removed by force, also when a crash comes before the end, and comes back with its other branches', async () => {
+    await using world = await open()
+    const { made, mine, side } = await gone(world)
+    const crashAt = async (failpoint: string): Promise<string | undefined> => {
+      const context: IsolationContext = {
+        ...world.context,
+        failpoint: async (name) => {
+          if (name === failpoint) throw new Error('crashed')
+        },
+      }
+      const failing = createIsolation(context).destroy(made, { trigger: 'command', force: true })
+      expect(await messageOf(failing)).toBe('crashed')
+      await reconcile(world.context, world.codebase)
+      return (await world.context.store.environments.get(made.id))?.status
+    }
+    expect(await crashAt('remove.missing-saved')).toBe('missing')
+    expect(await crashAt('remove.delivered')).toBe('removed')
+    expect([world.repo.git('rev-parse', 'issue-1'), refsOf(world, 'refs/heads/side')]).toEqual([mine, []])
+    expect(refsOf(world, 'refs/coppice/clone')).toEqual([])
+    gc(world)
+    const { environment } = await world.provider.restore(await pointOf(world))
+    expect(inside(world, environment).git('rev-parse', 'HEAD', 'side').split('\n')).toEqual([mine, side])
+  })
+})
+
+describe.concurrent('a clone that could not be made', () => {
+  const fail = async (world: World, number: number, work: (at: Inside) => void) => {
+    const path = world.box.path(`trees/project/issue-${number}`)
+    const context: IsolationContext = {
+      ...world.context,
+      failpoint: async (name) => {
+        if (name !== 'create.attached') return
+        work(inside(world, { path }))
+        throw new Error('failed')
+      },
+    }
+    const failing = ask({ ...world, context, provider: createIsolation(context) }, 'issue', number)
+    await expect(failing).rejects.toThrow('failed')
+    const points = await world.context.store.restorePoints.list(world.codebase.id)
+    return { point: points.find(({ contents }) => contents.environment.path === path), isLeft: existsSync(path) }
+  }
+
+  test('is saved with what somebody did in it meanwhile, or left to them', async () => {
+    await using world = await open()
+    const hook = '.git/hooks/pre-commit'
+    const rows: readonly (readonly [(at: Inside) => void, 'nothing' | 'saved' | 'left'])[] = [
+      [() => undefined, 'nothing'],
+      [(at) => at.write('found', 'x'), 'saved'],
+      [(at) => at.git('tag', '-a', '-m', 'words', 'v1'), 'saved'],
+      [(at) => at.write(hook, 'mine'), 'saved'],
+      [(at) => at.git('config', 'alias.x', 'log'), 'saved'],
+      [
+        (at) => {
+          at.commit('mine', 'x')
+          at.git('switch', '-q', '--orphan', 'empty')
+        },
+        'saved',
+      ],
+      [(at) => at.git('worktree', 'add', '-q', world.box.path('outside')), 'left'],
+      [
+        (at) => {
+          at.commit('mine', 'x')
+          rmSync(join(at.path, '.git/HEAD'))
+          for (const name of readdirSync(at.path)) if (name !== '.git') rmSync(join(at.path, name))
+        },
+        'left',
+      ],
+    ]
+    for (const [i, [work, expected]] of rows.entries()) {
+      const { point, isLeft } = await fail(world, i + 1, work)
+      expect([i, point !== undefined, isLeft]).toEqual([i, expected === 'saved', expected === 'left'])
+    }
+  })
+
+  test('comes back with its branches, tags, hooks and settings', async () => {
+    await using world = await open()
+    let mine = ''
+    const { point } = await fail(world, 1, (at) => {
+      mine = at.commit('mine', 'x')
+      at.git('tag', '-a', '-m', 'words', 'v1')
+      at.write('.git/hooks/pre-commit', 'mine')
+      at.git('config', 'alias.x', 'log')
+      at.git('switch', '-q', '--orphan', 'empty')
+    })
+    if (point === undefined) throw new Error('nothing was saved')
+    gc(world)
+    const back = inside(world, (await world.provider.restore(point)).environment)
+    expect(back.git('rev-parse', 'issue-1', 'v1^{commit}').split('\n')).toEqual([mine, mine])
+    expect([
+      back.git('cat-file', 'tag', 'v1'),
+      back.read('.git/hooks/pre-commit'),
+      back.git('config', 'alias.x'),
+    ]).toEqual([expect.stringContaining('words'), 'mine', 'log'])
+  })
+})
+
+describe.concurrent('a name that is chosen in a clone means nothing else in the repository', () => {
+  test.each<[string, (world: World, at: Inside) => void, RegExp, string]>([
+    [
+      'a branch of the repository',
+      ({ repo }, at) => {
+        repo.git('branch', 'stable')
+        at.git('branch', '-M', 'stable')
+      },
+      /stable belongs to the repository: the clone's branch is kept as stable-2/,
+      'refs/heads/stable-2',
+    ],
+    [
+      'a branch of the repository that was checked out after its own was deleted',
+      ({ repo }, at) => {
+        repo.git('branch', 'stable')
+        at.git('switch', '-q', '-c', 'stable')
+        at.git('branch', '-D', 'issue-1')
+      },
+      /kept as stable-2/,
+      'refs/heads/stable-2',
+    ],
+    [
+      'a tag, and a branch of the remote',
+      ({ repo }, at) => {
+        repo.git('tag', 'v1')
+        repo.git('update-ref', 'refs/remotes/v1-2', 'main')
+        at.git('branch', '-M', 'v1')
+      },
+      /v1 means something else in the repository: the clone's branch is kept as v1-3/,
+      'refs/heads/v1-3',
+    ],
+    [
+      'nothing yet',
+      (_world, at) => at.git('branch', '-M', 'topic'),
+      /issue-1 was renamed in the clone: the clone's branch is kept as topic/,
+      'refs/heads/topic',
+    ],
+    [
+      'the beginning of a commit',
+      (_world, at) => at.git('branch', '-M', 'deadbeef'),
+      /kept as deadbeef-2/,
+      'refs/heads/deadbeef-2',
+    ],
+  ])('its branch is renamed to %s', async (_, rename, notice, ref) => {
+    await using world = await open()
+    const made = await issue(world, 1)
+    const at = inside(world, made)
+    const sha = at.commit('mine', 'x')
+    rename(world, at)
+    const before = world.repo.git('for-each-ref', 'refs/heads', 'refs/tags', 'refs/remotes').split('\n')
+    expect(said(await removed(world, made))).toMatch(notice)
+    const after = world.repo.git('for-each-ref', 'refs/heads', 'refs/tags', 'refs/remotes').split('\n')
+    expect(after.filter((line) => !before.includes(line))).toEqual([`${sha} commit\t${ref}`])
+    expect(before.filter((line) => !after.includes(line))).toEqual([])
+  })
+
+  test('its other branches, tags and notes are left to the restore point, and those with work stop a removal', async () => {
+    await using world = await open({ remote: true })
+    const made = await issue(world, 1)
+    const at = inside(world, made)
+    at.commit('mine', 'x')
+    at.git('tag', '-a', '-m', 'pushed', 'pushed')
+    at.git('push', '-q', 'origin', 'pushed')
+    const start = at.git('rev-parse', 'HEAD')
+    const theirs = world.repo.git('commit-tree', '-p', 'main', '-m', 'theirs', 'main^{tree}')
+    world.repo.git('push', '-q', 'origin', `${theirs}:refs/heads/theirs`)
+    at.git('fetch', '-q')
+    world.repo.git('push', '-q', 'origin', ':theirs')
+    at.commit('evil', 'x')
+    const names = ['refs/tags/origin/main', 'refs/tags/main', 'refs/heads/HEAD', 'refs/heads/-f', 'refs/notes/x']
+    const many = Array.from({ length: 300 }, (_v, i) => `refs/tags/t${i}`)
+    const lines = [...names, ...many].map((name) => `create ${name} HEAD\n`)
+    execFileSync('git', ['update-ref', '--stdin'], { cwd: made.path, input: lines.join(''), env: world.box.env })
+    at.git('reset', '-q', '--hard', start)
+    const before = world.repo.git('for-each-ref', 'refs/heads', 'refs/tags', 'refs/notes', 'refs/remotes')
+    const reasons = await refusal(world, made)
+    expect(reasons.join('\n')).toMatch(/refs\/heads\/HEAD holds[^]* and 29\d more refs hold what only this clone has/)
+    expect(reasons.join('\n')).not.toMatch(/pushed|theirs/)
+    const { restorePoint } = await removed(world, made, { force: true })
+    const after = world.repo.git('for-each-ref', 'refs/heads', 'refs/tags', 'refs/notes', 'refs/remotes')
+    expect(after.replace(/.*refs\/heads\/issue-1\n/, '')).toBe(before)
+    gc(world)
+    const back = inside(world, (await world.provider.restore(restorePoint)).environment)
+    expect(back.git('for-each-ref', '--format=%(refname)').split('\n')).toEqual(
+      expect.arrayContaining([...names, ...many, 'refs/tags/pushed']),
+    )
+  })
+
+  test('a branch that it was restored on under such a name does not become its own', async () => {
+    await using world = await open()
+    const made = await issue(world, 1)
+    world.repo.git('branch', 'stable')
+    inside(world, made).git('branch', '-M', 'stable')
+    const { restorePoint } = await removed(world, made)
+    const { environment } = await world.provider.restore(restorePoint)
+    expect(environment.branch).toBe('stable')
+    const sha = inside(world, environment).commit('mine', 'x')
+    expect(said(await removed(world, environment))).toMatch(/kept as stable-2/)
+    expect(world.repo.git('rev-parse', 'stable', 'stable-2').split('\n')).toEqual([
+      world.repo.git('rev-parse', 'main'),
+      sha,
+    ])
+  })
+
+  test('a branch that somebody made in a repository without reflogs is theirs', async () => {
+    await using world = await open({ prepare: (repo) => repo.git('config', 'core.logAllRefUpdates', 'false') })
+    const made = await issue(world, 1)
+    world.repo.git('branch', 'issue-1')
+    await removed(world, made)
+    expect(refsOf(world, 'refs/heads/issue-1')).toEqual(['refs/heads/issue-1'])
   })
 })
 
@@ -558,6 +784,81 @@ describe.concurrent('whatever is done to a clone, the repository stays whole', (
       why: { message: expect.stringMatching(/too large/) as string },
     })
     expect((await refusal(world, made)).join()).toMatch(/packed-refs is too large/)
+  })
+
+  test('one that cannot be read does not keep anybody from the others', async () => {
+    await using world = await open()
+    const spoilings: readonly ((at: Inside) => void)[] = [
+      (at) => execFileSync('mkfifo', [join(at.path, '.git/HEAD')]),
+      (at) => mkdirSync(join(at.path, '.git/HEAD')),
+      (at) => symlinkSync('/dev/zero', join(at.path, '.git/HEAD')),
+      (at) => {
+        writeFileSync(join(at.path, '.git/HEAD'), 'ref: refs/heads/other\n')
+        mkdirSync(join(at.path, '.git/info'), { recursive: true })
+        execFileSync('mkfifo', [join(at.path, '.git/info/x')])
+      },
+    ]
+    for (const [i, spoil] of spoilings.entries()) {
+      const made = await issue(world, i + 1)
+      rmSync(git(made, 'HEAD'))
+      spoil(inside(world, made))
+    }
+    const fine = await issue(world, 9)
+    inside(world, fine).git('branch', '-m', 'renamed')
+    const live = await world.context.store.environments.live(world.codebase.id)
+    const followed = await followRenames(world.context, world.codebase, live)
+    const names = spoilings.map((_spoil, i) => `issue-${i + 1}`)
+    expect(followed.map(({ environment }) => environment.branch).sort()).toEqual([...names, 'renamed'])
+    expect(await look(world)).toHaveLength(spoilings.length + 1)
+  })
+
+  test('what is broken in its git directory is named by the doctor, whose remedies make it removable again', async () => {
+    await using world = await open()
+    const odd = (at: Inside, name: string): string => {
+      rmSync(join(at.path, '.git', name))
+      return join(at.path, '.git', name)
+    }
+    const spoilings: readonly ((at: Inside) => void)[] = [
+      (at) => void odd(at, 'HEAD'),
+      (at) => execFileSync('mkfifo', [odd(at, 'HEAD')]),
+      (at) => mkdirSync(odd(at, 'HEAD')),
+      (at) => writeFileSync(join(at.path, '.git/refs/heads/broken'), `${'12'.repeat(20)}\n`),
+      (at) =>
+        writeFileSync(join(at.path, `.git/refs/heads/${at.git('branch', '--show-current')}`), `${'12'.repeat(20)}\n`),
+      (at) => {
+        at.git('pack-refs', '--all')
+        writeFileSync(join(at.path, '.git/packed-refs'), 'garbage\n')
+      },
+      (at) => writeFileSync(join(at.path, '.git/objects/info/alternates'), '/nowhere\n'),
+    ]
+    for (const [i, spoil] of spoilings.entries()) {
+      const made = await issue(world, i + 1)
+      const sha = inside(world, made).commit('mine', 'x')
+      await look(world)
+      spoil(inside(world, made))
+      for (let round = 0; ; round += 1) {
+        const problems = (await examineCodebase(world.context, world.codebase)).filter(
+          ({ state }) => state === 'problem',
+        )
+        if (problems.length === 0) break
+        const way = problems[0]?.remedy
+        const parts = Array.isArray(way) ? (way as readonly RemedyPart[]) : []
+        const command = parts.flatMap((part) =>
+          typeof part === 'object' && part.of === 'shell' ? part.command : [],
+        )[0]
+        if (command === undefined || round > 2) throw new Error(`${i}: ${JSON.stringify(problems)}`)
+        execFileSync('sh', ['-c', command], { env: world.box.env })
+      }
+      await removed(world, made)
+      expect(world.repo.git('rev-parse', made.branch)).toBe(sha)
+    }
+  })
+
+  test('a repository of ours stays while a clone that is not tracked any more borrows from it', async () => {
+    await using world = await open()
+    const made = await issue(world, 1)
+    await world.context.store.environments.transition(made.id, 'active', 'released')
+    expect((await onlyHere(world.context, world.codebase)).join('\n')).toContain(`a clone borrows: ${made.path}`)
   })
 
   test('a git directory replaced by a file, a link, a FIFO or nothing is not ours', async () => {

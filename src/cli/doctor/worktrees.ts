@@ -2,8 +2,7 @@ import type { Codebase, IsolatedEnvironment } from '../../domain/environment.ts'
 import { readAdminDir } from '../../git/admin-dir.ts'
 import type { IsolationContext } from '../../isolation/context.ts'
 import { copiedRecords } from '../../isolation/codebases/copied-records.ts'
-import { orphans } from '../../isolation/served-by.ts'
-import { presenceOf } from '../../isolation/served-by.ts'
+import { orphans, presenceOf, providerOf } from '../../isolation/served-by.ts'
 import {
   brokenRecords,
   type FileContent,
@@ -13,11 +12,12 @@ import {
 import { forgottenSpares } from '../../isolation/providers/worktree/forgotten-spares.ts'
 import { shellWord, writeLine } from '../../domain/shell-word.ts'
 import { basename, join } from 'node:path'
+import { examineClone } from './clones.ts'
 import { type Finding, fix, look, note, problem } from './finding.ts'
 
 /** Each environment against git's record of it and its directory. */
 export const examineWorktrees = async (
-  context: Pick<IsolationContext, 'store' | 'providers' | 'host'>,
+  context: Pick<IsolationContext, 'store' | 'git' | 'providers' | 'host'>,
   codebase: Codebase,
 ): Promise<Finding[]> => {
   const findings: Finding[] = []
@@ -31,7 +31,7 @@ export const examineWorktrees = async (
 }
 
 const examineOne = async (
-  context: Pick<IsolationContext, 'providers'>,
+  context: Pick<IsolationContext, 'git' | 'providers'>,
   codebase: Codebase,
   environment: IsolatedEnvironment,
 ): Promise<Finding[]> => {
@@ -55,7 +55,9 @@ const examineOne = async (
     return [problem(name, `${branch}: ${fault.detail}`, repairRemedy(codebase, environment, fault), fileOf(fault))]
   if (presence.state !== 'present')
     return [problem(name, `${branch}: ${presence.detail}`, giveUp(codebase, environment), presence.file)]
-  return status === 'missing' ? [problem(name, `${branch} is recorded as missing, but its directory exists`, fix)] : []
+  if (status === 'missing') return [problem(name, `${branch} is recorded as missing, but its directory exists`, fix)]
+  const hasOwnRepository = (await providerOf(context, environment)).ownRepository(environment) !== undefined
+  return hasOwnRepository ? examineClone(context, codebase, environment, presence.tree) : []
 }
 
 const fileOf = (fault: RecordFault | undefined): string | undefined =>

@@ -21,8 +21,12 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
       case 'own-ref':
         return [{ title: `Keep ${one.ref}`, how: git(`tag <name> ${shellWord(one.ref)}`) }]
       case 'clone-ref': {
-        const from = `${shellPath(one.path, view)} ${shellWord(one.ref)}:refs/heads/<name>`
+        const from = `${shellPath(one.path, view)} ${shellWord(one.source)}:${placeFor(one.ref)}`
         return [{ title: `Keep ${one.ref}`, how: `git --git-dir ${shellPath(one.repository, view)} fetch ${from}` }]
+      }
+      case 'more-clone-refs': {
+        const from = `${shellPath(one.path, view)} ${shellWord('refs/*:refs/kept/')}<name>${shellWord('/*')}`
+        return [{ title: 'Keep all refs', how: `git --git-dir ${shellPath(one.repository, view)} fetch ${from}` }]
       }
       case 'submodule-commits':
         return [pushCommits(one)]
@@ -39,6 +43,12 @@ export const waysToKeep = (facts: readonly Fact[], git: (command: string) => str
         return []
     }
   })
+
+/** A tag may lead to a file, and so may a ref of somebody's own making; no branch can. */
+const placeFor = (ref: string): string => {
+  if (ref.startsWith('refs/tags/')) return 'refs/tags/<name>'
+  return /^(?:refs\/(?:heads|remotes|notes|stash)|stash@)/.test(ref) ? 'refs/heads/<name>' : 'refs/kept/<name>'
+}
 
 /**
  * A commit counts as pushed once a remote-tracking ref has it. So each goes to a branch; a tag alone will do only where

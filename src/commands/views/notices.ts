@@ -65,10 +65,8 @@ export const describeNotice = (notice: Notice, view: Speaker): string => {
     }
     case 'clone-branch-kept-as':
       return `${nameTaken(notice.branch, notice.why)}: the clone's branch is kept as ${notice.name}`
-    case 'refs-delivered':
-      return `in the repository now: ${few(notice.refs)}`
-    case 'refs-not-delivered':
-      return `not brought back, the name is taken: ${few(notice.refs)}`
+    case 'other-branches-saved':
+      return `other branches of the missing clone are saved; to get them, remove this one and run ${view.say(`worktree restore ${notice.point}`)}`
     case 'reused':
       return `Reusing worktree from ${workLabel(notice.work)}`
     case 'adopted':
@@ -219,6 +217,12 @@ const nameTaken = (branch: string, why: NameTaken): string => {
       return `${branch} is checked out ${why.holder === undefined ? 'elsewhere' : `in ${why.holder}`}`
     case 'other-commits':
       return `${branch} has other commits in the repository`
+    case 'not-its-own':
+      return `${branch} belongs to the repository`
+    case 'means-something-else':
+      return `${branch} means something else in the repository`
+    case 'renamed':
+      return `${why.from ?? 'it'} was renamed in the clone`
     case 'blocked':
       return `${branch} can't exist beside ${why.by}`
   }

@@ -75,6 +75,7 @@ export const describeFact = (fact: Fact): string => {
     case 'detached-head':
     case 'own-ref':
     case 'clone-ref':
+    case 'more-clone-refs':
     case 'clone-worktrees':
     case 'submodule-commits':
     case 'submodule-refs':
@@ -127,7 +128,11 @@ const describeUnreachable = (lost: Unreachable): string => {
     case 'clone-ref':
       return lost.ref === 'refs/stash'
         ? 'a stash that only this clone has'
-        : `${lost.ref} holds what only this clone has`
+        : lost.ref.startsWith('refs/')
+          ? `${lost.ref} holds what only this clone has`
+          : `an older stash that only this clone has: ${lost.ref}`
+    case 'more-clone-refs':
+      return `and ${counted(lost.count, 'more ref')} ${lost.count === 1 ? 'holds' : 'hold'} what only this clone has`
     case 'submodule-commits':
       return describeCommits(lost)
     case 'submodule-refs': {

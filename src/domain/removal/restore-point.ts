@@ -27,6 +27,8 @@ export type RestoreContents = {
   readonly ownBranchSettings?: readonly (readonly [variable: string, value: string])[]
   /** Where the environment's branch stood; undefined when it was gone already. */
   readonly tip: Sha | undefined
+  /** Of a clone: the branch that it was made on, whatever it was renamed to. */
+  readonly madeOn?: string
   /** Present only when index or working files differ from HEAD. */
   readonly dirty: boolean
   /** A commit whose tree has the content of annotated tags, `tag-<id>`: only a ref can hold the tags themselves. */

@@ -5,8 +5,15 @@ export type Unreachable =
   | { readonly kind: 'detached-head'; readonly commits: number }
   /** In a ref that only this worktree has. `commits` is undefined for what is not a commit. */
   | { readonly kind: 'own-ref'; readonly ref: string; readonly commits: number | undefined }
-  /** In a ref of a clone whose name the repository cannot take: the stash, or a name that is another's there. */
-  | { readonly kind: 'clone-ref'; readonly ref: string; readonly path: string; readonly repository: string }
+  /** In a ref of a clone beside its branch, or an older stash; `source` is what git can fetch it by. */
+  | {
+      readonly kind: 'clone-ref'
+      readonly ref: string
+      readonly source: string
+      readonly path: string
+      readonly repository: string
+    }
+  | { readonly kind: 'more-clone-refs'; readonly count: number; readonly path: string; readonly repository: string }
   /** Worktrees that somebody made from a clone: git keeps its record of them there. */
   | { readonly kind: 'clone-worktrees'; readonly path: string; readonly worktrees: readonly SubmoduleWorktree[] }
   | UnpushedCommits

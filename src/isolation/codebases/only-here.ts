@@ -1,6 +1,6 @@
 import type { Codebase } from '../../domain/environment.ts'
 import { toAppError } from '../../domain/errors.ts'
-import type { Sha } from '../../domain/names.ts'
+import { type Sha, toEnvironmentId } from '../../domain/names.ts'
 import { shownPath } from '../../domain/raw-path.ts'
 import { counted } from '../../domain/words.ts'
 import { readAdminDirs } from '../../git/admin-dir.ts'
@@ -20,7 +20,7 @@ import { walk } from '../walk.ts'
  * found out is a reason to keep the clone.
  */
 export const onlyHere = async (
-  context: Pick<IsolationContext, 'git' | 'clock' | 'log'>,
+  context: Pick<IsolationContext, 'git' | 'clock' | 'log' | 'store'>,
   codebase: Codebase,
 ): Promise<string[]> => {
   const repo = repoOf(codebase)
@@ -31,8 +31,16 @@ export const onlyHere = async (
     ...(await notOnRemote(context, codebase, refs)),
     ...(points.length > 0 ? [counted(points.length, 'restore point')] : []),
     ...worktrees.map(({ worktreePath, name }) => `a worktree at ${worktreePath ?? name}`),
+    ...(await borrowers(context, refs)),
     ...(await insideClone(context, codebase.repoPath)),
   ]
+}
+
+/** Environments that borrow its objects and are not tracked any more: without it their history cannot be read. */
+const borrowers = async ({ store }: Pick<IsolationContext, 'store'>, refs: readonly Ref[]): Promise<string[]> => {
+  const ids = new Set(refs.flatMap(({ name }) => /^refs\/coppice\/clone\/([^/]+)\//.exec(name)?.[1] ?? []))
+  const paths = await Promise.all([...ids].map(async (id) => (await store.environments.get(toEnvironmentId(id)))?.path))
+  return paths.map((path) => `objects that a clone borrows${path === undefined ? '' : `: ${path}`}`)
 }
 
 /** A mount, a repository or files that somebody put into the clone's directory. */

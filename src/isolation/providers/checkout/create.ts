@@ -100,9 +100,10 @@ const begin = async (
     const environment = (await context.store.environments.get(existing.id)) ?? existing
     return { outcome: 'existing', environment: { ...environment, status: 'active' } }
   }
-  if (existing !== undefined) await giveWay(context, codebase, existing)
+  const notices = existing === undefined ? [] : await giveWay(context, codebase, existing)
   const { config } = request
-  const plan = await planCreation(context, request)
+  const planned = await planCreation(context, request)
+  const plan = { ...planned, notices: [...notices, ...planned.notices] }
   const path = await choosePath(context, codebase, root, plan)
   const making: Making = {
     context,
@@ -127,8 +128,11 @@ const begin = async (
 }
 
 /** It may have been made by another provider than the one that makes this work's environment now. */
-const giveWay = async (context: IsolationContext, codebase: Codebase, missing: IsolatedEnvironment): Promise<void> =>
-  (await providerOf(context, missing)).giveWay(context, codebase, missing)
+const giveWay = async (
+  context: IsolationContext,
+  codebase: Codebase,
+  missing: IsolatedEnvironment,
+): Promise<readonly Notice[]> => (await providerOf(context, missing)).giveWay(context, codebase, missing)
 
 /** Looked at again under the lock: a directory that came back is the environment, and one that cannot be told blocks. */
 const isBack = async (

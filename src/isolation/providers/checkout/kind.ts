@@ -51,7 +51,15 @@ export type UndoSteps = {
 }
 
 /** What a restore point needs to know of the checkout that it is of. */
-export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'bringCommit'>
+export type Keeping = Pick<CheckoutKind, 'isWhole' | 'tipsToKeep' | 'ownWork' | 'bringCommit' | 'madeOn'>
+
+/** Commits that a restore point must reach, and the names that they had, as git's `packed-refs` lists them. */
+export type HeldForMissing = {
+  readonly tip: Sha | undefined
+  readonly commits: readonly Sha[]
+  readonly packedRefs: string
+  readonly madeOn: string | undefined
+}
 
 /**
  * Creating, removing and restoring go the same way for every kind of checkout. This is what differs: where git keeps what
@@ -97,15 +105,28 @@ export type CheckoutKind = {
   ): Promise<Unreachable[]>
   /** What git still knows of one whose directory is away; undefined when that is nothing. */
   treeOfMissing(codebase: Codebase, environment: IsolatedEnvironment): Promise<Tree | undefined>
+  /** What the codebase's repository holds for one whose directory is away and that has no record there. */
+  heldForMissing(
+    context: IsolationContext,
+    codebase: Codebase,
+    environment: IsolatedEnvironment,
+  ): Promise<HeldForMissing | undefined>
   /** Commits that a restore point must reach, besides HEAD, the branch and what only reflogs name. */
   tipsToKeep(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly Sha[]>
+  /** Names of what somebody made in a git directory that is the checkout's own, beside commits. */
+  ownWork(context: IsolationContext, codebase: Codebase, tree: Tree): Promise<readonly string[]>
+  /** The branch that it was made on, if an agent in it can rename that without the repository knowing. */
+  madeOn(context: IsolationContext, codebase: Codebase, environment: IsolatedEnvironment): Promise<string | undefined>
   /** The codebase's repository gets everything that this commit reaches. */
   bringCommit(context: IsolationContext, codebase: Codebase, tree: Tree, commit: Sha): Promise<void>
   /** Git's own files of the checkout, from where a restore point keeps them. */
   bringRecord(saved: string, tree: Tree, leftOut: LeftOut[]): Promise<void>
 
-  /** The point of no return of a removal: what git has of the checkout beside its directory goes. */
-  forget(context: IsolationContext, codebase: Codebase, entryId: string, tree: Tree): Promise<void>
+  /**
+   * The point of no return of a removal: what git has of the checkout beside its directory goes. Without a tree when
+   * there is neither a directory nor a record of it.
+   */
+  forget(context: IsolationContext, codebase: Codebase, entryId: string, tree: Tree | undefined): Promise<void>
   /** After a crash: was it passed? Then this ends what was begun. */
   isForgotten(context: IsolationContext, codebase: Codebase, entry: JournalEntry): Promise<boolean>
   /** The directory is back, perhaps at another path. */

@@ -27,7 +27,12 @@ export const checkoutProvider = (kind: () => Promise<CheckoutKind>): Pick<Provid
   restore: async (context, codebase, point, lookAgain) =>
     (await import('./restore.ts')).restoreEnvironment(context, await kind(), codebase, point, lookAgain),
   giveWay: async (context, codebase, missing) => {
-    await (await import('./save-missing.ts')).saveMissing(context, await kind(), codebase, missing)
+    const checkout = await kind()
+    const { saveMissing } = await import('./save-missing.ts')
+    const { restorePoint, notices } = await saveMissing(context, checkout, codebase, missing)
+    // A worktree's branches are the repository's; of a clone only one comes back with the new environment.
+    if (restorePoint === undefined || checkout.sharesRefs) return notices
+    return [...notices, { kind: 'other-branches-saved', point: restorePoint.id }]
   },
   vouch: async (context, codebase, environment, options) =>
     (await import('./vouch.ts')).vouchFor(context, codebase, environment, options),

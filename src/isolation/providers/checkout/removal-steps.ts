@@ -56,7 +56,6 @@ export const beginRemoval = async (
       why: whyOf(options),
       trigger: options.trigger,
       files: undefined,
-      deliver: undefined,
     } satisfies RemovalData,
     holder: context.self,
     child: undefined,

@@ -139,6 +139,7 @@ const compareWith = async (
   const objects = laid.halfDone ? [] : [...named.tags.keys(), ...named.others]
   const work = repositories.filter((one) => one.work !== undefined)
   const tips = isWhole ? await strangersTips(context, checkout, codebase, tree) : []
+  const own = isWhole && !laid.halfDone ? await checkout.ownWork(context, codebase, tree) : []
   const found = [
     changed,
     staged,
@@ -151,6 +152,7 @@ const compareWith = async (
     work,
     submodules,
     tips,
+    own,
   ].some((list) => list.length > 0)
   if (!found && (head === undefined || laid.commits.includes(head))) return undefined
   await keepIndexReadable(tree, indexFile)

@@ -9,12 +9,13 @@ import { no } from '../../../domain/removal/gates.ts'
 import { shellWord } from '../../../domain/shell-word.ts'
 import type { BranchFate } from './fate.ts'
 import { beginRemoval, finishRemoval, settleRemoval } from './removal-steps.ts'
-import { writeRestorePoint } from './restore-point/restore-point.ts'
+import { writePointOfHeld, writeRestorePoint } from './restore-point/restore-point.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /**
- * Lets go of an environment whose directory is away. What git's record still knows (HEAD, index, reflog) is saved
- * first; the files, wherever they are, are not touched. The branch stays: nothing was looked at that could prove it.
+ * Removes an environment whose directory is away. What git's record still knows (HEAD, index, reflog), or what the
+ * repository holds of a clone, is saved first; the files, wherever they are, are not touched. The branch stays: nothing
+ * was looked at that could prove it.
  */
 export const saveMissing = async (
   context: IsolationContext,
@@ -33,29 +34,26 @@ export const saveMissing = async (
   }
   const missing = await asMissing(context, environment)
   const tree = await checkout.treeOfMissing(codebase, missing)
+  const held = await checkout.heldForMissing(context, codebase, missing)
+  // The repository never had the branch of a clone that has no commits.
+  const isEmpty = held?.tip !== undefined && held.tip === missing.startSha && missing.branchOrigin === 'created'
   const fate: BranchFate = {
     merged: judged?.merged ?? { value: 'cannot-tell', why: { kind: 'not-asked' } },
-    tip: judged?.tip,
-    goes: false,
-    note: { kind: 'directory-missing' },
+    tip: held?.tip ?? judged?.tip,
+    goes: isEmpty,
+    note: { kind: isEmpty ? 'no-own-commits' : 'directory-missing' },
   }
   const entry = await beginRemoval(context, codebase, missing, { root: undefined, tree, fate, options })
   try {
+    const { id } = entry
+    const saved = { codebase, environment: missing, id }
     const point =
-      tree === undefined
-        ? undefined
-        : await writeRestorePoint(context, {
-            checkout,
-            codebase,
-            environment: missing,
-            tree,
-            dirt: undefined,
-            fate,
-            id: entry.id,
-          })
+      tree !== undefined
+        ? await writeRestorePoint(context, { ...saved, checkout, tree, dirt: undefined, fate })
+        : held && (await writePointOfHeld(context, { ...saved, held }))
     await context.store.journal.advance(entry.id, { step: 'saved' })
     await context.failpoint('remove.missing-saved')
-    if (tree !== undefined) await checkout.forget(context, codebase, entry.id, tree)
+    await checkout.forget(context, codebase, entry.id, tree)
     await context.failpoint('remove.missing-forgotten')
     const finished = await finishRemoval(context, checkout, codebase, entry.id)
     return {

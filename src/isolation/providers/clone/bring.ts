@@ -8,7 +8,7 @@ import type { EnvironmentId, Sha } from '../../../domain/names.ts'
 import { writeLine } from '../../../domain/shell-word.ts'
 import type { Tree } from '../../../domain/tree.ts'
 import { borrowsFrom, copyObjectsToLender } from '../../../git/borrowing-clone.ts'
-import { commitTree, writeTree } from '../../../git/objects.ts'
+import { commitTree } from '../../../git/objects.ts'
 import { readRefFile } from '../../../git/ref-file.ts'
 import { readRef, type RefCommand, resolveCommit, updateRefs } from '../../../git/refs.ts'
 import { readUntrustedText } from '../../../process/files/read-untrusted.ts'
@@ -18,9 +18,10 @@ import { makePrivateDirectory, writeDurably } from '../../durable.ts'
 import { author } from '../checkout/restore-point/named-by-record.ts'
 import { recordStamp } from '../checkout/restore-point/record-files.ts'
 import { bringLargeFiles } from './bring-large-files.ts'
+import { writeNames } from './missing.ts'
 import { presenceOf } from './presence.ts'
 import { othersRefOf, pinsOf, stampFile, tipRefOf } from './refs.ts'
-import { assertFewRefs, refsOfClone, tipsToKeep } from './tips.ts'
+import { assertFewRefs, namedTips, refsOfClone } from './tips.ts'
 import { remedy, shell } from '../../../domain/remedy.ts'
 
 /** What each has committed comes to the codebase's repository. Answers why it could not for some. */
@@ -81,14 +82,15 @@ const bringOthers = async (
   const { git } = context
   const repo = repoOf(codebase)
   const head = await resolveCommit(git, tree, 'HEAD')
-  const tips = new Set([...(await tipsToKeep(context, codebase, tree)), ...(head === undefined ? [] : [head])])
+  const { commits, refs } = await namedTips(context, codebase, tree)
+  const tips = new Set([...commits, ...(head === undefined ? [] : [head])])
   for (const { sha } of await pinsOf(context, repo, id)) tips.delete(sha)
   if (tips.size > 0) {
     const parents = [...tips]
     await bring(context, codebase, tree, parents)
     const message = `What the refs of the clone of ${branch} lead to\n`
-    const empty = await writeTree(git, repo, [])
-    const to = await commitTree(git, repo, { tree: empty, parents, message, by: author(context) })
+    const names = await writeNames(git, repo, refs)
+    const to = await commitTree(git, repo, { tree: names, parents, message, by: author(context) })
     await pin(context, codebase, id, {
       ref: othersRefOf(id),
       to,

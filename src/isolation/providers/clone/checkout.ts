@@ -1,19 +1,17 @@
-import type { Codebase } from '../../../domain/environment.ts'
 import { readRemovalData } from '../../../domain/journal-data.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { BranchNote } from '../../../domain/removal/branch-note.ts'
-import type { Repo } from '../../../domain/tree.ts'
 import { cloneAt, cloneBorrowing } from '../../../git/borrowing-clone.ts'
 import { readRef, readRefs } from '../../../git/refs.ts'
-import { remoteInfo } from '../../../git/remote.ts'
-import { repoOf } from '../../codebases/repo-of.ts'
-import type { IsolationContext } from '../../context.ts'
 import { checkoutSettings } from '../checkout/checkout-settings.ts'
 import { followRename } from '../checkout/follow-rename.ts'
 import type { CheckoutKind, Making } from '../checkout/kind.ts'
 import { bringRecord } from './bring-record.ts'
-import { planDelivery, settleBranch, unreachable } from './deliver.ts'
+import { settleBranch } from './deliver.ts'
 import { keeping } from './keeping.ts'
+import { heldForMissing } from './missing.ts'
+import { unreachable } from './only-in-clone.ts'
+import { remoteConfig } from './own-work.ts'
 import { presenceOf } from './presence.ts'
 import { pinStart } from './refs.ts'
 import { undoSteps } from './undo.ts'
@@ -31,7 +29,10 @@ export const ownClone: CheckoutKind = {
     const { context, codebase, environment, plan, settings, signal } = making
     const base = await baseRef(making)
     const point = making.pointId === undefined ? undefined : await context.store.restorePoints.get(making.pointId)
-    const pins = { start: plan.at, base: base?.sha, restored: point?.commit }
+    // Restored on a branch of the repository: still the one that it was made on, or it is not its own to move.
+    const isOwn = point === undefined || plan.origin === 'created' || point.contents.madeOn === plan.branch
+    const branch = isOwn ? plan.branch : (point.contents.madeOn ?? point.contents.environment.branch)
+    const pins = { start: plan.at, branch, base: base?.sha, restored: point?.commit }
     await pinStart(context, plan.repo, environment.id, pins)
     await context.failpoint(`${making.kind}.pinned`)
     return cloneBorrowing(
@@ -54,20 +55,21 @@ export const ownClone: CheckoutKind = {
 
   ...keeping,
   unreachable,
-  // Whatever it had lies in its directory, and that is away.
+  // Whatever git has of it lies in its directory, and that is away.
   treeOfMissing: async () => undefined,
+  heldForMissing,
   bringRecord,
 
-  forget: async (context, codebase, entryId, tree) => {
+  forget: async (context, _codebase, entryId, tree) => {
     const entry = await context.store.journal.get(entryId)
     const environment = entry?.environmentId && (await context.store.environments.get(entry.environmentId))
     if (entry === undefined || !environment) return
-    const { refs } = await planDelivery(context, codebase, environment, tree)
     const judged = readRemovalData(entry).tip
-    const tip = (await readRef(context.git, tree, `refs/heads/${environment.branch}`))?.sha ?? judged
+    const ref = tree && (await readRef(context.git, tree, `refs/heads/${environment.branch}`))
+    const tip = ref?.sha ?? judged
     // What could not be brought when its branch was judged is here with the restore point: nothing was proven about it.
     const unjudged = tip === judged ? {} : { tip, branchGoes: false, note: { kind: 'not-judged' } satisfies BranchNote }
-    await context.store.journal.advance(entryId, { step: 'forgetting', data: { deliver: refs, ...unjudged } })
+    await context.store.journal.advance(entryId, { step: 'forgetting', data: unjudged })
     await context.failpoint('remove.forgetting')
   },
   isForgotten: async (_context, _codebase, { step }) => step === 'forgetting',
@@ -87,19 +89,4 @@ const baseRef = async ({
   const names = [...(remote === undefined ? [] : [`refs/remotes/${remote}/${baseBranch}`]), `refs/heads/${baseBranch}`]
   const refs = await readRefs(context.git, plan.repo, names)
   return names.map((name) => refs.get(name)).find((ref) => ref !== undefined)
-}
-
-/** Where it pushes to and fetches from: the repository's remote, never the repository itself. */
-const remoteConfig = async (
-  { git }: Pick<IsolationContext, 'git'>,
-  codebase: Codebase,
-): Promise<(readonly [string, string])[]> => {
-  const { remote } = codebase
-  const repo: Repo = repoOf(codebase)
-  const info = remote === undefined ? undefined : await remoteInfo(git, repo, remote)
-  if (info === undefined) return []
-  return [
-    [`remote.${info.name}.url`, info.url],
-    [`remote.${info.name}.fetch`, `+refs/heads/*:refs/remotes/${info.name}/*`],
-  ]
 }

@@ -1,7 +1,9 @@
 import { readHead } from '../../../git/admin-dir.ts'
-import { readRefFile } from '../../../git/ref-file.ts'
 import type { Keeping } from '../checkout/kind.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
 import { bringCommit } from './bring.ts'
+import { hasRefs, ownWork } from './own-work.ts'
+import { madeOn, pinsOf } from './refs.ts'
 import { tipsToKeep } from './tips.ts'
 
 /** A clone has refs of its own, all of which a restore point must reach: what they borrow stays in the repository by it. */
@@ -9,8 +11,11 @@ export const keeping: Keeping = {
   isWhole: async ({ gitDir }) => {
     const head = await readHead(gitDir).catch(() => undefined)
     if (head === undefined) return false
-    return 'sha' in head || (await readRefFile(gitDir, `refs/heads/${head.branch}`)) !== undefined
+    // The branch need not exist: `git switch --orphan` leaves the others.
+    return 'sha' in head || hasRefs({ gitDir })
   },
   tipsToKeep,
+  ownWork,
+  madeOn: async (context, codebase, { id }) => madeOn(id, await pinsOf(context, repoOf(codebase), id)),
   bringCommit,
 }

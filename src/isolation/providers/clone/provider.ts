@@ -55,11 +55,16 @@ export const clone: Provider = {
   followRenames: (context, codebase, environments, options) =>
     Promise.all(
       environments.map(async (environment) => {
-        const presence = await presenceOf(codebase, environment)
-        const isHere = environment.host === context.host && presence.state === 'present'
-        return isHere
-          ? followRename(context, codebase, environment, presence.tree, options)
-          : { environment, notices: [] }
+        const unchanged = { environment, notices: [] }
+        try {
+          const presence = await presenceOf(codebase, environment)
+          if (environment.host !== context.host || presence.state !== 'present') return unchanged
+          return await followRename(context, codebase, environment, presence.tree, options)
+        } catch (error) {
+          // The others must not wait for one that an agent has spoilt.
+          context.log.info('a renamed branch could not be followed', { branch: environment.branch, error })
+          return unchanged
+        }
       }),
     ),
   followHead: async (context, codebase, environment, ...asked) => {

@@ -14,6 +14,15 @@ import type { IsolationContext } from '../../context.ts'
 
 const below = (id: EnvironmentId): string => `refs/coppice/clone/${id}`
 
+/** Where it began, and on which branch: an agent can rename that, and this is out of its reach. */
+const startRefOf = (id: EnvironmentId, branch: string): string => `${below(id)}/start/${branch}`
+
+/** The branch that it was made on: the only one of the repository that its removal may move. */
+export const madeOn = (id: EnvironmentId, pins: readonly Ref[]): string | undefined => {
+  const prefix = startRefOf(id, '')
+  return pins.find(({ name }) => name.startsWith(prefix))?.name.slice(prefix.length)
+}
+
 export const tipRefOf = (id: EnvironmentId): string => `${below(id)}/tip`
 
 /** A commit whose parents are what every other ref of the clone leads to. */
@@ -24,6 +33,7 @@ export const stampFile = (home: string, id: EnvironmentId): string => join(home,
 
 export type Pins = {
   readonly start: Sha
+  readonly branch: string
   readonly base: Sha | undefined
   /** The restore point that it is made from: everything that its refs will lead to again. */
   readonly restored: Sha | undefined
@@ -34,10 +44,15 @@ export const pinStart = async (
   { git }: Pick<IsolationContext, 'git'>,
   repo: Repo,
   id: EnvironmentId,
-  { start, base, restored }: Pins,
+  { start, branch, base, restored }: Pins,
 ): Promise<void> => {
-  const pins = { start, tip: start, ...(base !== undefined && { base }), ...(restored !== undefined && { restored }) }
-  const commands = Object.entries(pins).map(([name, to]) => ({ update: `${below(id)}/${name}`, to, from: undefined }))
+  const pins: [string, Sha | undefined][] = [
+    [startRefOf(id, branch), start],
+    [tipRefOf(id), start],
+    [`${below(id)}/base`, base],
+    [`${below(id)}/restored`, restored],
+  ]
+  const commands = pins.flatMap(([name, to]) => (to === undefined ? [] : [{ update: name, to, from: undefined }]))
   const made = await updateRefs(git, repo, commands, { reason: 'coppice: cloned', durable: true })
   if (!made.ok) throw new AppError('git-failed', `${below(id)} could not be written: ${made.stderr.trim()}`)
 }

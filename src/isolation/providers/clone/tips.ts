@@ -1,5 +1,6 @@
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Codebase } from '../../../domain/environment.ts'
 import { unlessMissingSync } from '../../../domain/missing.ts'
 import type { Sha } from '../../../domain/names.ts'
 import type { Repo, Tree } from '../../../domain/tree.ts'
@@ -9,6 +10,7 @@ import type { Git } from '../../../git/door.ts'
 import { listRefs, type Ref } from '../../../git/refs.ts'
 import { tooLarge } from '../../../process/files/read-untrusted.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
+import type { IsolationContext } from '../../context.ts'
 import type { Keeping } from '../checkout/kind.ts'
 
 /**
@@ -30,11 +32,25 @@ export const assertFewRefs = ({ commonDir }: Repo): void => {
 const maxPackedBytes = 16 * 1024 * 1024
 
 /** The commits that the clone's own refs lead to. */
-export const tipsToKeep: Keeping['tipsToKeep'] = async ({ git }, codebase, tree): Promise<Sha[]> => {
+export const tipsToKeep: Keeping['tipsToKeep'] = async (context, codebase, tree) =>
+  (await namedTips(context, codebase, tree)).commits
+
+export type NamedTips = {
+  readonly commits: readonly Sha[]
+  /** The refs that lead straight to one of them. */
+  readonly refs: readonly Ref[]
+}
+
+export const namedTips = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  codebase: Codebase,
+  tree: Tree,
+): Promise<NamedTips> => {
   // After `git fetch --depth=1` what was fetched has no history here; the remote has it.
   const isFetched = hasShorterHistory(tree, repoOf(codebase)) ? /^refs\/remotes\// : undefined
-  const refs = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
-  const commits = refs.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
-  const others = refs.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => `${sha}^{commit}`)
-  return [...new Set([...commits, ...(await objectTypes(git, tree, others)).keys()])]
+  const all = (await refsOfClone(git, tree)).filter(({ name }) => isFetched?.test(name) !== true)
+  const refs = all.filter(({ committerDate }) => committerDate !== undefined)
+  const others = all.filter(({ committerDate }) => committerDate === undefined).map(({ sha }) => `${sha}^{commit}`)
+  const commits = new Set([...refs.map(({ sha }) => sha), ...(await objectTypes(git, tree, others)).keys()])
+  return { commits: [...commits], refs: refs.filter(({ target }) => target === undefined) }
 }

@@ -1,7 +1,5 @@
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Tree } from '../../../domain/tree.ts'
-import { clearToken } from '../../../git/admin-dir.ts'
+import { clearToken, readAdminDirs } from '../../../git/admin-dir.ts'
 import { cloneAt } from '../../../git/borrowing-clone.ts'
 import { gitsStillUsing } from '../../children.ts'
 import { repoOf } from '../../codebases/repo-of.ts'
@@ -9,8 +7,9 @@ import type { IsolationContext } from '../../context.ts'
 import type { Left, Salvaged, Undoing, UndoSteps } from '../checkout/kind.ts'
 import { isOurDirectory } from '../checkout/making.ts'
 import { saveStrangersWork } from '../checkout/salvage-creation.ts'
-import { discard, holdsOthers, isGivenUp, saveAndDiscard, savedBefore, whoUses } from '../checkout/unmake.ts'
+import { holdsOthers, isGivenUp, saveAndDiscard, savedBefore, whoUses } from '../checkout/unmake.ts'
 import { keeping } from './keeping.ts'
+import { hasAnything } from './own-work.ts'
 import { unpin } from './refs.ts'
 
 /** Everything but its pins lies in its directory. */
@@ -18,10 +17,11 @@ export const undoSteps: UndoSteps = {
   stillRunning: (context, { path }) => gitsStillUsing(context, cloneAt(path).gitDir),
   paths: ({ path }) => [path],
   takeBack: async (context, undoing) => {
-    const { entry, data, when } = undoing
+    const { entry, data } = undoing
     if (isGivenUp(entry) || !(await isOurDirectory(data))) return savedBefore(context, entry)
     const tree = cloneAt(data.path)
-    const users = when === 'just-made' ? undefined : await whoUses(context, entry, 'clone', tree)
+    // Also when it was just made: Coppice's lock keeps nobody out of the directory while git fills it.
+    const users = await whoUses(context, entry, 'clone', tree)
     if (users !== undefined) return { left: users }
     const saved = await clearAway(context, undoing, tree)
     if (saved === 'cannot-keep') await clearToken(tree.gitDir)
@@ -36,24 +36,23 @@ export const undoSteps: UndoSteps = {
 
 const clearAway = async (
   context: IsolationContext,
-  { codebase, entry, data, when }: Undoing,
+  { codebase, entry, data }: Undoing,
   tree: Tree,
 ): Promise<Salvaged | Left> => {
   if (await holdsOthers(context, [tree.path], tree)) return 'cannot-keep'
-  if (when === 'just-made') return discard(context, entry, tree.path)
+  // Git keeps its record of worktrees made from the clone in there.
+  if ((await readAdminDirs(tree.commonDir)).length > 0) return 'cannot-keep'
   return saveAndDiscard(context, {
     codebase,
     entry,
     provider: 'clone',
     tree,
     movedTree: cloneAt,
-    save: async () =>
-      (await keeping.isWhole(tree))
-        ? saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
-        : filesWithoutGit(data.path),
+    save: async () => {
+      if (await keeping.isWhole(tree)) {
+        return saveStrangersWork(context, keeping, codebase, entry, tree, data.start)
+      }
+      return (await hasAnything(tree)) ? 'cannot-keep' : 'nothing'
+    },
   })
 }
-
-/** Git was killed before it wrote any file: what else is there is somebody's. */
-const filesWithoutGit = async (path: string): Promise<Salvaged> =>
-  (await readdir(join(path))).some((name) => name !== '.git') ? 'cannot-keep' : 'nothing'

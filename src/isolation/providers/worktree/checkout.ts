@@ -49,9 +49,12 @@ export const linkedWorktree: CheckoutKind = {
   ...keeping,
   unreachable: (context, _codebase, _environment, tree) => unreachableCommits(context, tree),
   treeOfMissing,
+  heldForMissing: async () => undefined,
   bringRecord,
 
-  forget: (context, codebase, entryId, { gitDir }) => forgetRecord(context, codebase, entryId, gitDir),
+  forget: async (context, codebase, entryId, tree) => {
+    if (tree !== undefined) await forgetRecord(context, codebase, entryId, tree.gitDir)
+  },
   isForgotten,
   putBack: linkAgain,
   settleBranch: async (context, codebase, { branch }, { goes, tip }) => {

@@ -5,5 +5,7 @@ import { isWholeRecord } from './making-left.ts'
 export const keeping: Keeping = {
   isWhole: ({ gitDir }) => isWholeRecord(gitDir),
   tipsToKeep: async () => [],
+  ownWork: async () => [],
+  madeOn: async () => undefined,
   bringCommit: async () => undefined,
 }

@@ -16,8 +16,11 @@ import { type Archived, archiveBesideGit } from './archive.ts'
 import { type ToKeep, isDirty, keepObjects } from './keep-objects.ts'
 import { keepLargeFiles, withoutLarge } from './large-files.ts'
 import { readPermissions } from './permissions.ts'
+import { commitTree, writeTree } from '../../../../git/objects.ts'
 import { repoOf } from '../../../codebases/repo-of.ts'
+import type { HeldForMissing } from '../kind.ts'
 import { outermost } from '../look/repositories-inside.ts'
+import { author } from './named-by-record.ts'
 
 export type ToSave = ToKeep & {
   /** The operation's id: reconciliation finds an unfinished point by it. */
@@ -50,6 +53,7 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
     ...(head.branch !== undefined &&
       head.branch !== environment.branch && { ownBranchSettings: await settingsOf(environment.branch) }),
     tip: save.fate.tip,
+    ...(await madeOnOf(context, save)),
     dirty,
     ...(tags !== undefined && { tags }),
     converted: save.dirt?.converted ?? [],
@@ -58,6 +62,56 @@ export const writeRestorePoint = async (context: IsolationContext, given: ToSave
     ...(await permissionsOf(context, save, archived)),
     ...archived,
   }
+  return recordPoint(context, given, { commit, contents })
+}
+
+const madeOnOf = async (
+  context: IsolationContext,
+  { checkout, codebase, environment }: ToSave,
+): Promise<Pick<RestoreContents, 'madeOn'>> => {
+  const madeOn = await checkout.madeOn(context, codebase, environment)
+  return madeOn === undefined ? {} : { madeOn }
+}
+
+/** Of a clone whose directory is away: the commits that the repository holds for it, and the names that they had. */
+export const writePointOfHeld = async (
+  context: IsolationContext,
+  given: Pick<ToSave, 'codebase' | 'environment' | 'id'> & { readonly held: HeldForMissing },
+): Promise<RestorePoint> => {
+  const { codebase, environment, id, held } = given
+  const { git } = context
+  const repo = repoOf(codebase)
+  const tree = await writeTree(git, repo, [], { durable: true })
+  const message = `restore point of ${environment.branch}\n\nEnvironment: ${environment.id}\n`
+  const made = { tree, parents: held.commits, message, by: author(context) }
+  const commit = await commitTree(git, repo, made, { durable: true })
+  const directory = restoreDirectory(context, id)
+  await makePrivateDirectory(join(directory, 'admin'))
+  if (held.packedRefs !== '') await writeDurably(join(directory, 'admin', 'packed-refs'), held.packedRefs)
+  if (borrowsObjects(repo)) await keepBorrowed(context, given, commit)
+  const contents: RestoreContents = {
+    environment,
+    aliases: await context.store.environments.aliases(environment.id),
+    head: { branch: environment.branch, sha: held.tip },
+    tip: held.tip,
+    ...(held.madeOn !== undefined && { madeOn: held.madeOn }),
+    dirty: false,
+    converted: [],
+    modes: {},
+    ignored: [],
+    nested: [],
+    leftOut: [{ path: environment.path, reason: 'the directory was missing' }],
+  }
+  return recordPoint(context, given, { commit, contents })
+}
+
+/** On disk beside git and held by a ref before the row says so. */
+const recordPoint = async (
+  context: IsolationContext,
+  { environment, codebase, id }: Pick<ToSave, 'codebase' | 'environment' | 'id'>,
+  { commit, contents }: Pick<RestorePoint, 'commit' | 'contents'>,
+): Promise<RestorePoint> => {
+  const directory = restoreDirectory(context, id)
   const createdAt = context.clock()
   const point: RestorePoint = {
     id,
@@ -117,7 +171,7 @@ const ownerOf = (id: string): string => `coppice restore point ${id}`
 /** All that the work added. What the default branch has is borrowed by the repository's own branches as well. */
 const keepBorrowed = async (
   context: Pick<IsolationContext, 'git' | 'home'>,
-  { codebase, environment, id }: ToSave,
+  { codebase, environment, id }: Pick<ToSave, 'codebase' | 'environment' | 'id'>,
   commit: Sha,
 ): Promise<void> => {
   const { git } = context

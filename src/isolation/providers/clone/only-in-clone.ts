@@ -1,0 +1,128 @@
+import type { Codebase, IsolatedEnvironment } from '../../../domain/environment.ts'
+import { toAppError } from '../../../domain/errors.ts'
+import { isSha, type Sha } from '../../../domain/names.ts'
+import type { Unreachable } from '../../../domain/removal/unreachable.ts'
+import type { Tree } from '../../../domain/tree.ts'
+import { readAdminDirs } from '../../../git/admin-dir.ts'
+import { headReflog, refReflog } from '../../../git/reflog.ts'
+import { listRefs, type Ref } from '../../../git/refs.ts'
+import { askRemoteRefs } from '../../../git/remote-refs.ts'
+import { existingObjects, stashes } from '../../../git/unreachable.ts'
+import { repoOf } from '../../codebases/repo-of.ts'
+import type { IsolationContext } from '../../context.ts'
+import type { CheckoutKind } from '../checkout/kind.ts'
+import { unreachableCommits } from '../checkout/look/unreachable.ts'
+import { refsOfClone } from './tips.ts'
+
+/**
+ * What neither the repository nor a remote has once the clone is gone. Commits that only a branch which is gone from the
+ * clone had are in its reflog, and a restore point keeps those.
+ */
+export const unreachable: CheckoutKind['unreachable'] = async (context, codebase, environment, tree) => {
+  const worktrees = (await readAdminDirs(tree.commonDir)).map((one) => ({
+    path: one.worktreePath,
+    isLocked: one.lockReason !== undefined,
+  }))
+  return [
+    // Its own refs, also those that a worktree would have for itself, are asked about below.
+    ...(await unreachableCommits(context, tree)).filter(({ kind }) => kind !== 'own-ref'),
+    ...described(await onlyInClone(context, codebase, environment, tree), codebase, tree),
+    ...(worktrees.length > 0 ? [{ kind: 'clone-worktrees', path: tree.path, worktrees } as const] : []),
+  ]
+}
+
+/** A name in the clone: a ref, or an older stash, which has no ref of its own. */
+type Named = Pick<Ref, 'name' | 'sha' | 'committerDate'>
+
+/**
+ * Only the branch that a clone was made on becomes the repository's: a name that an agent chose could stand in front of
+ * another there. What the other names lead to has to be in the repository or on its remote already.
+ */
+const onlyInClone = async (
+  context: Pick<IsolationContext, 'git' | 'log'>,
+  codebase: Codebase,
+  { branch }: IsolatedEnvironment,
+  tree: Tree,
+): Promise<Named[]> => {
+  const { git } = context
+  const refs = await refsOfClone(git, tree)
+  const own = refs.find(({ name }) => name === `refs/heads/${branch}`)
+  // Our own refs go when their time is over.
+  const theirs = (await listRefs(git, repoOf(codebase), ['refs/'])).filter(
+    ({ name }) => !name.startsWith('refs/coppice/'),
+  )
+  const held = new Set([...theirs, ...(own === undefined ? [] : [own])].map(({ sha }) => sha))
+  const others: Named[] = refs.filter((ref) => ref !== own && ref.target === undefined)
+  const stashed = refs.some(({ name }) => name === 'refs/stash') ? await olderStashes(context, tree) : []
+  const lost = await notHeld(context, tree, [...others, ...stashed], held)
+  if (lost.length === 0 || codebase.remote === undefined) return lost
+  // A clone's remote-tracking refs may be of branches that are gone from there.
+  const onRemote = await shasOnRemote(context, codebase, codebase.remote)
+  return withoutFetched(tree, await notHeld(context, tree, lost, new Set([...held, ...onRemote])))
+}
+
+/**
+ * Branches of others come with every fetch, and go or are rewritten on the remote later: these were never the clone's.
+ * What was pushed from it was, and so was what has been checked out here.
+ */
+const withoutFetched = async (tree: Tree, names: readonly Named[]): Promise<Named[]> => {
+  const tracking = names.filter(({ name }) => name.startsWith('refs/remotes/'))
+  if (tracking.length === 0) return [...names]
+  const visited = new Set((await headReflog(tree.gitDir)).map(({ to }) => to))
+  const fetched = new Set<Named>()
+  for (const one of tracking) {
+    const last = (await refReflog(tree, one.name)).at(-1)
+    const isFetched = last?.to === one.sha && /^(?:fetch|pull)\b/.test(last.message)
+    if (isFetched && !visited.has(one.sha)) fetched.add(one)
+  }
+  return names.filter((one) => !fetched.has(one))
+}
+
+const olderStashes = async ({ git }: Pick<IsolationContext, 'git'>, tree: Tree): Promise<Named[]> =>
+  (await stashes(git, tree))
+    .filter(isSha)
+    .map((sha, i) => ({ name: `stash@{${i}}`, sha, committerDate: 0 }))
+    .slice(1)
+
+/** Those that these do not lead to. What is not a commit has to be there itself. */
+const notHeld = async (
+  { git }: Pick<IsolationContext, 'git'>,
+  tree: Tree,
+  names: readonly Named[],
+  held: ReadonlySet<Sha>,
+): Promise<Named[]> => {
+  const open = names.filter(({ sha }) => !held.has(sha))
+  const commits = open.filter(({ committerDate }) => committerDate !== undefined).map(({ sha }) => sha)
+  if (commits.length === 0) return open
+  const known = await existingObjects(git, tree, [...held])
+  const stdin = [...commits, ...[...known].map((sha) => `^${sha}`)].map((line) => `${line}\n`).join('')
+  const { stdout } = await git.run({ operation: 'rev-list', at: tree, args: ['rev-list', '--stdin'], stdin })
+  const lost = new Set(stdout.split('\n'))
+  return open.filter(({ sha, committerDate }) => committerDate === undefined || lost.has(sha))
+}
+
+/** A remote that does not answer has nothing, as far as anybody knows. */
+const shasOnRemote = async (
+  { git, log }: Pick<IsolationContext, 'git' | 'log'>,
+  codebase: Codebase,
+  remote: string,
+): Promise<Sha[]> => {
+  try {
+    return [...(await askRemoteRefs(git, repoOf(codebase), remote)).values()]
+  } catch (error) {
+    log.warn('a remote did not say what it has', { codebase: codebase.name, error: toAppError(error).message })
+    return []
+  }
+}
+
+/** An agent can make thousands of refs: more than these nobody reads. */
+const mostNamed = 10
+
+const described = (lost: readonly Named[], { repoPath: repository }: Codebase, { path }: Tree): Unreachable[] => {
+  const named = lost.slice(0, mostNamed).map(({ name, sha }): Unreachable => {
+    const source = name.startsWith('refs/') ? name : sha
+    return { kind: 'clone-ref', ref: name, source, path, repository }
+  })
+  const more = lost.length - named.length
+  return more > 0 ? [...named, { kind: 'more-clone-refs', count: more, path, repository }] : named
+}
